@@ -1,6 +1,4 @@
-"""
-The agent's command line: `run` (the default), `snapshot` and `check`.
-"""
+"""The agent's command line: `run` (the default), `snapshot` and `check`."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ _WRONG = 2
 
 
 def main() -> int:
-    """
-    Run the command that the arguments name; return the exit code.
-    """
+    """Run the command that the arguments name; return the exit code."""
     arguments = _parser().parse_args(sys.argv[1:] or ["run"])
     try:
         return _COMMANDS[arguments.command](arguments)

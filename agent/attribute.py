@@ -84,9 +84,7 @@ def _card(
 
 
 def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> CardUse:
-    """
-    Keep the names of those who held memory: what they hold now is unknown, not nothing.
-    """
+    """Keep the names of those who held memory: what they hold now is unknown, not nothing."""
     known = pods.by_uid
     uids = () if before is None else [uid for uid in before.pods if uid in known]
     uuid = sample.card.uuid

@@ -15,7 +15,5 @@ def boottime() -> float:
 
 
 def timestamp() -> str:
-    """
-    Return the time of day in UTC as Kubernetes writes it.
-    """
+    """Return the time of day in UTC as Kubernetes writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

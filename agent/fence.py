@@ -1,6 +1,4 @@
-"""
-PURE. The fence around one pod of this node: what it may hold on each card, and why so.
-"""
+"""PURE. The fence around one pod of this node: what it may hold on each card, and why so."""
 
 from __future__ import annotations
 
@@ -153,9 +151,7 @@ def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
 
 
 def _kind(pod: Pod, card: Card) -> tuple[int, str]:
-    """
-    Return what tells apart the cards on which a pod has different limits.
-    """
+    """Return what tells apart the cards on which a pod has different limits."""
     return card.memory_bytes, card.uuid if pod.devices else ""
 
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from agent.model.state import AgentState
 
 STUCK_SECONDS: Final = 60.0
-"""
-Without one look ending for so long beyond its interval, the loop hangs.
-"""
+"""Without one look ending for so long beyond its interval, the loop hangs."""
 
 CONTAINER_SECONDS: Final = 600.0
 """

@@ -25,9 +25,7 @@ _REMEDY: Final = "add the capability KILL to the agent's container (overlay last
 
 
 class LastResort:
-    """
-    Kills the processes that a verdict names; `processes` tells who they are by now.
-    """
+    """Kills the processes that a verdict names; `processes` tells who they are by now."""
 
     def __init__(
         self, processes: Processes, send: Callable[[int, int], None] = signal.pidfd_send_signal

@@ -1,6 +1,4 @@
-"""
-PURE. The page of metrics, made from the last state when somebody asks for it.
-"""
+"""PURE. The page of metrics, made from the last state when somebody asks for it."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _TICK = "gpufence_agent_tick_duration_seconds"
 
 
 def page(state: AgentState, about: About, now: float) -> str:
-    """
-    Write what is known at this moment; figures of a look that is too old are left out.
-    """
+    """Write what is known at this moment; figures of a look that is too old are left out."""
     last = state.last if state.is_current(now, about.gap_seconds) else None
     return write_page(
         [
@@ -80,9 +76,7 @@ def _brakes(brake: Brake | None) -> Iterator[tuple[dict[str, str], float]]:
 
 
 def _evictions(counts: Counts) -> Family:
-    """
-    Show every combination from the beginning, at zero: a rate needs the time before, too.
-    """
+    """Show every combination from the beginning, at zero: a rate needs the time before, too."""
     return Family(
         "gpufence_evictions_total",
         "counter",

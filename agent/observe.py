@@ -1,6 +1,4 @@
-"""
-One look at the node: what the cards say, whose processes that is, and which pods those are.
-"""
+"""One look at the node: what the cards say, whose processes that is, and which pods those are."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ class Observer:
 
 
 def _newly_listed(sample: Sample, before: Observation | None) -> set[int]:
-    """
-    Return the PIDs of the lists that are new; the others keep the owners they had.
-    """
+    """Return the PIDs of the lists that are new; the others keep the owners they had."""
     past = {} if before is None else before.cards
     pids: set[int] = set()
     for card in sample.cards:

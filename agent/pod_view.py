@@ -82,16 +82,12 @@ def read_pod_on_node(
 
 
 def _is_wanted(labels: Mapping[str, str]) -> bool:
-    """
-    Return whether a namespace wants to know of GPUs that are claimed and not used.
-    """
+    """Return whether a namespace wants to know of GPUs that are claimed and not used."""
     return names.MODE in labels or names.IDLE in labels
 
 
 def _idle_said(status: Object) -> str:
-    """
-    Return what our condition says at the moment, nothing where there is none.
-    """
+    """Return what our condition says at the moment, nothing where there is none."""
     said = [
         as_text(item.get("status"), "status.conditions.status")
         for item in objects(status.get("conditions"), "status.conditions")
@@ -158,9 +154,7 @@ def _controller(metadata: Object) -> Controller | None:
 
 
 def _plan(annotations: Mapping[str, str]) -> Plan | None:
-    """
-    Read what the webhook has decided; nothing where nobody can.
-    """
+    """Read what the webhook has decided; nothing where nobody can."""
     try:
         return read_plan(annotations[names.PLAN]) if names.PLAN in annotations else None
     except GpufenceError:
@@ -168,9 +162,7 @@ def _plan(annotations: Mapping[str, str]) -> Plan | None:
 
 
 def _caps(annotations: Mapping[str, str], plan: Plan | None) -> dict[str, Cap]:
-    """
-    Return what each container's processes were told; nothing where the plan does not say.
-    """
+    """Return what each container's processes were told; nothing where the plan does not say."""
     if plan is None or annotations.get(names.INJECTED) != names.INJECTED_YES:
         return {}
     caps = {name: _cap(item) for name, item in plan.containers.items()}

@@ -1,6 +1,4 @@
-"""
-What the loop needs from the world, as protocols: each has one real thing behind it.
-"""
+"""What the loop needs from the world, as protocols: each has one real thing behind it."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ if TYPE_CHECKING:
 
 
 class Cards(Protocol):
-    """
-    The GPUs of this node; `agent.nvml` is the real thing.
-    """
+    """The GPUs of this node; `agent.nvml` is the real thing."""
 
     def sample(self, suspects: frozenset[str]) -> Sample:
         """
@@ -35,15 +31,11 @@ class Cards(Protocol):
         """
 
     def close(self) -> None:
-        """
-        Stop measuring.
-        """
+        """Stop measuring."""
 
 
 class Processes(Protocol):
-    """
-    Whose a PID is; `agent.procfs.lookup.Lookup` is the real thing.
-    """
+    """Whose a PID is; `agent.procfs.lookup.Lookup` is the real thing."""
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]: ...
 
@@ -60,24 +52,16 @@ class ClusterPort(Protocol):
     """
 
     def pods(self) -> PodsOnNode:
-        """
-        Return the pods of this node as last known; the same object until something changes.
-        """
+        """Return the pods of this node as last known; the same object until something changes."""
 
     def publish(self, cards: NodeCards) -> None:
-        """
-        Have the Node say which cards it has; repeated until it does.
-        """
+        """Have the Node say which cards it has; repeated until it does."""
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
-        """
-        Have Events written; those that cannot be queued are dropped and counted.
-        """
+        """Have Events written; those that cannot be queued are dropped and counted."""
 
     def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
-        """
-        Have pods say whether they are idle; of each only the last word counts.
-        """
+        """Have pods say whether they are idle; of each only the last word counts."""
 
     def stored_need(self) -> StoredNeed | None:
         """
@@ -85,14 +69,10 @@ class ClusterPort(Protocol):
         """
 
     def store_need(self, need: NodeNeed) -> None:
-        """
-        Have it stored; only the last word counts.
-        """
+        """Have it stored; only the last word counts."""
 
     def taint(self, cards: Mapping[str, Disorder]) -> None:
-        """
-        Have cards take no more claims, or take them again, by UUID; others stay as they are.
-        """
+        """Have cards take no more claims, or take them again, by UUID; others stay as they are."""
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         """

@@ -1,6 +1,4 @@
-"""
-Put the agent together from its settings: everything is built here, once, and handed down.
-"""
+"""Put the agent together from its settings: everything is built here, once, and handed down."""
 
 from __future__ import annotations
 
@@ -94,9 +92,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
 
 
 class Program:
-    """
-    The parts that run together, and what they say of themselves.
-    """
+    """The parts that run together, and what they say of themselves."""
 
     def __init__(self, settings: AgentSettings, cluster: AgentCluster | NoCluster) -> None:
         policy = settings.policy
@@ -152,9 +148,7 @@ class Program:
         self._ticker.start()
 
     def stop(self) -> None:
-        """
-        End within a second or two. A look that hangs is left behind: its child dies with us.
-        """
+        """End within a second or two. A look that hangs is left behind: its child dies with us."""
         if not self._ticker.stop(_LAST_TICK_SECONDS):
             _log.warning("the last look has not ended; it is left behind")
         self._worker.close(_LAST_ACT_SECONDS)
@@ -163,9 +157,7 @@ class Program:
             self._cluster.close()
 
     def trouble(self) -> str:
-        """
-        Return what only a restart would cure.
-        """
+        """Return what only a restart would cure."""
         interval = self._settings.policy.interval_seconds
         hangs = trouble_of_loop(self._ticker.silence_seconds, interval)
         return hangs or trouble_of_container(self._loop.state, boottime())
@@ -193,9 +185,7 @@ class Program:
 
 
 def _cluster(settings: AgentSettings, access: ClientSettings) -> AgentCluster:
-    """
-    Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
-    """
+    """Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none."""
     patient = replace(access, pool_connections=MOST_THREADS + access.pool_connections)
     return AgentCluster(connect(patient), cluster_settings(settings))
 

@@ -1,6 +1,4 @@
-"""
-What an operator can set about the agent.
-"""
+"""What an operator can set about the agent."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ def _name(text: str, variable: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """
-    All of it. `node` is empty where no command needs to know.
-    """
+    """All of it. `node` is empty where no command needs to know."""
 
     node: str = field(
         default="",
@@ -137,9 +133,7 @@ class AgentSettings:
 
     @property
     def unit_defaults(self) -> Units:
-        """
-        Return what the numbers on pods mean where the Node's own figures leave it open.
-        """
+        """Return what the numbers on pods mean where the Node's own figures leave it open."""
         return Units(
             gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
         )

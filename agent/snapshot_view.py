@@ -1,6 +1,4 @@
-"""
-PURE. What `/v1/snapshot` and the command `snapshot` say: the state in rows.
-"""
+"""PURE. What `/v1/snapshot` and the command `snapshot` say: the state in rows."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ _OLD: Final = PodActivityRow(*_UNKNOWN[:3], "the cards have not been looked at f
 
 
 class _Activities(NamedTuple):
-    """
-    What everybody does, on each card and altogether.
-    """
+    """What everybody does, on each card and altogether."""
 
     uses: Mapping[UseKey, ActivityRow]
     pods: Mapping[str, PodActivityRow]
@@ -114,9 +110,7 @@ def _card(
 
 
 def _activities(state: AgentState, now: float, *, current: bool) -> _Activities:
-    """
-    Return what is known of everybody's work; of a look that is too old nothing is.
-    """
+    """Return what is known of everybody's work; of a look that is too old nothing is."""
     if not current:
         return _Activities({}, dict.fromkeys(state.activity.pods, _OLD))
     return _Activities(
@@ -140,9 +134,7 @@ def _activities(state: AgentState, now: float, *, current: bool) -> _Activities:
 
 
 def _pods(last: TickResult, activities: _Activities, *, current: bool) -> tuple[PodRow, ...]:
-    """
-    Return a row for each, by namespace and name.
-    """
+    """Return a row for each, by namespace and name."""
     uses: dict[str, dict[str, PodOnCard]] = {}
     for uuid, card in last.observation.cards.items():
         for uid, use in card.pods.items():

@@ -40,9 +40,7 @@ def orders(
     policy: TaintPolicy,
     now: float,
 ) -> Mapping[str, CardOrder]:
-    """
-    Look at every card once more; those that are gone are forgotten.
-    """
+    """Look at every card once more; those that are gone are forgotten."""
     found: dict[str, CardOrder] = {}
     for uuid, finding in findings.items():
         past = before.get(uuid)
@@ -59,16 +57,12 @@ def orders(
 
 
 def decided(found: Mapping[str, CardOrder]) -> dict[str, Disorder]:
-    """
-    Return what was decided, by the cards' UUIDs.
-    """
+    """Return what was decided, by the cards' UUIDs."""
     return {uuid: item.taint for uuid, item in found.items() if item.taint is not None}
 
 
 def _seen(finding: CardFinding) -> Disorder | None:
-    """
-    Return what is wrong with a card; None where that cannot be known.
-    """
+    """Return what is wrong with a card; None where that cannot be known."""
     if finding.card.memory is None or finding.card.listed_at is None:
         return None
     if finding.unattributed_bytes is not None:

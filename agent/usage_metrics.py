@@ -1,6 +1,4 @@
-"""
-PURE. What is known of each pod and of each card after a tick; a metric is a row.
-"""
+"""PURE. What is known of each pod and of each card after a tick; a metric is a row."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ def _activity_families(
     memory: ActivityMemory,
     now: float,
 ) -> Iterator[Family]:
-    """
-    Yield who is idle and who is busy; of whom nobody knows there is no line.
-    """
+    """Yield who is idle and who is busy; of whom nobody knows there is no line."""
     known = [
         (labels, track)
         for labels, use in rows
@@ -126,9 +122,7 @@ def _by_labels(row: tuple[dict[str, str], object]) -> tuple[str, ...]:
 
 
 def _uses(last: TickResult) -> Iterator[tuple[dict[str, str], PodOnCard]]:
-    """
-    Yield each use with its labels, in the order in which they sort.
-    """
+    """Yield each use with its labels, in the order in which they sort."""
     for uuid, card in last.observation.cards.items():
         for uid, use in card.pods.items():
             if uid in last.observation.pods.by_uid:
@@ -206,9 +200,7 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
 
 
 def card_families(last: TickResult | None) -> Iterator[Family]:
-    """
-    Yield what is known of each card; without a look that is current there are no lines.
-    """
+    """Yield what is known of each card; without a look that is current there are no lines."""
     unidentified = None if last is None else len(last.observation.sample.unidentified)
     yield Family(
         "gpufence_cards_unidentified",

@@ -1,6 +1,4 @@
-"""
-Which gpufence this is.
-"""
+"""Which gpufence this is."""
 
 from __future__ import annotations
 
@@ -8,9 +6,7 @@ from importlib import metadata
 
 
 def version() -> str:
-    """
-    Return the installed version; a source tree that nobody installed has none.
-    """
+    """Return the installed version; a source tree that nobody installed has none."""
     try:
         return metadata.version("gpufence")
     except metadata.PackageNotFoundError:

@@ -1,3 +1,1 @@
-"""
-The webhook's certificates: issued, renewed and handed to the API server without a person.
-"""
+"""The webhook's certificates: issued, renewed and handed to the API server without a person."""

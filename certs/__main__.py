@@ -46,9 +46,7 @@ class RealClock:
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
-    """
-    Run one command; 0 is well, 1 asks somebody to look, 2 is a mistake in the call.
-    """
+    """Run one command; 0 is well, 1 asks somebody to look, 2 is a mistake in the call."""
     arguments = _parser().parse_args(argv)
     try:
         settings = read_settings(CertsSettings, environ)

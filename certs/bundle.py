@@ -47,9 +47,7 @@ UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """
-    A list of CA certificates, each PEM in its normal form, and what else stood between them.
-    """
+    """A list of CA certificates, each PEM in its normal form, and what else stood between them."""
 
     ours: tuple[bytes, ...] = ()
     foreign: tuple[bytes, ...] = ()
@@ -60,9 +58,7 @@ class Bundle:
         return b"".join((*self.ours, *self.foreign))
 
     def trusts_only(self, authority: bytes) -> bool:
-        """
-        Return whether this is the one CA of ours in it.
-        """
+        """Return whether this is the one CA of ours in it."""
         return self.ours == normal(authority)
 
     def trusts(self, authority: bytes) -> bool:
@@ -71,9 +67,7 @@ class Bundle:
 
 
 def read_bundle(text: bytes) -> Bundle:
-    """
-    Sort out a bundle: CAs of ours, CAs of others, and what is no certificate at all.
-    """
+    """Sort out a bundle: CAs of ours, CAs of others, and what is no certificate at all."""
     ours: list[bytes] = []
     foreign: list[bytes] = []
     refused: list[str] = []
@@ -90,17 +84,13 @@ def read_bundle(text: bytes) -> Bundle:
 
 
 def trusting(bundle: Bundle, *wanted: bytes) -> Bundle:
-    """
-    Return the bundle with exactly these CAs of ours, and somebody else's left alone.
-    """
+    """Return the bundle with exactly these CAs of ours, and somebody else's left alone."""
     ours = [block for text in wanted for block in normal(text)]
     return Bundle(_once(ours), bundle.foreign)
 
 
 def normal(text: bytes) -> tuple[bytes, ...]:
-    """
-    Return every certificate of a text in the form in which bundles hold them.
-    """
+    """Return every certificate of a text in the form in which bundles hold them."""
     return _once([_pem(match) for match in _BLOCK.finditer(text) if _certificate(match)])
 
 
@@ -145,30 +135,22 @@ class TrustedBundles:
 
     @property
     def is_empty(self) -> bool:
-        """
-        Return whether no hook trusts any CA of ours yet: nothing can break that works.
-        """
+        """Return whether no hook trusts any CA of ours yet: nothing can break that works."""
         return not any(bundle.ours for bundle in self.bundles)
 
     def only(self, authority: bytes) -> bool:
-        """
-        Return whether every hook trusts this CA of ours and no other of ours.
-        """
+        """Return whether every hook trusts this CA of ours and no other of ours."""
         return all(bundle.trusts_only(authority) for bundle in self.bundles)
 
 
 class Injector:
-    """
-    Reads and writes the bundles, and no other field.
-    """
+    """Reads and writes the bundles, and no other field."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def read(self) -> TrustedBundles:
-        """
-        Read every hook's bundle. Raises MissingObjectError where there is no configuration.
-        """
+        """Read every hook's bundle. Raises MissingObjectError where there is no configuration."""
         try:
             said = self._api.get(_PATH)
         except NotFoundError as error:
@@ -195,9 +177,7 @@ class Injector:
         return self._write(before, wanted)
 
     def trust_only(self, before: TrustedBundles, authority: bytes) -> bool:
-        """
-        Let one CA of ours remain in every hook; return whether anything changed.
-        """
+        """Let one CA of ours remain in every hook; return whether anything changed."""
         return self._write(before, [trusting(item, authority) for item in before.bundles])
 
     def _write(self, before: TrustedBundles, wanted: list[Bundle]) -> bool:

@@ -1,6 +1,4 @@
-"""
-Which certificate each replica of the webhook really serves, learnt by calling it.
-"""
+"""Which certificate each replica of the webhook really serves, learnt by calling it."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ def endpoints_of(api: Api, names: ServiceNames) -> tuple[Replica, ...]:
 
 
 def call_each(endpoints: Sequence[Replica], name: str) -> tuple[Served, ...]:
-    """
-    Call every endpoint and return what each serves under the verified name.
-    """
+    """Call every endpoint and return what each serves under the verified name."""
     return tuple(_call(endpoint, name) for endpoint in endpoints)
 
 

@@ -54,18 +54,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """
-    What a run did, in sentences, and what keeps an old CA trusted until a later run.
-    """
+    """What a run did, in sentences, and what keeps an old CA trusted until a later run."""
 
     done: tuple[str, ...]
     pending: tuple[str, ...]
 
 
 class Run:
-    """
-    A run against one cluster; `say` hears of everything as it happens.
-    """
+    """A run against one cluster; `say` hears of everything as it happens."""
 
     def __init__(
         self, world: World, names: ServiceNames, options: RunOptions, say: Callable[[str], None]
@@ -100,9 +96,7 @@ class Run:
         raise ContendedError(ATTEMPTS)
 
     def _renew(self) -> tuple[KeyPair, bytes]:
-        """
-        Renew what is due; return the leaf that is to be served, and its CA.
-        """
+        """Renew what is due; return the leaf that is to be served, and its CA."""
         leaf, ca = self._store.read_leaf(), self._store.read_ca()
         now = self._clock.now()
         stored = look_at(ca.pair, leaf.pair, leaf.authority)

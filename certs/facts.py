@@ -1,6 +1,4 @@
-"""
-What stored PEM text really is, as the facts that renewal decides on.
-"""
+"""What stored PEM text really is, as the facts that renewal decides on."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ def look_at(ca: KeyPair | None, leaf: KeyPair | None, beside: bytes) -> Stored:
 
 
 def signers_of(certificate: bytes, candidates: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """
-    Return those of the CAs that really signed a certificate; none for what is no certificate.
-    """
+    """Return those of the CAs that really signed a certificate; none for what is no certificate."""
     try:
         found = x509.load_pem_x509_certificate(certificate)
     except UNREADABLE:
@@ -60,9 +56,7 @@ def signers_of(certificate: bytes, candidates: tuple[bytes, ...]) -> tuple[bytes
 
 
 def der_of(pair: KeyPair) -> bytes:
-    """
-    Return a pair's own certificate as it goes over the wire.
-    """
+    """Return a pair's own certificate as it goes over the wire."""
     return x509.load_pem_x509_certificate(pair.certificate).public_bytes(Encoding.DER)
 
 
@@ -131,9 +125,7 @@ def _has_identifiers(certificate: x509.Certificate) -> bool:
 
 
 def _fit_ca(found: _LoadedPair) -> bool:
-    """
-    Return whether this is one CA by our name: by the name, bundles tell ours from others'.
-    """
+    """Return whether this is one CA by our name: by the name, bundles tell ours from others'."""
     names = found.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     try:
         extensions = found.certificate.extensions

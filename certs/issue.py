@@ -35,9 +35,7 @@ CA_NAME = "gpufence webhook CA"
 
 
 def issue_ca(now: float) -> KeyPair:
-    """
-    Issue a CA for ten years that may sign leaves and nothing below them.
-    """
+    """Issue a CA for ten years that may sign leaves and nothing below them."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(CA_NAME, key.public_key(), now, CA_DAYS).issuer_name(_name(CA_NAME))
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -47,9 +45,7 @@ def issue_ca(now: float) -> KeyPair:
 
 
 def issue_leaf(ca: KeyPair, names: ServiceNames, now: float) -> KeyPair:
-    """
-    Issue a serving certificate for 90 days, signed by a CA of ours, which it never outlives.
-    """
+    """Issue a serving certificate for 90 days, signed by a CA of ours, which it never outlives."""
     authority = x509.load_pem_x509_certificate(ca.certificate)
     signing = load_pem_private_key(ca.key, password=None)
     if not isinstance(signing, ec.EllipticCurvePrivateKey):

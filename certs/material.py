@@ -1,6 +1,4 @@
-"""
-PURE. What is stored and what must be true of it: certificates and keys as values.
-"""
+"""PURE. What is stored and what must be true of it: certificates and keys as values."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """
-    A certificate and its private key, both PEM.
-    """
+    """A certificate and its private key, both PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -27,18 +23,14 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNames:
-    """
-    Under which names the API server calls the webhook.
-    """
+    """Under which names the API server calls the webhook."""
 
     service: str
     namespace: str
     addresses: tuple[str, ...] = ()
 
     def dns(self) -> Iterator[str]:
-        """
-        Yield every spelling of the Service; `<service>.<namespace>.svc` is the one verified.
-        """
+        """Yield every spelling of the Service; `<service>.<namespace>.svc` is the one verified."""
         yield self.verified
         yield self.service
         yield f"{self.service}.{self.namespace}"
@@ -98,9 +90,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """
-    What the two Secrets hold: None where nothing is, `Facts` where it can be read.
-    """
+    """What the two Secrets hold: None where nothing is, `Facts` where it can be read."""
 
     ca: Facts | BadMaterial | None
     leaf: Facts | BadMaterial | None
@@ -108,8 +98,6 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class BadMaterial:
-    """
-    Something is there, but it is no certificate or no key.
-    """
+    """Something is there, but it is no certificate or no key."""
 
     reason: str

@@ -26,9 +26,7 @@ _LOOKS = 2
 
 
 class Overlap:
-    """
-    Looks after old CAs of ours that are still trusted.
-    """
+    """Looks after old CAs of ours that are still trusted."""
 
     def __init__(
         self,

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """
-    Where one replica listens.
-    """
+    """Where one replica listens."""
 
     host: str
     port: int
@@ -37,9 +35,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """
-    What one endpoint answered: its certificate as DER, or why there is none.
-    """
+    """What one endpoint answered: its certificate as DER, or why there is none."""
 
     endpoint: Replica
     certificate: bytes | None
@@ -47,9 +43,7 @@ class Served:
 
 
 class Api(Protocol):
-    """
-    The part of `kube.Client` that certificates need, with its errors.
-    """
+    """The part of `kube.Client` that certificates need, with its errors."""
 
     def get(self, path: str) -> JsonObject: ...
 
@@ -65,9 +59,7 @@ class Api(Protocol):
 
 
 class RunClock(Protocol):
-    """
-    The time of day for certificates, a steady one for patience, and a way to let time pass.
-    """
+    """The time of day for certificates, a steady one for patience, and a way to let time pass."""
 
     def now(self) -> float: ...
 
@@ -76,17 +68,13 @@ class RunClock(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
     def chance(self) -> float:
-        """
-        Draw a number in [0, 1).
-        """
+        """Draw a number in [0, 1)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """
-    All of it; `ask` calls endpoints under the name that the API server verifies.
-    """
+    """All of it; `ask` calls endpoints under the name that the API server verifies."""
 
     api: Api
     clock: RunClock
@@ -94,24 +82,18 @@ class World:
 
 
 class CertsError(GpufenceError):
-    """
-    Anything that stops a run and that a person can do something about.
-    """
+    """Anything that stops a run and that a person can do something about."""
 
 
 class MissingObjectError(CertsError):
-    """
-    Raised when an object is absent and our account may not create it.
-    """
+    """Raised when an object is absent and our account may not create it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} does not exist; apply the manifests of gpufence, which bring it")
 
 
 class ContendedError(CertsError):
-    """
-    Raised when every attempt met somebody else's newer write.
-    """
+    """Raised when every attempt met somebody else's newer write."""
 
     def __init__(self, attempts: int) -> None:
         super().__init__(
@@ -121,6 +103,4 @@ class ContendedError(CertsError):
 
 
 class OvertakenError(CertsError):
-    """
-    Raised when another run has changed the CA while this one was about to end an overlap.
-    """
+    """Raised when another run has changed the CA while this one was about to end an overlap."""

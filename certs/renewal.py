@@ -18,9 +18,7 @@ CLOCK_SKEW_SECONDS = 600.0
 
 
 class Reason(StrEnum):
-    """
-    Why something is renewed, in words for the log and for `status`.
-    """
+    """Why something is renewed, in words for the log and for `status`."""
 
     MISSING = "it is missing"
     UNREADABLE = "it cannot be read"
@@ -37,9 +35,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """
-    Nothing to do, until the time given.
-    """
+    """Nothing to do, until the time given."""
 
     until: float
 
@@ -78,9 +74,7 @@ def decide(stored: Stored, wanted: frozenset[str], now: float) -> Renewal:
 
 
 def examine(found: Facts | BadMaterial | None, now: float) -> Facts | Reason:
-    """
-    Return the facts of a pair that is well, or the first reason to renew it.
-    """
+    """Return the facts of a pair that is well, or the first reason to renew it."""
     if found is None:
         return Reason.MISSING
     if isinstance(found, BadMaterial):
@@ -98,9 +92,7 @@ def examine(found: Facts | BadMaterial | None, now: float) -> Facts | Reason:
 
 
 def due_at(facts: Facts) -> float:
-    """
-    Return the moment from which a certificate is due: two thirds of its life.
-    """
+    """Return the moment from which a certificate is due: two thirds of its life."""
     return facts.not_before + (facts.not_after - facts.not_before) * 2 / 3
 
 

@@ -1,6 +1,4 @@
-"""
-What the certificates' program can be told by its environment.
-"""
+"""What the certificates' program can be told by its environment."""
 
 from __future__ import annotations
 
@@ -72,16 +70,12 @@ class CertsSettings:
 
 
 def help_epilog() -> str:
-    """
-    Return what `--help` prints about the environment.
-    """
+    """Return what `--help` prints about the environment."""
     return help_text(CertsSettings, "environment:") + _KUBECONFIG
 
 
 def read_endpoints(text: str, option: str) -> tuple[Replica, ...]:
-    """
-    Read `host:port,host:port`, or raise `SettingsError` for the first that is none.
-    """
+    """Read `host:port,host:port`, or raise `SettingsError` for the first that is none."""
     try:
         addresses = [read_address(item, option, "10.0.0.7:8443") for item in split_items(text)]
     except InvalidError as error:

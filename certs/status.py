@@ -1,6 +1,4 @@
-"""
-How the certificates stand, as a table a person can read.
-"""
+"""How the certificates stand, as a table a person can read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The two Secrets: the serving pair that the webhook mounts, and the CA that nobody mounts.
-"""
+"""The two Secrets: the serving pair that the webhook mounts, and the CA that nobody mounts."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ class Secret:
 
     @property
     def authority(self) -> bytes:
-        """
-        The CA that signed the pair, as whoever wrote the pair put it beside it.
-        """
+        """The CA that signed the pair, as whoever wrote the pair put it beside it."""
         return self.data.get(AUTHORITY, b"")
 
 
@@ -114,9 +110,7 @@ def _secret(said: JsonObject, name: str) -> Secret:
 
 
 def _decoded(value: object) -> bytes:
-    """
-    Decode a value; the API server has checked the encoding, so anything else reads as empty.
-    """
+    """Decode a value; the API server has checked the encoding, so anything else reads as empty."""
     try:
         return base64.b64decode(str(value), validate=True)
     except binascii.Error:

@@ -1,3 +1,1 @@
-"""
-The optional program that releases claimed GPUs nobody uses, and answers how busy an owner is.
-"""
+"""The optional program that releases claimed GPUs nobody uses, and answers how busy an owner is."""

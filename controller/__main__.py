@@ -1,6 +1,4 @@
-"""
-The controller's command line: `run`, which is the default.
-"""
+"""The controller's command line: `run`, which is the default."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ _WRONG = 2
 
 
 def main() -> int:
-    """
-    Run the command that the arguments name; return the exit code.
-    """
+    """Run the command that the arguments name; return the exit code."""
     _parser().parse_args(sys.argv[1:] or ["run"])
     try:
         return _run()

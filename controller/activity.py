@@ -1,6 +1,4 @@
-"""
-PURE. How busy an owner is, for whoever scales it; an answer only where nothing is unknown.
-"""
+"""PURE. How busy an owner is, for whoever scales it; an answer only where nothing is unknown."""
 
 from __future__ import annotations
 
@@ -30,17 +28,13 @@ class OwnerActivity(NamedTuple):
 
 
 class UnknownActivity(NamedTuple):
-    """
-    Why nobody can tell.
-    """
+    """Why nobody can tell."""
 
     why: str
 
 
 def nodes_of(owner: OwnerState) -> frozenset[str]:
-    """
-    Return the nodes whose agents know what an owner's pods do.
-    """
+    """Return the nodes whose agents know what an owner's pods do."""
     return frozenset(pod.node for pod in _running(owner))
 
 

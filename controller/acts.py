@@ -35,9 +35,7 @@ _TRIES: Final = 3
 
 
 class ActOutcome(StrEnum):
-    """
-    What became of an act.
-    """
+    """What became of an act."""
 
     DONE = "done"
     CHANGED = "changed"  # the owner is not as it was any more: decided anew
@@ -51,15 +49,11 @@ class ActReport(NamedTuple):
 
 
 class NotOursError(GpufenceError):
-    """
-    Raised before a write when somebody else may act by the time it arrives.
-    """
+    """Raised before a write when somebody else may act by the time it arrives."""
 
 
 class OwnerActs:
-    """
-    `left` tells for how many seconds the Lease is ours.
-    """
+    """`left` tells for how many seconds the Lease is ours."""
 
     def __init__(
         self, client: Client, kinds: Kinds, left: Callable[[], float], request_seconds: float
@@ -70,9 +64,7 @@ class OwnerActs:
         self._request_seconds = request_seconds
 
     def carry_out(self, act: Act, owner: OwnerState) -> ActReport:
-        """
-        Do it, never raising; an act that says something alone has nothing to do here.
-        """
+        """Do it, never raising; an act that says something alone has nothing to do here."""
         try:
             self._do(act, owner)
         except NotOursError as error:
@@ -125,9 +117,7 @@ class OwnerActs:
         return stop(self._client, owner, write_moment(time.time()))
 
     def _finish(self, owner: ApiOwner, noted: str | None, done: ReleaseNote) -> None:
-        """
-        Write down that it is done; where that does not succeed, the next pass does it.
-        """
+        """Write down that it is done; where that does not succeed, the next pass does it."""
         try:
             self._check()
             write_note(self._client, owner, _text(done))
@@ -137,9 +127,7 @@ class OwnerActs:
             _log.warning("the note on %s is not finished yet: %s", owner.shown, error)
 
     def _finish_anew(self, owner: ApiOwner, noted: str | None, done: ReleaseNote) -> None:
-        """
-        The same where something of the owner has changed, which most often is its status.
-        """
+        """The same where something of the owner has changed, which most often is its status."""
         try:
             owner = read_owner(self._client, owner.kind, owner.namespace, owner.name)
             if owner.annotations.get(names.RELEASED) == noted:
@@ -159,9 +147,7 @@ def _text(note: ReleaseNote | None) -> str | None:
 
 
 def _wishes(owner: ApiOwner) -> tuple[str, dict[str, str]]:
-    """
-    Return who it is, and what people and we have said on it.
-    """
+    """Return who it is, and what people and we have said on it."""
     said = {key: text for key, text in owner.annotations.items() if key != names.STOPPED}
     return owner.uid, said
 

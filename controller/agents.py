@@ -1,6 +1,4 @@
-"""
-Asking agents what they see: directly, on demand, a few at the same time, and none for long.
-"""
+"""Asking agents what they see: directly, on demand, a few at the same time, and none for long."""
 
 from __future__ import annotations
 
@@ -26,24 +24,18 @@ _log = logging.getLogger(__name__)
 
 REMEMBERED_SECONDS: Final = 2.0
 MOST_ASKED: Final = 8
-"""
-Agents that are asked at the same time.
-"""
+"""Agents that are asked at the same time."""
 MOST_BYTES: Final = 2**22
 _CHUNK: Final = 2**16
 _PATH: Final = "/v1/snapshot"
 
 
 class SilentAgentError(GpufenceError):
-    """
-    Raised where an agent does not answer in time, or not as an agent does.
-    """
+    """Raised where an agent does not answer in time, or not as an agent does."""
 
 
 class _Answer(NamedTuple):
-    """
-    What an agent said, and when it was asked.
-    """
+    """What an agent said, and when it was asked."""
 
     at: float
     snapshot: Snapshot | None
@@ -124,9 +116,7 @@ class Agents:
             return None
 
     def _forget(self, addresses: Mapping[str, str]) -> None:
-        """
-        Forget the agents of nodes that are gone.
-        """
+        """Forget the agents of nodes that are gone."""
         with self._lock:
             for node in [*self._answers]:
                 if node not in addresses:

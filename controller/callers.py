@@ -36,9 +36,7 @@ class CallerAnswer(NamedTuple):
 
 
 class Callers:
-    """
-    Remembers each answer for a minute. Of tokens only digests are kept.
-    """
+    """Remembers each answer for a minute. Of tokens only digests are kept."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -47,9 +45,7 @@ class Callers:
         self._answers: dict[tuple[bytes, OwnerKey], tuple[float, CallerAnswer]] = {}
 
     def ask(self, authorization: str, key: OwnerKey, kind: ApiKind | None) -> CallerAnswer:
-        """
-        Return whether whoever sent this header may know of an owner. Raises KubeError.
-        """
+        """Return whether whoever sent this header may know of an owner. Raises KubeError."""
         if authorization[: len(_BEARER)].lower() != _BEARER:
             return CallerAnswer(known=False, allowed=False, why="there is no bearer token")
         token = authorization[len(_BEARER) :].strip()

@@ -39,9 +39,7 @@ class _Waiting(NamedTuple):
 
 
 class Events:
-    """
-    Writes what is said, once each; what finds no place or no answer is dropped and counted.
-    """
+    """Writes what is said, once each; what finds no place or no answer is dropped and counted."""
 
     def __init__(self, client: Client, instance: str, timeout_seconds: float) -> None:
         self._client = client
@@ -58,9 +56,7 @@ class Events:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        Write what waits, for as long as one request may take, and end.
-        """
+        """Write what waits, for as long as one request may take, and end."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

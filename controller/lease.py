@@ -27,9 +27,7 @@ _MICROSECONDS: Final = 10**6
 
 
 class _Observed(NamedTuple):
-    """
-    What the Lease said, and when we first saw that.
-    """
+    """What the Lease said, and when we first saw that."""
 
     version: str
     holder: str
@@ -76,9 +74,7 @@ class Lease:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        Give the Lease back, so that somebody else need not wait.
-        """
+        """Give the Lease back, so that somebody else need not wait."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(self._request_seconds)
@@ -86,9 +82,7 @@ class Lease:
             self._give_back()
 
     def left(self) -> float:
-        """
-        Return for how many seconds we may still act; 0 or less where we may not.
-        """
+        """Return for how many seconds we may still act; 0 or less where we may not."""
         until = self._until
         return 0.0 if until is None else until - self._clock()
 
@@ -102,9 +96,7 @@ class Lease:
             self._stop.wait(pause)
 
     def turn(self) -> None:
-        """
-        Renew the Lease, or take it where nobody holds it.
-        """
+        """Renew the Lease, or take it where nobody holds it."""
         before = self._clock()
         held = self.left() > 0
         try:

@@ -1,6 +1,4 @@
-"""
-Look at all owners again and again; who holds the Lease acts, everybody else only shows.
-"""
+"""Look at all owners again and again; who holds the Lease acts, everybody else only shows."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _log = logging.getLogger(__name__)
 _NO_MEMORY: Final = ReleaseMemory()
 
 MOST_PODS_TOLD: Final = 16
-"""
-Pods of an owner that get an Event of their own.
-"""
+"""Pods of an owner that get an Event of their own."""
 _WARNINGS: Final = frozenset(
     {names.IDLE_WARNING, names.IDLE_CONTESTED, names.IDLE_SUSPENDED, names.IDLE_FAILED}
 )
@@ -39,9 +35,7 @@ _SAID_OF_PODS: Final = frozenset({names.IDLE_WARNING, names.IDLE_RELEASED})
 
 
 class Leader(Protocol):
-    """
-    Who may act: `term` is another one each time that begins.
-    """
+    """Who may act: `term` is another one each time that begins."""
 
     @property
     def term(self) -> int: ...
@@ -54,9 +48,7 @@ class Speaker(Protocol):
 
 
 class Witnesses(Protocol):
-    """
-    The agents.
-    """
+    """The agents."""
 
     def snapshots(
         self, nodes: Iterable[str], *, now: bool = False
@@ -64,9 +56,7 @@ class Witnesses(Protocol):
 
 
 class Hands(Protocol):
-    """
-    Who carries acts out.
-    """
+    """Who carries acts out."""
 
     def carry_out(self, act: Act, owner: OwnerState) -> ActReport: ...
 
@@ -80,9 +70,7 @@ class LoopPorts(NamedTuple):
 
 
 class LastPass(NamedTuple):
-    """
-    What the last pass found.
-    """
+    """What the last pass found."""
 
     state: ClusterState
     decision: ReleaseDecision
@@ -124,9 +112,7 @@ class ControllerLoop:
 
     @property
     def silence_seconds(self) -> float:
-        """
-        Return for how long no pass has ended.
-        """
+        """Return for how long no pass has ended."""
         return time.monotonic() - self._ended_at
 
     def _run(self) -> None:
@@ -140,9 +126,7 @@ class ControllerLoop:
             self._stop.wait(self._pass_seconds)
 
     def turn(self) -> None:
-        """
-        Look, decide, and act where that is ours to do.
-        """
+        """Look, decide, and act where that is ours to do."""
         began = time.monotonic()
         leads = self._ports.lease.left() > 0
         if not leads or self._ports.lease.term != self._term:

@@ -1,6 +1,4 @@
-"""
-The page of metrics, made when somebody asks for it.
-"""
+"""The page of metrics, made when somebody asks for it."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _PREFIX = "gpufence_controller_"
 
 
 class ControllerCounts(NamedTuple):
-    """
-    What the parts have counted; `acts` and the writes by step and outcome.
-    """
+    """What the parts have counted; `acts` and the writes by step and outcome."""
 
     acts: Mapping[tuple[str, str], int]
     failures: int
@@ -40,9 +36,7 @@ class ControllerCounts(NamedTuple):
 def page(
     last: LastPass | None, trust: WatchTrust, lease_seconds: float, counts: ControllerCounts
 ) -> str:
-    """
-    Write what is known at this moment.
-    """
+    """Write what is known at this moment."""
     return write_page([*_of_pass(last), *_of_program(trust, lease_seconds, counts)])
 
 

@@ -30,9 +30,7 @@ class OwnerKey(NamedTuple):
 
 
 class Way(StrEnum):
-    """
-    How an owner is released.
-    """
+    """How an owner is released."""
 
     SCALE = "scale"  # its scale subresource
     NOTEBOOK = "notebook"  # Kubeflow's stop annotation
@@ -101,9 +99,7 @@ class OwnerState(NamedTuple):
 
 
 class NodeRoom(NamedTuple):
-    """
-    A GPU node: what it offers (allocatable, in the units of `PodState.requests`), its taints.
-    """
+    """A GPU node: what it offers (allocatable, in the units of `PodState.requests`), its taints."""
 
     node: GpuNode
     allocatable: Mapping[str, int]
@@ -153,9 +149,7 @@ class Standing(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """
-    When it was said of an owner that it goes, and at which deadline.
-    """
+    """When it was said of an owner that it goes, and at which deadline."""
 
     at: float
     deadline: float
@@ -197,9 +191,7 @@ class Act(NamedTuple):
 
 
 class Objection(NamedTuple):
-    """
-    When the last look spoke against a release, and why.
-    """
+    """When the last look spoke against a release, and why."""
 
     at: float
     why: str
@@ -225,9 +217,7 @@ class ReleaseMemory:
 
 
 class ReleaseDecision(NamedTuple):
-    """
-    `acts` in the order in which they are to be carried out.
-    """
+    """`acts` in the order in which they are to be carried out."""
 
     standings: Mapping[OwnerKey, Standing]
     acts: tuple[Act, ...]
@@ -236,9 +226,7 @@ class ReleaseDecision(NamedTuple):
 
 
 class LastLook(NamedTuple):
-    """
-    What the agents say of all pods of an owner just before an act.
-    """
+    """What the agents say of all pods of an owner just before an act."""
 
     idle_seconds: float | None  # the least of all; None: one is busy or unknown
     why_not: str = ""

@@ -1,6 +1,4 @@
-"""
-What the controller shows: how each owner stands, and how busy one is, for whoever scales it.
-"""
+"""What the controller shows: how each owner stands, and how busy one is, for whoever scales it."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ _NOT_FENCED: Final = (
 
 
 class ActivitySources(NamedTuple):
-    """
-    What an answer is made of; without `callers` everybody may ask.
-    """
+    """What an answer is made of; without `callers` everybody may ask."""
 
     last: Callable[[], LastPass | None]
     trust: Callable[[], WatchTrust]
@@ -48,9 +44,7 @@ class ActivitySources(NamedTuple):
 
 
 def owners_page(last: LastPass | None, trust: WatchTrust, now: float) -> str:
-    """
-    Write how each owner stands.
-    """
+    """Write how each owner stands."""
     if last is None:
         brake = trust.trouble or "nothing is known yet"
         return write_owners(OwnerReleases(leader=False, at=now, brake=brake))
@@ -169,9 +163,7 @@ class ActivityPage:
         return self._room(owner, state, **busy)
 
     def _room(self, owner: OwnerState, state: ClusterState, **more: float | None) -> StatusReply:
-        """
-        Answer how many there are, and how many more would fit.
-        """
+        """Answer how many there are, and how many more would fit."""
         pods = next_replica(owner)
         if not pods:
             why = "nobody knows what its pods will ask for"
@@ -182,9 +174,7 @@ class ActivityPage:
         return _json(HTTPStatus.OK, {**more, "room": room, "replicas": owner.replicas})
 
     def _places(self, state: ClusterState) -> Places:
-        """
-        Add up what nodes have left once for all who ask between two passes.
-        """
+        """Add up what nodes have left once for all who ask between two passes."""
         known = self._known
         if known is None or known.world is not state:
             self._known = known = Places(state)

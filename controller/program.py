@@ -50,9 +50,7 @@ if TYPE_CHECKING:
 
 _LONGEST_REPLY_BYTES: Final = 4 * 2**20
 STUCK_SECONDS: Final = 120.0
-"""
-Without one pass ending for so long, the program hangs.
-"""
+"""Without one pass ending for so long, the program hangs."""
 _log = logging.getLogger(__name__)
 
 
@@ -82,9 +80,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
 
 
 class ControllerProgram:
-    """
-    The parts that run together, and what they show.
-    """
+    """The parts that run together, and what they show."""
 
     def __init__(self, settings: ControllerSettings, access: ClientSettings) -> None:
         seconds = settings.request_seconds
@@ -178,9 +174,7 @@ class ControllerProgram:
         self._reports.start()
 
     def stop(self) -> None:
-        """
-        End the act that is under way, then give the Lease back.
-        """
+        """End the act that is under way, then give the Lease back."""
         self._loop.stop(self._settings.request_seconds * 2)
         self._profiles.stop(self._settings.request_seconds * 2)
         self._reports.stop(self._settings.request_seconds * 2)
@@ -198,9 +192,7 @@ class ControllerProgram:
         return text_reply(HTTPStatus.OK, "ok")
 
     def _ready(self) -> StatusReply:
-        """
-        Say whether the cluster has been seen once: what is stale later is told to who asks.
-        """
+        """Say whether the cluster has been seen once: what is stale later is told to who asks."""
         if self._loop.seen:
             return text_reply(HTTPStatus.OK, "ok")
         trouble = self._cluster.trust().trouble or "the cluster has not been looked at yet"

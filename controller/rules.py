@@ -1,6 +1,4 @@
-"""
-PURE. The settings of what is decided about owners of idle GPUs.
-"""
+"""PURE. The settings of what is decided about owners of idle GPUs."""
 
 from __future__ import annotations
 
@@ -11,9 +9,7 @@ from gpufence.settings import setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRules:
-    """
-    When an owner is released, and what stands against it.
-    """
+    """When an owner is released, and what stands against it."""
 
     idle_seconds: float = field(
         default=60.0,

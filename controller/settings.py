@@ -1,6 +1,4 @@
-"""
-What an operator can set about the controller.
-"""
+"""What an operator can set about the controller."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ _AGENTS: Final = Kind(_read_agents, write_agents)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSettings:
-    """
-    Who of several acts: the timings that Kubernetes' own controllers have.
-    """
+    """Who of several acts: the timings that Kubernetes' own controllers have."""
 
     held_seconds: float = field(
         default=15.0,
@@ -74,9 +70,7 @@ class LeaseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
-    """
-    How fast profiles follow what the agents remember.
-    """
+    """How fast profiles follow what the agents remember."""
 
     pass_seconds: float = field(
         default=10.0,
@@ -99,9 +93,7 @@ class ProfileSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings:
-    """
-    How often Reports are looked over, and how large they are.
-    """
+    """How often Reports are looked over, and how large they are."""
 
     pass_seconds: float = field(
         default=60.0,
@@ -126,9 +118,7 @@ class ReportSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """
-    All of it.
-    """
+    """All of it."""
 
     status_listen: tuple[str, int] = field(
         default=("", 8080),

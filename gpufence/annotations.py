@@ -27,18 +27,14 @@ _SWITCH = ("enabled", "disabled")
 
 
 class Headroom(StrEnum):
-    """
-    How much of the limit is left to what no framework counts.
-    """
+    """How much of the limit is left to what no framework counts."""
 
     FACTOR = "factor"  # three tenths, TensorFlow's rule of thumb
     AUTO = "auto"  # the same, but never more than 1.5 GiB unless the contexts need it
 
 
 class HookCarrier(StrEnum):
-    """
-    How the start-up hook gets into an interpreter.
-    """
+    """How the start-up hook gets into an interpreter."""
 
     NONE = "disabled"
     SITE = "enabled"  # a line in the site folders that images have: hides nothing
@@ -69,9 +65,7 @@ class PodOptions(NamedTuple):
 
     @property
     def grants_memory(self) -> bool:
-        """
-        Return whether the pod names an amount itself, as a whole or for some container.
-        """
+        """Return whether the pod names an amount itself, as a whole or for some container."""
         return self.memory_bytes is not None or bool(self.memory_of)
 
     def framework_for(self, container: str) -> str:
@@ -85,9 +79,7 @@ _NO_OPTIONS = PodOptions()
 
 
 class NamespaceOptions(NamedTuple):
-    """
-    What a namespace's annotations say about the pods in it.
-    """
+    """What a namespace's annotations say about the pods in it."""
 
     max_memory_bytes: int | None = None
     implied_limits: bool = False
@@ -95,9 +87,7 @@ class NamespaceOptions(NamedTuple):
 
 
 def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str]) -> PodOptions:
-    """
-    Read the annotations of a pod whose containers are known by name.
-    """
+    """Read the annotations of a pod whose containers are known by name."""
     own = {key: text for key, text in annotations.items() if key.startswith(names.PREFIX)}
     if not own:
         return _NO_OPTIONS
@@ -138,9 +128,7 @@ def _bounded(notes: list[Problem]) -> tuple[Problem, ...]:
 
 
 def read_namespace_options(annotations: Mapping[str, str]) -> NamespaceOptions:
-    """
-    Read what a namespace's annotations say about all of its pods.
-    """
+    """Read what a namespace's annotations say about all of its pods."""
     problems: list[Problem] = []
     values = _read_values(annotations, _NAMESPACE_OPTIONS, problems)
     return NamespaceOptions(unreadable=tuple(problems), **values)
@@ -167,9 +155,7 @@ def defaults_from(
 
 
 def read_memory(text: str, field: str) -> int:
-    """
-    Read an amount a person wrote for GPU memory: at least 1 MiB.
-    """
+    """Read an amount a person wrote for GPU memory: at least 1 MiB."""
     amount = read_bytes(text, field)
     if amount >= MIB:
         return amount
@@ -181,9 +167,7 @@ def read_memory(text: str, field: str) -> int:
 def _read_values(
     annotations: Mapping[str, str], options: Iterable[_Option], problems: list[Problem]
 ) -> dict[str, Any]:
-    """
-    Read the options that are there; what is wrong goes to `problems`, and its default holds.
-    """
+    """Read the options that are there; what is wrong goes to `problems`, and its default holds."""
     values = {}
     for option in options:
         text = annotations.get(option.key)
@@ -202,9 +186,7 @@ def _read_into(
     read: Callable[[str, str], Any],
     problems: list[Problem],
 ) -> None:
-    """
-    Read what is said of one container; nothing is kept of what cannot be read.
-    """
+    """Read what is said of one container; nothing is kept of what cannot be read."""
     value = _read_value(key, text, read, problems)
     if value is not None:
         values[container] = value
@@ -221,9 +203,7 @@ def _read_value(
 
 
 def _container_of(key: str) -> str | None:
-    """
-    Return the container that a key is for.
-    """
+    """Return the container that a key is for."""
     for prefix in (names.MEMORY_OF_CONTAINER, names.FRAMEWORK_OF_CONTAINER):
         if key.startswith(prefix):
             return key.removeprefix(prefix) or None
@@ -231,9 +211,7 @@ def _container_of(key: str) -> str | None:
 
 
 def _own_memory(text: str, field: str) -> int:
-    """
-    Read what a pod grants itself: more than any card holds would be no limit at all.
-    """
+    """Read what a pod grants itself: more than any card holds would be no limit at all."""
     amount = read_memory(text, field)
     if amount <= LARGEST_CARD:
         return amount

@@ -1,6 +1,4 @@
-"""
-How long to wait before the next attempt: exponential, bounded, and never in step.
-"""
+"""How long to wait before the next attempt: exponential, bounded, and never in step."""
 
 from __future__ import annotations
 
@@ -10,9 +8,7 @@ _LAST_DOUBLING = 32
 
 
 def doubled(first_seconds: float, limit_seconds: float, times: int) -> float:
-    """
-    Return the first wait doubled so many times, but never more than the limit.
-    """
+    """Return the first wait doubled so many times, but never more than the limit."""
     return min(limit_seconds, first_seconds * 2.0 ** min(times, _LAST_DOUBLING))
 
 

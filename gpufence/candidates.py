@@ -1,6 +1,4 @@
-"""
-The cards a pod might meet on the nodes it allows, before a scheduler has chosen and after.
-"""
+"""The cards a pod might meet on the nodes it allows, before a scheduler has chosen and after."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ _ZERO = ("0", 0)
 
 
 class CandidateCard(NamedTuple):
-    """
-    One card a pod might meet, with the units of its node; None where nothing tells its size.
-    """
+    """One card a pod might meet, with the units of its node; None where nothing tells its size."""
 
     units: Units
     memory_bytes: int | None
@@ -98,9 +94,7 @@ def usable_cards(pod: Pod, node: GpuNode) -> tuple[Card, ...]:
 
 
 def assigned_card(pod: Pod) -> int | None:
-    """
-    Return the index of the card a scheduler has assigned, once it has; None where it has not.
-    """
+    """Return the index of the card a scheduler has assigned, once it has; None where it has not."""
     for key in CARD_KEYS:
         text = pod.annotations.get(key)
         if text is not None:
@@ -112,9 +106,7 @@ def assigned_card(pod: Pod) -> int | None:
 
 
 def _by_scheduler(pod: Pod, node: GpuNode) -> int | None:
-    """
-    Return the card's size as gpushare's extender wrote it before binding, in the node's unit.
-    """
+    """Return the card's size as gpushare's extender wrote it before binding, in the node's unit."""
     text = pod.annotations.get(names.GPUSHARE_CARD_UNITS)
     if text is None or node.units.gpushare_bytes is None:
         return None

@@ -24,9 +24,7 @@ VERSION = 1
 
 
 class Instance(NamedTuple):
-    """
-    The MIG side of a card: the physical card it is cut from, and its profile.
-    """
+    """The MIG side of a card: the physical card it is cut from, and its profile."""
 
     parent: str
     profile: str
@@ -46,9 +44,7 @@ class Card(NamedTuple):
 
     @property
     def full_model(self) -> str:
-        """
-        Name the model as drivers do, a MIG instance with its profile.
-        """
+        """Name the model as drivers do, a MIG instance with its profile."""
         return self.model if self.mig is None else f"{self.model} MIG {self.mig.profile}"
 
 

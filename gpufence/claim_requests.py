@@ -26,9 +26,7 @@ _REQUESTS = "spec.devices.requests"
 
 
 class DoubtError(GpufenceError):
-    """
-    Raised where a claim says nothing that a limit could be made of; the text says why.
-    """
+    """Raised where a claim says nothing that a limit could be made of; the text says why."""
 
 
 class Asked(NamedTuple):
@@ -75,9 +73,7 @@ def _classes_of(item: Object) -> list[str]:
 
 
 def asked(spec: Object, found: Mapping[str, Object | str]) -> Iterator[Asked]:
-    """
-    Yield what a claim asks for, as far as that is a GPU; `found` has the classes, or why not.
-    """
+    """Yield what a claim asks for, as far as that is a GPU; `found` has the classes, or why not."""
     for item in _requests(spec):
         request = as_text(item.get("name"), f"{_REQUESTS}.name")
         choices = _choices(item)
@@ -105,9 +101,7 @@ def memory_of(capacities: Object, field: str) -> Amount | None:
 
 
 def names_driver(item: Object) -> bool:
-    """
-    Return whether selectors, of a class or of a request, speak of the GPU driver's devices.
-    """
+    """Return whether selectors, of a class or of a request, speak of the GPU driver's devices."""
     field = "selectors.cel.expression"
     return any(
         DRA_DRIVER in as_text(as_object(each.get("cel"), field).get("expression"), field)
@@ -121,9 +115,7 @@ def _requests(spec: Object) -> list[Object]:
 
 
 def _choices(item: Object) -> list[Object]:
-    """
-    Return the ways to satisfy a request.
-    """
+    """Return the ways to satisfy a request."""
     exactly = as_object(item.get("exactly"), f"{_REQUESTS}.exactly")
     return [exactly] if exactly else objects(item.get("firstAvailable"), _REQUESTS)
 

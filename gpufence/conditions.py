@@ -36,9 +36,7 @@ def uses_gpu() -> str:
 
 
 def no_mirror() -> str:
-    """
-    Match every pod but the mirrors of static pods, which the kubelet runs as it likes.
-    """
+    """Match every pod but the mirrors of static pods, which the kubelet runs as it likes."""
     return f"!('{names.MIRROR}' in object.metadata.?annotations.orValue({{}}))"
 
 

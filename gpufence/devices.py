@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod, PodClaim
 
 MOST_CLAIMS = 8
-"""
-That a pod may name: each costs a question while somebody waits for the answer.
-"""
+"""That a pod may name: each costs a question while somebody waits for the answer."""
 MOST_READ = MOST_CLAIMS + 1  # and the one that its scheduler makes for extended resources
 
 
@@ -88,16 +86,12 @@ def with_devices(pod: Pod, found: Mapping[str, Object | str], reading: Reading) 
 
 
 def has_too_many(pod: Pod) -> bool:
-    """
-    Return whether a pod names more claims than are read of one.
-    """
+    """Return whether a pod names more claims than are read of one."""
     return sum([ref.name != EXTENDED for ref in pod.claims]) > MOST_CLAIMS
 
 
 def first_names(pod: Pod) -> dict[str, str]:
-    """
-    Return for each name that a pod has for a claim the first one that it has for just that.
-    """
+    """Return for each name that a pod has for a claim the first one that it has for just that."""
     met: dict[str, str] = {}
     return {
         ref.name: met.setdefault(ref.claim, ref.name) if ref.claim else ref.name
@@ -106,9 +100,7 @@ def first_names(pod: Pod) -> dict[str, str]:
 
 
 def _by_first_names(pod: Pod, first: Mapping[str, str]) -> Pod:
-    """
-    Call a claim that a pod names twice by its first name: it is given once.
-    """
+    """Call a claim that a pod names twice by its first name: it is given once."""
     if all(name == called_first for name, called_first in first.items()):
         return pod
     containers = [
@@ -147,9 +139,7 @@ def on_card(pod: Pod, uuid: str) -> Pod:
 
 
 def called(ref: PodClaim) -> str:
-    """
-    Name a claim as people find it.
-    """
+    """Name a claim as people find it."""
     if ref.claim:
         return f"resource claim {ref.claim}"
     return f"resource claim template {ref.template}" if ref.template else f"claim {ref.name}"
@@ -227,9 +217,7 @@ def _results(claim: Object | str) -> list[Object]:
 
 
 def _allocated(ref: PodClaim, claim: Object, cards: Mapping[str, Card]) -> Iterator[Device]:
-    """
-    Yield what a claim has got of GPUs; access for administrators consumes nothing.
-    """
+    """Yield what a claim has got of GPUs; access for administrators consumes nothing."""
     field = "status.allocation.devices"
     for item in _results(claim):
         driver = as_text(item.get("driver"), f"{field}.driver")

@@ -61,23 +61,17 @@ def described(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """
-    Quote a value for a person, on one line and short, whatever somebody put into it.
-    """
+    """Quote a value for a person, on one line and short, whatever somebody put into it."""
     text = described(value)
     return f'"{printable(text, SHOWN_CHARACTERS)}"'
 
 
 class GpufenceError(Exception):
-    """
-    Anything gpufence raises on purpose.
-    """
+    """Anything gpufence raises on purpose."""
 
 
 class InvalidError(GpufenceError):
-    """
-    Raised for text that cannot be read; carries the problem for whoever reports it.
-    """
+    """Raised for text that cannot be read; carries the problem for whoever reports it."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.sentence)
@@ -85,9 +79,7 @@ class InvalidError(GpufenceError):
 
 
 class SettingsError(InvalidError):
-    """
-    Raised once, at start, with everything that is wrong with a program's settings.
-    """
+    """Raised once, at start, with everything that is wrong with a program's settings."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(problems[0])

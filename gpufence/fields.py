@@ -59,9 +59,7 @@ class RowKind(NamedTuple, Generic[R]):
         return self.make(*values)
 
     def read_all(self, value: object, path: str) -> tuple[R, ...]:
-        """
-        Read rows; those that are written alike and stand together are one.
-        """
+        """Read rows; those that are written alike and stand together are one."""
         rows: list[R] = []
         before: Object | None = None
         for place, item in enumerate(objects(value, path)):
@@ -71,9 +69,7 @@ class RowKind(NamedTuple, Generic[R]):
 
 
 def or_null(kind: FieldKind) -> FieldKind:
-    """
-    Return the kind of a field that may say None.
-    """
+    """Return the kind of a field that may say None."""
     return FieldKind(
         lambda value: None if value is None else kind.write(value),
         lambda value, path: None if value is None else kind.read(value, path),
@@ -81,9 +77,7 @@ def or_null(kind: FieldKind) -> FieldKind:
 
 
 def list_of(write: Callable[[Any], object], read: Callable[[Object, str], object]) -> FieldKind:
-    """
-    Return the kind of a field that holds a tuple of what `write` makes an object of.
-    """
+    """Return the kind of a field that holds a tuple of what `write` makes an object of."""
     return FieldKind(
         lambda rows: [write(row) for row in rows],
         lambda value, path: tuple(

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 
 class Level(StrEnum):
-    """
-    From harmless to in the way of what gpufence is there for.
-    """
+    """From harmless to in the way of what gpufence is there for."""
 
     OK = "ok"
     LOOK = "look"  # works, but less than it could, or somebody should know
@@ -20,9 +18,7 @@ class Level(StrEnum):
 
 
 class Finding(NamedTuple):
-    """
-    One sentence on one subject, and a remedy for all that is not well.
-    """
+    """One sentence on one subject, and a remedy for all that is not well."""
 
     level: Level
     subject: str

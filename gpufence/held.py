@@ -66,9 +66,7 @@ def _granted(options: PodOptions, namespace: NamespaceOptions) -> Limits | None:
 
 
 def _rank(limits: Limits) -> tuple[bool, bool, int]:
-    """
-    Put first what counts most: enforced, known, and small.
-    """
+    """Put first what counts most: enforced, known, and small."""
     return not limits.enforced, limits.limit_bytes is None, limits.limit_bytes or 0
 
 
@@ -89,9 +87,7 @@ def _readable(pod: Pod, units: Units) -> list[Declared]:
 
 
 def _counts(container: Container) -> Iterator[tuple[str, int]]:
-    """
-    Yield the resources whose amounts are whole numbers.
-    """
+    """Yield the resources whose amounts are whole numbers."""
     for resource, value in container.gpu.items():
         try:
             count = read_count(value, resource)
@@ -104,9 +100,7 @@ def _counts(container: Container) -> Iterator[tuple[str, int]]:
 def _of_one_system(
     spec: DialectSpec, pod: Pod, requests: Sequence[GpuRequest], units: Units
 ) -> list[Declared]:
-    """
-    Read all that a system is told, else what of it is sound, else each sound word alone.
-    """
+    """Read all that a system is told, else what of it is sound, else each sound word alone."""
     whole = _attempt(spec, pod, requests, units)
     if whole is not None:
         return whole
@@ -138,9 +132,7 @@ def _of_one_system(
 def _attempt(
     spec: DialectSpec, pod: Pod, requests: Sequence[GpuRequest], units: Units
 ) -> list[Declared] | None:
-    """
-    Return what a system reads, which may be nothing; None where it cannot.
-    """
+    """Return what a system reads, which may be nothing; None where it cannot."""
     try:
         declared = spec.read(pod, requests, units)
     except InvalidError:

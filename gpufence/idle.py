@@ -30,9 +30,7 @@ _MOST_CONTESTED: Final = 16
 
 
 class IdleRung(IntEnum):
-    """
-    How far the controller may go in a namespace, each doing all that those below it do.
-    """
+    """How far the controller may go in a namespace, each doing all that those below it do."""
 
     REPORT = 1  # shown, and nothing said on objects
     WARN = 2  # Events with the deadline, and nothing done at it
@@ -46,9 +44,7 @@ RUNGS: Final = tuple(str(rung) for rung in IdleRung)
 
 
 class WakeBy(StrEnum):
-    """
-    Who brings back what was released.
-    """
+    """Who brings back what was released."""
 
     MANUAL = "manual"  # a person, or whatever scales it up
     WHEN_FREE = "when-free"  # the controller too, once nobody waits and it fits
@@ -130,9 +126,7 @@ def read_idle_words(
 
 
 def idle_rung(labels: Mapping[str, str]) -> IdleRung | None:
-    """
-    Return what a namespace's label says; None where it says nothing or nothing readable.
-    """
+    """Return what a namespace's label says; None where it says nothing or nothing readable."""
     text = labels.get(names.IDLE)
     return IdleRung[text.upper()] if text in RUNGS and text is not None else None
 
@@ -179,9 +173,7 @@ def read_note(text: str) -> ReleaseNote:
 
 
 def write_note(note: ReleaseNote) -> str:
-    """
-    Write a note on one line, without what there is nothing to say about.
-    """
+    """Write a note on one line, without what there is nothing to say about."""
     written: dict[str, object] = {
         "v": NOTE_VERSION,
         "phase": str(note.phase),
@@ -199,18 +191,14 @@ def write_note(note: ReleaseNote) -> str:
 
 
 class _Reader:
-    """
-    Reads the annotations of a namespace and of an owner in it, and keeps what is wrong.
-    """
+    """Reads the annotations of a namespace and of an owner in it, and keeps what is wrong."""
 
     def __init__(self, namespace: Mapping[str, str], owner: Mapping[str, str]) -> None:
         self._sources = (namespace, owner)
         self.problems: list[Problem] = []
 
     def all(self, key: str, read: Callable[[str, str], T]) -> list[T]:
-        """
-        Return what can be read under a key, the owner's word last.
-        """
+        """Return what can be read under a key, the owner's word last."""
         found = []
         for source in self._sources:
             text = source.get(key)

@@ -40,9 +40,7 @@ _BY_ANNOTATIONS: Final = frozenset(spec.name for spec in SPECS if spec.annotatio
 
 
 class Part(NamedTuple):
-    """
-    What one container may use on each card; None where only a card's size would tell.
-    """
+    """What one container may use on each card; None where only a card's size would tell."""
 
     container: str
     limit_bytes: int | None
@@ -134,9 +132,7 @@ def _parts(
 
 
 def _shares(declared: Declared, pod: Pod, options: PodOptions) -> dict[str, int] | Unreadable:
-    """
-    Split the pod's amount equally among those who run together and have no key of their own.
-    """
+    """Split the pod's amount equally among those who run together and have no key of their own."""
     total = options.memory_bytes or 0
     asking = {claim.container for claim in declared.claims}
     without = dict.fromkeys(asking.difference(options.memory_of), 1)
@@ -178,9 +174,7 @@ def _limits(
     options: PodOptions,
     namespace: NamespaceOptions,
 ) -> Limits:
-    """
-    Sum the parts up, hold the sum to what pod and namespace allow, and the parts to the sum.
-    """
+    """Sum the parts up, hold the sum to what pod and namespace allow, and the parts to the sum."""
     most = declared.most_bytes
     limit = _pod_sum(declared.sum, pod, parts) if most is None else most
     if options.memory_bytes is not None:
@@ -219,9 +213,7 @@ def _above_ceiling(key: str, limit: int, ceiling: int) -> Problem:
 
 
 def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None:
-    """
-    Add the parts up as the dialect's scheduler does; None where one of them is unknown.
-    """
+    """Add the parts up as the dialect's scheduler does; None where one of them is unknown."""
     known = {name: part for name, part in parts.items() if part is not None}
     if len(known) < len(parts):
         return None

@@ -1,6 +1,4 @@
-"""
-How far gpufence may go: the ladder observe, cap, evict.
-"""
+"""How far gpufence may go: the ladder observe, cap, evict."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ if TYPE_CHECKING:
 
 
 class Mode(IntEnum):
-    """
-    The rungs, each doing all that those below it do.
-    """
+    """The rungs, each doing all that those below it do."""
 
     OBSERVE = 1
     CAP = 2
@@ -74,7 +70,5 @@ def switch_of(data: Mapping[str, str]) -> tuple[str, str]:
 
 
 def effective_mode(namespace: Mode | None, highest: Mode) -> Mode | None:
-    """
-    Return the lower of what the namespace asks for and what the kill switch allows.
-    """
+    """Return the lower of what the namespace asks for and what the kill switch allows."""
     return None if namespace is None else min(namespace, highest)

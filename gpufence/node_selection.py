@@ -41,18 +41,14 @@ def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
 
 
 def too_many(terms: Iterable[Object]) -> bool:
-    """
-    Return whether terms of an affinity require more than anybody reads.
-    """
+    """Return whether terms of an affinity require more than anybody reads."""
     fields = ("matchExpressions", "matchFields")
     required = sum(1 + sum(len(as_list(term.get(key), key)) for key in fields) for term in terms)
     return required > _MOST_REQUIREMENTS
 
 
 def holds(operator: object, value: str | None, bounds: tuple[str, ...]) -> bool:
-    """
-    Return whether a label's value, None where it is absent, is what an operator asks for.
-    """
+    """Return whether a label's value, None where it is absent, is what an operator asks for."""
     match operator:
         case "In":
             return value in bounds
@@ -73,9 +69,7 @@ def holds(operator: object, value: str | None, bounds: tuple[str, ...]) -> bool:
 def tolerates(
     tolerations: Iterable[Mapping[str, str]], taints: Iterable[Mapping[str, str]]
 ) -> bool:
-    """
-    Return whether none of a node's taints keeps away a pod with these tolerations.
-    """
+    """Return whether none of a node's taints keeps away a pod with these tolerations."""
     known = tuple(tolerations)
     return all(
         any(_covers(toleration, taint) for toleration in known)
@@ -85,9 +79,7 @@ def tolerates(
 
 
 def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
-    """
-    Return whether every requirement of a term holds; an empty term matches no node.
-    """
+    """Return whether every requirement of a term holds; an empty term matches no node."""
     by_label = objects(term.get("matchExpressions"), "matchExpressions")
     by_field = objects(term.get("matchFields"), "matchFields")
     return bool(by_label or by_field) and (
@@ -112,9 +104,7 @@ def _covers(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
 
 
 def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
-    """
-    Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none.
-    """
+    """Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none."""
     left = _whole(value or "")
     right = _whole(bounds[0] if len(bounds) == 1 else "")
     return left - right if left is not None and right is not None else 0

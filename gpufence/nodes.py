@@ -1,6 +1,4 @@
-"""
-What a node says about its cards and units.
-"""
+"""What a node says about its cards and units."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
 
 
 class GpuNode(NamedTuple):
-    """
-    A node as far as its GPUs go; no cards means that nothing tells their size.
-    """
+    """A node as far as its GPUs go; no cards means that nothing tells their size."""
 
     name: str
     labels: Mapping[str, str]
@@ -41,9 +37,7 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
 
 
 def node_stating(node: Object, defaults: Units, stated: NodeCards | None) -> GpuNode | None:
-    """
-    Do the same for whoever has read what the Node's own agent wrote.
-    """
+    """Do the same for whoever has read what the Node's own agent wrote."""
     metadata = as_object(node.get("metadata"), "metadata")
     status = as_object(node.get("status"), "status")
     labels = as_texts(metadata.get("labels"), "metadata.labels")

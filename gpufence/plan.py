@@ -40,9 +40,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Done(StrEnum):
-    """
-    What became of a setting.
-    """
+    """What became of a setting."""
 
     SET = "set"  # ours, where the user had none
     LOWERED = "lowered"  # the user's was larger than the share allows
@@ -86,9 +84,7 @@ class ContainerPlan(NamedTuple):
 
 
 class ProfileUsed(NamedTuple):
-    """
-    Which profile's amounts a pod holds to, and in which generation of its spec.
-    """
+    """Which profile's amounts a pod holds to, and in which generation of its spec."""
 
     name: str
     generation: int
@@ -110,9 +106,7 @@ class Plan(NamedTuple):
 
 
 class _Amounts(dict["int | None", str]):
-    """
-    Amounts as a plan has them, each written when it is first asked for.
-    """
+    """Amounts as a plan has them, each written when it is first asked for."""
 
     def __missing__(self, amount: int | None) -> str:
         text = self[amount] = _amount(amount)
@@ -120,17 +114,13 @@ class _Amounts(dict["int | None", str]):
 
 
 def write_plan(plan: Plan) -> str:
-    """
-    Write the annotation: one line of JSON.
-    """
+    """Write the annotation: one line of JSON."""
     containers = {name: write_container(item) for name, item in plan.containers.items()}
     return join_plan(plan, containers)
 
 
 def write_container(container: ContainerPlan) -> str:
-    """
-    Write one container's part of the annotation; many pods' containers are alike.
-    """
+    """Write one container's part of the annotation; many pods' containers are alike."""
     cap = "null" if container.cap_bytes is None else f'"{write_mebibytes(container.cap_bytes)}"'
     texts_of = _Amounts()
     figures: dict[object, str] = {}  # most settings of a container have the same
@@ -156,9 +146,7 @@ def write_container(container: ContainerPlan) -> str:
 
 
 def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
-    """
-    Write the annotation of a plan whose containers have been written already.
-    """
+    """Write the annotation of a plan whose containers have been written already."""
     namespace = f'"namespace":{_ENCODER.encode(dict(plan.namespace))},' if plan.namespace else ""
     if plan.profile is not None:
         namespace += f'"profile":{_ENCODER.encode(plan.profile._asdict())},'

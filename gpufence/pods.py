@@ -1,6 +1,4 @@
-"""
-What gpufence reads of a pod, wherever the pod comes from.
-"""
+"""What gpufence reads of a pod, wherever the pod comes from."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ NOT_READ = "its resource claims (DRA) have not been read"
 
 
 class ContainerKind(StrEnum):
-    """
-    When a container runs: what decides whose memory adds up.
-    """
+    """When a container runs: what decides whose memory adds up."""
 
     REGULAR = "container"
     SIDECAR = "sidecar"  # an init container that stays (restartPolicy Always)
@@ -49,9 +45,7 @@ class ContainerKind(StrEnum):
 
 
 class ClaimUse(NamedTuple):
-    """
-    A claim that a container uses, as its pod calls it; all of it, or one of its requests.
-    """
+    """A claim that a container uses, as its pod calls it; all of it, or one of its requests."""
 
     claim: str
     request: str = ""
@@ -69,9 +63,7 @@ class PodClaim(NamedTuple):
 
 
 class Container(NamedTuple):
-    """
-    A container; of its resource limits, `gpu` are those that declare something about GPUs.
-    """
+    """A container; of its resource limits, `gpu` are those that declare something about GPUs."""
 
     name: str
     kind: ContainerKind
@@ -84,9 +76,7 @@ class Container(NamedTuple):
         return self.kind is ContainerKind.REGULAR
 
     def uses(self, claim: str, request: str) -> bool:
-        """
-        Return whether it names that claim, all of it or just that request.
-        """
+        """Return whether it names that claim, all of it or just that request."""
         return any(use.claim == claim and use.request in ("", request) for use in self.claims)
 
 
@@ -119,9 +109,7 @@ class Pod(NamedTuple):
 
 
 def read_pod(pod: Object) -> Pod:
-    """
-    Read a pod, raising `InvalidError` where it is no pod at all.
-    """
+    """Read a pod, raising `InvalidError` where it is no pod at all."""
     metadata = as_object(pod.get("metadata"), "metadata")
     spec = as_object(pod.get("spec"), "spec")
     affinity = spec.get("affinity")
@@ -143,9 +131,7 @@ def read_pod(pod: Object) -> Pod:
 
 
 def read_claims(pod: Object) -> tuple[PodClaim, ...]:
-    """
-    Read the resource claims of a pod alone, raising `InvalidError` where it is no pod at all.
-    """
+    """Read the resource claims of a pod alone, raising `InvalidError` where it is no pod at all."""
     spec, status = as_object(pod.get("spec"), "spec"), as_object(pod.get("status"), "status")
     return _read_claims(spec, status)[0]
 

@@ -91,9 +91,7 @@ def read_bytes(value: object, field: str) -> int:
 
 
 def write_bytes(amount: int, *, largest: str = "Ei") -> str:
-    """
-    Render bytes in the largest binary unit, up to `largest`, that keeps them exact.
-    """
+    """Render bytes in the largest binary unit, up to `largest`, that keeps them exact."""
     if not amount:
         return "0"
     zeros = (amount & -amount).bit_length() - 1
@@ -102,9 +100,7 @@ def write_bytes(amount: int, *, largest: str = "Ei") -> str:
 
 
 def write_mebibytes(amount: int) -> str:
-    """
-    Render bytes as whole MiB, rounded down: for people, not for reading back.
-    """
+    """Render bytes as whole MiB, rounded down: for people, not for reading back."""
     return f"{amount // MIB}Mi"
 
 

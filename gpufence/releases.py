@@ -93,9 +93,7 @@ _OWNERS: Final = RowKind(
 
 
 def write_owners(owners: OwnerReleases) -> str:
-    """
-    Write one line of JSON, keys in a fixed order.
-    """
+    """Write one line of JSON, keys in a fixed order."""
     whole = {"v": VERSION, **_OWNERS.write(owners)}
     return json.dumps(whole, separators=(",", ":"), allow_nan=False)
 

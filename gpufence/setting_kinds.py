@@ -1,6 +1,4 @@
-"""
-The kinds of values that settings have: how each is read from a variable and written as one.
-"""
+"""The kinds of values that settings have: how each is read from a variable and written as one."""
 
 from __future__ import annotations
 
@@ -55,15 +53,11 @@ class Row:
 
     @property
     def default_text(self) -> str:
-        """
-        Return the default as the variable takes it, or what it means where it has no text.
-        """
+        """Return the default as the variable takes it, or what it means where it has no text."""
         return self.unset or self.kind.write(self.default)
 
     def family(self) -> dict[str, Row]:
-        """
-        Return a row for each key of a default that is a mapping.
-        """
+        """Return a row for each key of a default that is a mapping."""
         if not isinstance(self.default, Mapping):
             return {}
         prefix = self.variable.partition("<")[0]
@@ -81,16 +75,12 @@ def parsed(read: Callable[[str, str], Any], write: Callable[[Any], str] = str) -
 
 
 def converted(convert: Callable[[str], Any]) -> Kind:
-    """
-    Return the kind of texts that can all be read.
-    """
+    """Return the kind of texts that can all be read."""
     return Kind(lambda text, _: convert(text))
 
 
 def one_of(choices: Mapping[str, Any]) -> Kind:
-    """
-    Return the kind of a few texts, each with the value it stands for.
-    """
+    """Return the kind of a few texts, each with the value it stands for."""
 
     def read(text: str, row: Row) -> Any:  # noqa: ANN401 - whatever the choices stand for
         if text in choices:
@@ -105,9 +95,7 @@ def choice(texts: Iterable[str]) -> Kind:
 
 
 def kind_of(name: str, default: object) -> Kind:
-    """
-    Return the kind that a field's name and default stand for.
-    """
+    """Return the kind that a field's name and default stand for."""
     if isinstance(default, bool):
         return BOOLEAN
     if isinstance(default, StrEnum):
@@ -120,9 +108,7 @@ def kind_of(name: str, default: object) -> Kind:
 
 
 def read_address(text: str, variable: str, example: str = ":8443") -> tuple[str, int]:
-    """
-    Read `host:port`; an empty host means every interface, `[::1]:443` is IPv6.
-    """
+    """Read `host:port`; an empty host means every interface, `[::1]:443` is IPv6."""
     host, colon, port = text.rpartition(":")
     plain = port.isascii() and port.isdigit() and len(port) <= _MOST_DIGITS
     if colon and plain and int(port) < 2**16:
@@ -137,9 +123,7 @@ def write_address(address: tuple[str, int]) -> str:
 
 
 def split_items(text: str) -> tuple[str, ...]:
-    """
-    Split a comma-separated list; blanks around the items do not count.
-    """
+    """Split a comma-separated list; blanks around the items do not count."""
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 

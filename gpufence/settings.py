@@ -66,16 +66,12 @@ def part(title: str = "") -> dict[str, object]:
 
 
 def rows(settings: type) -> tuple[Row, ...]:
-    """
-    Return the rows of a settings dataclass, its parts included.
-    """
+    """Return the rows of a settings dataclass, its parts included."""
     return tuple(row for _, section in sections(settings) for row in section)
 
 
 def sections(settings: type, title: str = "") -> tuple[tuple[str, tuple[Row, ...]], ...]:
-    """
-    Return titles with their rows; the rows of a part without title go with those before it.
-    """
+    """Return titles with their rows; the rows of a part without title go with those before it."""
     found: dict[str, list[Row]] = {title: []}
     for item in fields(settings):
         if _ROW in item.metadata:
@@ -118,9 +114,7 @@ def unknown_settings(
 
 
 def shown_settings(value: Any) -> dict[str, object]:  # noqa: ANN401 - any settings dataclass
-    """
-    Return all settings for the log: numbers as they are, the rest as the variables take them.
-    """
+    """Return all settings for the log: numbers as they are, the rest as the variables take them."""
     shown: dict[str, object] = {}
     for item in fields(value):
         each = getattr(value, item.name)
@@ -134,9 +128,7 @@ def shown_settings(value: Any) -> dict[str, object]:  # noqa: ANN401 - any setti
 
 
 def help_text(settings: type, title: str = "") -> str:
-    """
-    Return what `--help` prints about settings, each with its default in brackets.
-    """
+    """Return what `--help` prints about settings, each with its default in brackets."""
     blocks = []
     for heading, section in sections(settings, title):
         lines = [heading] if heading else []
@@ -157,9 +149,7 @@ def help_text(settings: type, title: str = "") -> str:
 
 
 def markdown_table(settings: type) -> str:
-    """
-    Return the rows of one dataclass, without its parts, as a table for a page in docs/.
-    """
+    """Return the rows of one dataclass, without its parts, as a table for a page in docs/."""
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for row in (_row(item) for item in fields(settings) if _ROW in item.metadata):
         default = row.unset or f"`{row.default_text}`"

@@ -58,9 +58,7 @@ def as_integer(value: object, field: str, *, least: int = 0, most: int = 2**63 -
 
 
 def as_texts(value: object, field: str) -> Mapping[str, str]:
-    """
-    Read an object whose values are all text, such as labels and annotations.
-    """
+    """Read an object whose values are all text, such as labels and annotations."""
     if value is None:
         return {}
     values = as_object(value, field)
@@ -81,9 +79,7 @@ def objects(value: object, field: str) -> list[Object]:
 
 
 def texts(value: object, field: str) -> tuple[str, ...]:
-    """
-    Read a list whose items are all text.
-    """
+    """Read a list whose items are all text."""
     if isinstance(value, list) and _TEXT.issuperset(map(type, value)):
         return tuple(value)
     items = as_list(value, field)
@@ -91,9 +87,7 @@ def texts(value: object, field: str) -> tuple[str, ...]:
 
 
 def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) -> int:
-    """
-    Read a plain decimal number, as annotations and labels carry them.
-    """
+    """Read a plain decimal number, as annotations and labels carry them."""
     plain = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     if plain and least <= int(text) <= most:
         return int(text)
@@ -105,9 +99,7 @@ def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) ->
 
 
 def escape_pointer(token: str) -> str:
-    """
-    Escape one token of a JSON pointer (RFC 6901).
-    """
+    """Escape one token of a JSON pointer (RFC 6901)."""
     return token.replace("~", "~0").replace("/", "~1")
 
 
@@ -128,7 +120,5 @@ def read_versioned(text: str, field: str, version: int) -> Object:
 
 
 def _no_number(text: str) -> float:
-    """
-    Refuse NaN and the infinities, which Python's JSON knows and nobody's does.
-    """
+    """Refuse NaN and the infinities, which Python's JSON knows and nobody's does."""
     raise ValueError(text)

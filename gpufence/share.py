@@ -96,9 +96,7 @@ def allowance(limit_bytes: int, card_bytes: int, terms: ShareTerms) -> Allowance
 
 
 def smallest_limit(terms: ShareTerms) -> int:
-    """
-    Return the smallest limit, in whole MiB, that leaves every process its least allowance.
-    """
+    """Return the smallest limit, in whole MiB, that leaves every process its least allowance."""
     wanted = terms.processes * LEAST_ALLOWANCE
     reserved = wanted + terms.processes * terms.reserve_bytes
     by_factor = -(-wanted * 10 // FACTOR_TENTHS)

@@ -1,6 +1,4 @@
-"""
-The cards of a node as its DRA driver publishes them in ResourceSlices.
-"""
+"""The cards of a node as its DRA driver publishes them in ResourceSlices."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ def cards_of(slices: Iterable[Object]) -> dict[str, Card]:
 
 
 def newest(slices: Iterable[PublishedCards]) -> dict[str, Card]:
-    """
-    Return the cards of slices that were read; of each pool the newest generation counts.
-    """
+    """Return the cards of slices that were read; of each pool the newest generation counts."""
     found: dict[str, tuple[int, dict[str, Card]]] = {}
     for _, pool, generation, cards, _ in slices:
         known, before = found.get(pool, (generation, {}))
@@ -55,9 +51,7 @@ def newest(slices: Iterable[PublishedCards]) -> dict[str, Card]:
 
 
 def read_slice(item: Object) -> PublishedCards | None:
-    """
-    Read one slice; None for another driver's, and for what cannot be read.
-    """
+    """Read one slice; None for another driver's, and for what cannot be read."""
     try:
         return _read(item)
     except GpufenceError:
@@ -126,9 +120,7 @@ def _card(device: Object, place: int, called: str) -> Card | None:
 
 
 def _memory(device: Object) -> Object:
-    """
-    Return what a device says of its memory, by either of the names that capacity may go by.
-    """
+    """Return what a device says of its memory, by either of the names that capacity may go by."""
     field = "spec.devices.capacity"
     capacity = as_object(device.get("capacity"), field)
     key = next((key for key in DRA_MEMORIES if key in capacity), "")
@@ -141,9 +133,7 @@ def _attribute(device: Object, name: str, kind: str) -> str:
 
 
 def _value(device: Object, name: str, kind: str, default: object) -> object:
-    """
-    Return an attribute, with the driver's name in front of it or without.
-    """
+    """Return an attribute, with the driver's name in front of it or without."""
     attributes = as_object(device.get("attributes"), "spec.devices.attributes")
     item = attributes.get(name, attributes.get(f"{DRA_DRIVER}/{name}"))
     return as_object(item, f"spec.devices.attributes.{name}").get(kind, default)

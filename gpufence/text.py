@@ -30,32 +30,24 @@ def printable(text: str, most: int | None = None) -> str:
 
 
 def listed(items: Sequence[str], most: int = 8) -> str:
-    """
-    List names, the first of them where somebody has given many.
-    """
+    """List names, the first of them where somebody has given many."""
     if len(items) <= most:
         return ", ".join(items)
     return f"{', '.join(items[:most])} and {len(items) - most} more"
 
 
 def mebibytes(amount: int | None, *, unit: str = " MiB", unknown: str = "unknown") -> str:
-    """
-    Write what is held in whole MiB, rounded up.
-    """
+    """Write what is held in whole MiB, rounded up."""
     return unknown if amount is None else f"{-(-amount >> _MEBIBYTE_BITS)}{unit}"
 
 
 def limit_mebibytes(amount: int | None, *, unit: str = " MiB", unknown: str = "unknown") -> str:
-    """
-    Write what may be held in whole MiB, rounded down.
-    """
+    """Write what may be held in whole MiB, rounded down."""
     return unknown if amount is None else f"{amount >> _MEBIBYTE_BITS}{unit}"
 
 
 def duration(seconds: float) -> str:
-    """
-    Write a time in its two largest units, for tables: 12s, 3m20s, 2h5m, 3d4h.
-    """
+    """Write a time in its two largest units, for tables: 12s, 3m20s, 2h5m, 3d4h."""
     whole = max(int(seconds), 0)
     for step, unit, next_step, next_unit in _STEPS:
         if whole >= step:
@@ -65,9 +57,7 @@ def duration(seconds: float) -> str:
 
 
 def coarse(seconds: float) -> str:
-    """
-    Write a time in its largest unit alone, rounded down, for narrow columns: 12s, 3m, 2h, 3d.
-    """
+    """Write a time in its largest unit alone, rounded down, for narrow columns: 12s, 3m, 2h, 3d."""
     whole = max(int(seconds), 0)
     for step, unit, _, _ in _STEPS:
         if whole >= step:
@@ -76,9 +66,7 @@ def coarse(seconds: float) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """
-    Write a time in seconds, and from two minutes on in both, for sentences: 119 s, 2 min 5 s.
-    """
+    """Write a time in seconds, and from two minutes on in both, for sentences: 119 s, 2 min 5 s."""
     whole = max(int(seconds), 0)
     if whole < 2 * _MINUTE:
         return f"{whole} s"
@@ -88,9 +76,7 @@ def minutes(seconds: float) -> str:
 def aligned(
     rows: Sequence[Sequence[str]], *, right: Iterable[int] = (), gap: str = "  "
 ) -> list[str]:
-    """
-    Align the columns of a table, those in `right` to the right; one line for each row.
-    """
+    """Align the columns of a table, those in `right` to the right; one line for each row."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     to_the_right = frozenset(right)
     return [

@@ -26,9 +26,7 @@ _LONGEST: Final = 36_500 * 86_400.0
 
 
 def read_moment(text: str, field: str) -> float:
-    """
-    Read RFC 3339, such as the API server writes it.
-    """
+    """Read RFC 3339, such as the API server writes it."""
     if _MOMENT.fullmatch(text):
         try:
             return (datetime.fromisoformat(text).astimezone(UTC) - _EPOCH).total_seconds()
@@ -48,9 +46,7 @@ def write_moment(moment: float) -> str:
 
 
 def read_length(text: str, field: str, *, least: float = 0.0) -> float:
-    """
-    Read a length of time in days, hours, minutes and seconds: 15m, 1h30m, 90s.
-    """
+    """Read a length of time in days, hours, minutes and seconds: 15m, 1h30m, 90s."""
     remedy = f"write a time of at least {least:g}s, such as 15m or 1h30m"
     match = _LENGTH.fullmatch(text)
     if match is None or not text:

@@ -1,6 +1,4 @@
-"""
-Find the way to the API server: which address, trusted by what, as whom, through which proxy.
-"""
+"""Find the way to the API server: which address, trusted by what, as whom, through which proxy."""
 
 from __future__ import annotations
 
@@ -44,14 +42,10 @@ class ClientSettings:
     proxies: Proxies = field(default_factory=Proxies)
 
     connect_timeout_seconds: float = 5.0
-    """
-    For the TCP connection and the TLS handshake, each.
-    """
+    """For the TCP connection and the TLS handshake, each."""
 
     reply_timeout_seconds: float = 30.0
-    """
-    For a whole ordinary request, unless the request says otherwise.
-    """
+    """For a whole ordinary request, unless the request says otherwise."""
 
     longest_reply_bytes: int | None = None
     """
@@ -59,9 +53,7 @@ class ClientSettings:
     """
 
     pool_connections: int = 4
-    """
-    Connections kept open for reuse: as many as threads that ask at the same time.
-    """
+    """Connections kept open for reuse: as many as threads that ask at the same time."""
 
     token_period_seconds: float = 60.0
     """

@@ -1,6 +1,4 @@
-"""
-What is known of one collection, kept true by a reflector; used by the webhook and the agent.
-"""
+"""What is known of one collection, kept true by a reflector; used by the webhook and the agent."""
 
 from __future__ import annotations
 

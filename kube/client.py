@@ -1,6 +1,4 @@
-"""
-Raw requests to the API server: paths and dicts in, dicts or typed errors out.
-"""
+"""Raw requests to the API server: paths and dicts in, dicts or typed errors out."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ Query: TypeAlias = "Mapping[str, str | int]"
 
 
 class PatchType(StrEnum):
-    """
-    The content types of a PATCH.
-    """
+    """The content types of a PATCH."""
 
     APPLY = "application/apply-patch+yaml"  # server-side, of which JSON is a part
     JSON = "application/json-patch+json"
@@ -95,9 +91,7 @@ class Client:
 
     @property
     def namespace(self) -> str:
-        """
-        Name the namespace that a kubeconfig's context means; empty where it names none.
-        """
+        """Name the namespace that a kubeconfig's context means; empty where it names none."""
         return self._access.namespace
 
     def text(
@@ -159,17 +153,13 @@ class Client:
         *,
         timeout_seconds: float | None = None,
     ) -> JsonObject:
-        """
-        Delete an object; `body` is a DeleteOptions, best with a precondition on the uid.
-        """
+        """Delete an object; `body` is a DeleteOptions, best with a precondition on the uid."""
         return self._send(_request("DELETE", path, query, body), timeout_seconds)
 
     def list(
         self, path: str, query: Query | None = None, *, page_size: int = PAGE_SIZE
     ) -> Listing[JsonObject]:
-        """
-        List a whole collection, page by page.
-        """
+        """List a whole collection, page by page."""
         return collect_pages(lambda asked: self.page(path, as_is, asked), path, query, page_size)
 
     def page(self, path: str, keep: Callable[[JsonObject], T], query: Query) -> Page[T]:
@@ -217,15 +207,11 @@ class Client:
         return Client(self._access, replace(self._settings, pool_connections=1))
 
     def abort(self) -> None:
-        """
-        Wake every thread that waits for an answer here; the client is of no use afterwards.
-        """
+        """Wake every thread that waits for an answer here; the client is of no use afterwards."""
         self._transport.abort()
 
     def close(self) -> None:
-        """
-        Close the idle connections; the client may still be used and then opens new ones.
-        """
+        """Close the idle connections; the client may still be used and then opens new ones."""
         self._transport.close()
 
     def _send(self, request: Request, timeout_seconds: float | None) -> JsonObject:

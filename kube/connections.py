@@ -1,6 +1,4 @@
-"""
-How connections to the API server are made and cut, and in words why they failed.
-"""
+"""How connections to the API server are made and cut, and in words why they failed."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ class Sockets:
         self._aborted = False
 
     def add(self, connection: HTTPConnection) -> None:
-        """
-        Take note of a connection that was just made; refuse it after `abort`.
-        """
+        """Take note of a connection that was just made; refuse it after `abort`."""
         # TLS inside TLS, through an HTTPS proxy, wraps the socket in an object of urllib3's own.
         live = getattr(connection.sock, "socket", connection.sock)
         with self._lock:
@@ -70,14 +66,10 @@ class Sockets:
 
 
 class LendingPool(urllib3.HTTPConnectionPool):
-    """
-    A pool that lends its idle connections to whoever speaks on them himself.
-    """
+    """A pool that lends its idle connections to whoever speaks on them himself."""
 
     def lend(self) -> HTTPConnection | None:
-        """
-        Return a connection that is open and silent; None where there is none.
-        """
+        """Return a connection that is open and silent; None where there is none."""
         try:
             found: HTTPConnection | None = self.pool.get(block=False) if self.pool else None
         except queue.Empty:
@@ -88,18 +80,14 @@ class LendingPool(urllib3.HTTPConnectionPool):
         return None
 
     def take_back(self, connection: HTTPConnection, again: bool) -> None:  # noqa: FBT001 (by place)
-        """
-        Take a connection back, which may be asked `again` or not.
-        """
+        """Take a connection back, which may be asked `again` or not."""
         if not again:
             connection.close()
         self._put_conn(connection)
 
 
 def connect_pool(access: Access, connections: int, sockets: Sockets) -> urllib3.PoolManager:
-    """
-    Make a pool for one server whose connections are noted in `sockets`.
-    """
+    """Make a pool for one server whose connections are noted in `sockets`."""
     pool = _pool(access, connections)
 
     class Plain(HTTPConnection):
@@ -145,9 +133,7 @@ def _pool(access: Access, connections: int) -> urllib3.PoolManager:
 
 
 def explain(error: HTTPError) -> str:
-    """
-    Describe an error of the HTTP library, which itself would print object addresses.
-    """
+    """Describe an error of the HTTP library, which itself would print object addresses."""
     if isinstance(error, ProxyError):
         return f"through the proxy: {_cause(error.original_error)}"
     if isinstance(error, NameResolutionError):

@@ -1,6 +1,4 @@
-"""
-As whom we speak: the Authorization header, renewed before and after it stops being accepted.
-"""
+"""As whom we speak: the Authorization header, renewed before and after it stops being accepted."""
 
 from __future__ import annotations
 
@@ -19,27 +17,19 @@ _log = logging.getLogger(__name__)
 
 
 class Credentials(Protocol):
-    """
-    Whatever can vouch for us; used by many threads at once.
-    """
+    """Whatever can vouch for us; used by many threads at once."""
 
     def header(self) -> str | None:
-        """
-        Give the value of the Authorization header, None to send none.
-        """
+        """Give the value of the Authorization header, None to send none."""
         ...
 
     def renew(self) -> bool:
-        """
-        Look for something fresher after a 401; return whether asking again makes sense.
-        """
+        """Look for something fresher after a 401; return whether asking again makes sense."""
         ...
 
 
 class NoCredentials:
-    """
-    Speak without a header: anonymously, or with a client certificate.
-    """
+    """Speak without a header: anonymously, or with a client certificate."""
 
     def header(self) -> str | None:
         return None

@@ -1,6 +1,4 @@
-"""
-Asking an API server which kinds of objects it has.
-"""
+"""Asking an API server which kinds of objects it has."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 REMEMBERED_SECONDS: Final = 300.0
-"""
-A kind that is made later is found after so long.
-"""
+"""A kind that is made later is found after so long."""
 MOST_GROUPS: Final = 512
 _CORE: Final = "v1"
 _APPS: Final = "apps/v1"

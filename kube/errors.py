@@ -31,40 +31,28 @@ if TYPE_CHECKING:
 
 
 class KubeError(GpufenceError):
-    """
-    Anything that talking to an API server may raise.
-    """
+    """Anything that talking to an API server may raise."""
 
 
 class AccessError(KubeError):
-    """
-    Raised before the first request, when it is unclear which server to ask, or as whom.
-    """
+    """Raised before the first request, when it is unclear which server to ask, or as whom."""
 
 
 class UnreachableError(KubeError):
-    """
-    Raised when no complete answer arrived; whether the server acted is unknown.
-    """
+    """Raised when no complete answer arrived; whether the server acted is unknown."""
 
 
 class SilenceError(UnreachableError):
-    """
-    Raised when nothing came for too long on a stream that was open; the server may be well.
-    """
+    """Raised when nothing came for too long on a stream that was open; the server may be well."""
 
 
 class BadReplyError(KubeError):
-    """
-    Raised when the answer cannot be an API server's: a proxy's page, a redirect, broken JSON.
-    """
+    """Raised when the answer cannot be an API server's: a proxy's page, a redirect, broken JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """
-    One entry of a Status' details.causes, such as the disruption budget behind a 429.
-    """
+    """One entry of a Status' details.causes, such as the disruption budget behind a 429."""
 
     reason: str
     message: str
@@ -72,9 +60,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """
-    The server's own account of a refusal.
-    """
+    """The server's own account of a refusal."""
 
     request: str
     status: int
@@ -85,9 +71,7 @@ class Failure:
 
 
 class ReplyError(KubeError):
-    """
-    Raised when the API server itself answered, and the answer is no.
-    """
+    """Raised when the API server itself answered, and the answer is no."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
@@ -103,16 +87,12 @@ class ReplyError(KubeError):
 
     @property
     def retry_after_seconds(self) -> float | None:
-        """
-        How long the server asks to wait, or None where it does not say.
-        """
+        """How long the server asks to wait, or None where it does not say."""
         return self.failure.retry_after_seconds
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """
-        The reasons below the reason; evictions name the disruption budget here.
-        """
+        """The reasons below the reason; evictions name the disruption budget here."""
         listed = self.failure.details.get("causes")
         return tuple(
             Cause(str(cause.get("reason", "")), str(cause.get("message", "")))

@@ -1,6 +1,4 @@
-"""
-PURE. Events in the form that every version of kubectl shows with its count: those of core/v1.
-"""
+"""PURE. Events in the form that every version of kubectl shows with its count: those of core/v1."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ class Regarding(NamedTuple):
 
 
 class Reporter(NamedTuple):
-    """
-    Who says it, and which one of several: the node of an agent, or a pod.
-    """
+    """Who says it, and which one of several: the node of an agent, or a pod."""
 
     component: str
     instance: str
@@ -42,9 +38,7 @@ class Reporter(NamedTuple):
 
 
 class EventText(NamedTuple):
-    """
-    What is said; a `warning` stands out in what kubectl shows.
-    """
+    """What is said; a `warning` stands out in what kubectl shows."""
 
     reason: str
     message: str
@@ -57,9 +51,7 @@ class EventPlace(NamedTuple):
 
 
 class EventTimes(NamedTuple):
-    """
-    When it was first said, when it was last said, and how often.
-    """
+    """When it was first said, when it was last said, and how often."""
 
     first: str
     last: str
@@ -67,9 +59,7 @@ class EventTimes(NamedTuple):
 
 
 def place_of(about: Regarding, component: str, unique: str) -> EventPlace:
-    """
-    Name an Event after its object, as kubectl users expect, if that makes a name.
-    """
+    """Name an Event after its object, as kubectl users expect, if that makes a name."""
     name = f"{about.name}.{unique}"
     if len(name) > LONGEST_NAME or not _SUBDOMAIN.fullmatch(name):
         name = f"{component}.{unique}"
@@ -79,9 +69,7 @@ def place_of(about: Regarding, component: str, unique: str) -> EventPlace:
 def make_event(
     about: Regarding, said: EventText, reporter: Reporter, place: EventPlace, times: EventTimes
 ) -> JsonObject:
-    """
-    Make an Event.
-    """
+    """Make an Event."""
     involved = {
         "apiVersion": about.api_version,
         "kind": about.kind,

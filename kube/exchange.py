@@ -29,15 +29,11 @@ _NO_BODY: Final = frozenset({204, 304})
 
 
 class OddAnswerError(Exception):
-    """
-    Raised where no answer came that is understood here, and none of it has been handed out.
-    """
+    """Raised where no answer came that is understood here, and none of it has been handed out."""
 
 
 def written(target: str, host: str, headers: Mapping[str, str]) -> bytes | None:
-    """
-    Write a GET; None where the library has to say what is wrong with it.
-    """
+    """Write a GET; None where the library has to say what is wrong with it."""
     lines = [f"{name}: {value}" for name, value in headers.items()]
     if not _TARGET.fullmatch(target) or not all(map(_VALUE.fullmatch, lines)):
         return None
@@ -74,9 +70,7 @@ class PlainAnswer:
             raise
 
     def read1(self, amt: int, *, decode_content: bool) -> bytes:
-        """
-        Return what comes next of the body, nothing at its end. The names are the library's.
-        """
+        """Return what comes next of the body, nothing at its end. The names are the library's."""
         del amt, decode_content
         try:
             return next(self._pieces, b"")
@@ -86,9 +80,7 @@ class PlainAnswer:
             raise ProtocolError("connection broken", error) from error
 
     def close(self) -> None:
-        """
-        Let the connection go, which is closed where something of the answer is left in it.
-        """
+        """Let the connection go, which is closed where something of the answer is left in it."""
         self._end(again=False)
 
     def _end(self, *, again: bool) -> None:

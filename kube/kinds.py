@@ -18,9 +18,7 @@ MOST_RESOURCES: Final = 1024
 
 
 class ApiKind(NamedTuple):
-    """
-    A namespaced kind; `called` are the words by which a person names it.
-    """
+    """A namespaced kind; `called` are the words by which a person names it."""
 
     api_version: str
     kind: str
@@ -33,16 +31,12 @@ class ApiKind(NamedTuple):
         return self.api_version.rpartition("/")[0]
 
     def path(self, namespace: str, *more: str) -> str:
-        """
-        Return where objects of this kind are; raises ValueError for what cannot be a name.
-        """
+        """Return where objects of this kind are; raises ValueError for what cannot be a name."""
         return self._path("namespaces", namespace, self.plural, *more)
 
     @property
     def everywhere(self) -> str:
-        """
-        Return where those of all namespaces are listed.
-        """
+        """Return where those of all namespaces are listed."""
         return self._path(self.plural)
 
     def _path(self, *segments: str) -> str:
@@ -50,9 +44,7 @@ class ApiKind(NamedTuple):
 
 
 def read_kinds(version: str, said: JsonObject) -> tuple[ApiKind, ...]:
-    """
-    Read the list of a version's resources.
-    """
+    """Read the list of a version's resources."""
     listed = objects_of(said, "resources")[:MOST_RESOURCES]
     scales = {
         str(item.get("name")).removesuffix("/scale")

@@ -36,9 +36,7 @@ _RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubeconfig:
-    """
-    One context of a kubeconfig, with embedded certificates in files.
-    """
+    """One context of a kubeconfig, with embedded certificates in files."""
 
     server: str
     credentials: Credentials
@@ -101,9 +99,7 @@ class _Loaded:
     namespace: str
 
     def authorization(self) -> str | None:
-        """
-        Give the current header; the client's hook renews it here once it has expired.
-        """
+        """Give the current header; the client's hook renews it here once it has expired."""
         return self.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
 
 

@@ -27,9 +27,7 @@ Query: TypeAlias = "Mapping[str, str | int]"
 
 PAGE_SIZE: Final = 500
 OBJECT_LIMIT_BYTES: Final = 16 * 2**20
-"""
-The longest text of one object that is believed; etcd takes objects of about 1.5 MiB.
-"""
+"""The longest text of one object that is believed; etcd takes objects of about 1.5 MiB."""
 
 _ATTEMPTS = 3
 _LEAST_CHARACTERS = 2**16
@@ -48,18 +46,14 @@ class Listing(Generic[T]):
 
 
 class Page(NamedTuple, Generic[T]):
-    """
-    One answer: what was kept of its objects, and the list's own metadata.
-    """
+    """One answer: what was kept of its objects, and the list's own metadata."""
 
     items: list[T]
     metadata: JsonObject
 
 
 def as_is(item: JsonObject) -> JsonObject:
-    """
-    Keep a listed object whole: the projection for callers who want everything.
-    """
+    """Keep a listed object whole: the projection for callers who want everything."""
     return item
 
 
@@ -70,9 +64,7 @@ def collect(
     query: Query | None = None,
     page_size: int = PAGE_SIZE,
 ) -> Listing[T]:
-    """
-    Read every page with `get`, project each object with `keep` at once, forget the rest.
-    """
+    """Read every page with `get`, project each object with `keep` at once, forget the rest."""
     return collect_pages(lambda asked: _taken(get(path, asked), path, keep), path, query, page_size)
 
 
@@ -136,9 +128,7 @@ def read_page(
 
 
 class _Text:
-    """
-    A text of JSON that comes in pieces, of which only what is not read yet is there.
-    """
+    """A text of JSON that comes in pieces, of which only what is not read yet is there."""
 
     def __init__(self, request: str, chunks: Iterator[bytes], limit: int) -> None:
         self._request = request
@@ -150,9 +140,7 @@ class _Text:
         self._ended = False
 
     def peek(self) -> str:
-        """
-        Return the next character that is no space; nothing at the end.
-        """
+        """Return the next character that is no space; nothing at the end."""
         while True:
             found = _NO_SPACE.search(self._text, self._at)
             if found:
@@ -163,9 +151,7 @@ class _Text:
                 return ""
 
     def members(self, opening: str, closing: str) -> Iterator[str]:
-        """
-        Stop before the value of each member, with its name in an object.
-        """
+        """Stop before the value of each member, with its name in an object."""
         self._take(opening)
         if self.peek() == closing:
             self._at += 1
@@ -182,9 +168,7 @@ class _Text:
             self._take(",")
 
     def value(self) -> Any:  # noqa: ANN401 (whatever a stranger sends; callers check)
-        """
-        Read one value, however many pieces it comes in.
-        """
+        """Read one value, however many pieces it comes in."""
         closing = "}" if self.peek() == "{" else ""
         while True:
             try:
@@ -240,9 +224,7 @@ class _Text:
 
 
 def _taken(page: JsonObject, path: str, keep: Callable[[JsonObject], T]) -> Page[T]:
-    """
-    Keep what is needed of a page that was read whole.
-    """
+    """Keep what is needed of a page that was read whole."""
     request = f"GET {path}"
     listed = page.pop("items", None)
     if listed is None and _is_list(page):

@@ -1,6 +1,4 @@
-"""
-Follow a collection that a cluster may have or not, or let us read or not, now or later.
-"""
+"""Follow a collection that a cluster may have or not, or let us read or not, now or later."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 ASK_SECONDS: Final = 120.0
-"""
-A collection that is made later is found after so long.
-"""
+"""A collection that is made later is found after so long."""
 GIVEN_UP_SECONDS: Final = 30.0
 """
 A watch that fails for so long is ended, and it is asked whether the collection is still there.
@@ -65,9 +61,7 @@ class OptionalWatch(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """
-        Return whether the collection has been read, as long as it is there.
-        """
+        """Return whether the collection has been read, as long as it is there."""
         reflector = self._reflector
         return reflector is not None and reflector.state.synced
 
@@ -96,9 +90,7 @@ class OptionalWatch(Generic[T]):
             self._stop.wait(pause * (1 + random.random() / 4))  # noqa: S311 (spreads load, guards nothing)
 
     def _look(self) -> float:
-        """
-        Begin to follow what is there, end what fails for good; return how long to pause.
-        """
+        """Begin to follow what is there, end what fails for good; return how long to pause."""
         if self._reflector is not None and not _is_lost(self._reflector):
             return _RETRY_SECONDS
         try:

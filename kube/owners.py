@@ -23,15 +23,11 @@ NOTEBOOK: Final = ("kubeflow.org", "Notebook")
 WORKLOAD: Final = ("kueue.x-k8s.io", "Workload")
 _REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
 _MOST_CHARACTERS: Final = 320
-"""
-More than a group with its version, the longest of them.
-"""
+"""More than a group with its version, the longest of them."""
 
 
 class Reference(NamedTuple):
-    """
-    Who controls an object, as that one says itself.
-    """
+    """Who controls an object, as that one says itself."""
 
     api_version: str
     kind: str
@@ -68,16 +64,12 @@ class ApiOwner(NamedTuple):
 
     @property
     def stoppable(self) -> bool:
-        """
-        Return whether it is stopped and started as a whole.
-        """
+        """Return whether it is stopped and started as a whole."""
         return is_notebook(self.kind) or is_workload(self.kind)
 
     @property
     def scalable(self) -> bool:
-        """
-        Return whether its replicas can be read and changed.
-        """
+        """Return whether its replicas can be read and changed."""
         return self.kind.scalable and not self.stoppable and self.replicas is not None
 
 
@@ -90,9 +82,7 @@ def is_workload(kind: ApiKind) -> bool:
 
 
 def owner_of(kind: ApiKind, item: JsonObject) -> ApiOwner:
-    """
-    Read an object, whatever its kind, keeping little.
-    """
+    """Read an object, whatever its kind, keeping little."""
     metadata, spec = part_of(item, "metadata"), part_of(item, "spec")
     annotations = part_of(metadata, "annotations")
     return ApiOwner(

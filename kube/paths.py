@@ -1,6 +1,4 @@
-"""
-PURE. The paths of the API, with every name checked before it becomes part of one.
-"""
+"""PURE. The paths of the API, with every name checked before it becomes part of one."""
 
 from __future__ import annotations
 

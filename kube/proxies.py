@@ -1,6 +1,4 @@
-"""
-PURE. Which proxy, if any, stands between us and the API server.
-"""
+"""PURE. Which proxy, if any, stands between us and the API server."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ class Proxies:
 
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
-    """
-    Read the usual variables, where lower case wins, as for curl, Go and Python.
-    """
+    """Read the usual variables, where lower case wins, as for curl, Go and Python."""
 
     def value(name: str) -> str:
         return environ.get(name) or environ.get(name.upper()) or ""

@@ -42,22 +42,16 @@ _BACK = (GoneError, ForbiddenError)
 
 
 class Clock(Protocol):
-    """
-    Time and chance, to be replaced in tests.
-    """
+    """Time and chance, to be replaced in tests."""
 
     def monotonic(self) -> float: ...
 
     def chance(self) -> float:
-        """
-        Draw a number in [0, 1).
-        """
+        """Draw a number in [0, 1)."""
         ...
 
     def wait(self, stop: threading.Event, seconds: float) -> None:
-        """
-        Wait so long, or until the event is set.
-        """
+        """Wait so long, or until the event is set."""
         ...
 
 
@@ -73,20 +67,14 @@ class SystemClock:
 
 
 class Handler(Protocol[T_contra]):
-    """
-    Whoever wants to know; called from the reflector's thread, one call at a time.
-    """
+    """Whoever wants to know; called from the reflector's thread, one call at a time."""
 
     def replace(self, objects: Sequence[T_contra]) -> None:
-        """
-        Take this as the whole collection, whatever was known before.
-        """
+        """Take this as the whole collection, whatever was known before."""
         ...
 
     def apply(self, change: ChangeType, item: T_contra) -> None:
-        """
-        Take one change. A change may come twice: the last word about an object counts.
-        """
+        """Take one change. A change may come twice: the last word about an object counts."""
         ...
 
 
@@ -165,15 +153,11 @@ class Reflector(Generic[T]):
         )
 
     def wait_until_synced(self, seconds: float) -> bool:
-        """
-        Wait until the handler has had the whole collection once; return whether it has.
-        """
+        """Wait until the handler has had the whole collection once; return whether it has."""
         return self._synced.wait(seconds)
 
     def start(self) -> None:
-        """
-        Follow in a thread of its own, which does not keep the program alive.
-        """
+        """Follow in a thread of its own, which does not keep the program alive."""
         self._thread = threading.Thread(
             target=self.run, name=f"reflector {self._path}", daemon=True
         )
@@ -192,9 +176,7 @@ class Reflector(Generic[T]):
             self._thread.join(_STOP_SECONDS)
 
     def run(self) -> None:
-        """
-        Follow in the caller's thread until somebody calls `stop`.
-        """
+        """Follow in the caller's thread until somebody calls `stop`."""
         try:
             while not self._stop.is_set():
                 pause = self._round()
@@ -204,9 +186,7 @@ class Reflector(Generic[T]):
             self._client.close()
 
     def _round(self) -> float:
-        """
-        List if need be, watch until that ends, and tell how long to pause.
-        """
+        """List if need be, watch until that ends, and tell how long to pause."""
         self._began, self._moved = self._clock.monotonic(), False
         try:
             self._follow()

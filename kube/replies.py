@@ -1,6 +1,4 @@
-"""
-PURE. Read what the API server answers: an object, or the error it means.
-"""
+"""PURE. Read what the API server answers: an object, or the error it means."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 JsonObject: TypeAlias = dict[str, Any]
-"""
-JSON as it came: Kubernetes objects stay plain dicts, so that fields we do not know survive.
-"""
+"""JSON as it came: Kubernetes objects stay plain dicts, so that fields we do not know survive."""
 
 _EXCERPT_CHARACTERS = 200
 _OK = range(200, 300)
@@ -27,9 +23,7 @@ _REDIRECTS = range(300, 400)
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """
-    What came over the wire, complete.
-    """
+    """What came over the wire, complete."""
 
     status: int
     headers: Mapping[str, str]
@@ -62,9 +56,7 @@ def read_reply(request: str, reply: RawReply) -> JsonObject:
 
 
 def refusal(request: str, reply: RawReply, content: object) -> ReplyError:
-    """
-    Make the error of an HTTP status that is not 2xx, whatever the body may be.
-    """
+    """Make the error of an HTTP status that is not 2xx, whatever the body may be."""
     failure = _failure(request, content if isinstance(content, dict) else {}, reply.status)
     message = failure.message or _excerpt(reply.body) or "the body is empty"
     wait = _seconds(reply.headers.get("retry-after"))
@@ -138,17 +130,13 @@ def part_of(item: JsonObject, key: str) -> JsonObject:
 
 
 def objects_of(item: JsonObject, key: str) -> list[JsonObject]:
-    """
-    The same of a list of objects.
-    """
+    """The same of a list of objects."""
     listed = item.get(key)
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def texts_of(item: JsonObject, key: str) -> dict[str, str]:
-    """
-    The same of an object whose values are texts, as labels are.
-    """
+    """The same of an object whose values are texts, as labels are."""
     return only_texts(part_of(item, key))
 
 

@@ -1,6 +1,4 @@
-"""
-Whom we believe to be the API server, and the certificate that we show in return.
-"""
+"""Whom we believe to be the API server, and the certificate that we show in return."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """
-    The files of a TLS connection; no `ca_file` means the machine's own trusted roots.
-    """
+    """The files of a TLS connection; no `ca_file` means the machine's own trusted roots."""
 
     ca_file: Path | None = None
     client_file: Path | None = None
@@ -29,9 +25,7 @@ class Certificates:
 
 
 class Trust:
-    """
-    Hold one TLS context for all connections, and follow a CA file that changes.
-    """
+    """Hold one TLS context for all connections, and follow a CA file that changes."""
 
     def __init__(self, certificates: Certificates) -> None:
         self._ca_file = certificates.ca_file

@@ -1,6 +1,4 @@
-"""
-One HTTP request to the API server, whole or streamed; every way it can fail has one sentence.
-"""
+"""One HTTP request to the API server, whole or streamed; every way it can fail has one sentence."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ _CHUNK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """
-    What to send. Headers hold the credentials and stay out of repr and of every message.
-    """
+    """What to send. Headers hold the credentials and stay out of repr and of every message."""
 
     method: str
     path: str
@@ -42,9 +38,7 @@ class Request:
 
     @property
     def line(self) -> str:
-        """
-        Name the request in errors; the query is left out, for selectors and tokens are long.
-        """
+        """Name the request in errors; the query is left out, for selectors and tokens are long."""
         user = self.headers.get("Impersonate-User")
         return f"{self.method} {self.path}" + (f" (as {user})" if user else "")
 
@@ -64,9 +58,7 @@ class Patience:
 
 
 class Stream:
-    """
-    The answer to a request that stays open; `status` is known, the body comes as it comes.
-    """
+    """The answer to a request that stays open; `status` is known, the body comes as it comes."""
 
     def __init__(
         self, request: Request, server: str, response: urllib3.BaseHTTPResponse | PlainAnswer
@@ -98,9 +90,7 @@ class Stream:
 
 
 class Transport:
-    """
-    The connections to one API server, for use by many threads.
-    """
+    """The connections to one API server, for use by many threads."""
 
     def __init__(self, access: Access, pool_connections: int) -> None:
         self._access = access
@@ -127,17 +117,13 @@ class Transport:
             return RawReply(response.status, response.headers, body)
 
     def stream(self, request: Request, patience: Patience) -> Stream:
-        """
-        Send and hand out the answer's stream, which the caller closes.
-        """
+        """Send and hand out the answer's stream, which the caller closes."""
         with _explained(request, self._access.server):
             response = self._open(request, patience)
             return Stream(request, self._access.server, response)
 
     def abort(self) -> None:
-        """
-        Wake every thread that waits for the network here, for good: nothing is sent any more.
-        """
+        """Wake every thread that waits for the network here, for good: nothing is sent any more."""
         self._sockets.abort()
 
     def close(self) -> None:

@@ -16,9 +16,7 @@ _LONGEST_STRING_BYTES: Final = 16 * 2**20
 
 
 def unmanaged(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """
-    Leave out of each object the list of its managers, wherever a chunk may end.
-    """
+    """Leave out of each object the list of its managers, wherever a chunk may end."""
     rest = b""
     managers: _Managers | None = None
     for chunk in chunks:
@@ -46,18 +44,14 @@ def unmanaged(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Managers:
-    """
-    A list of managers that is passed over: how many lists are open, and whether a string is.
-    """
+    """A list of managers that is passed over: how many lists are open, and whether a string is."""
 
     def __init__(self) -> None:
         self.depth = 1
         self._quoted = False
 
     def read(self, text: bytes) -> int:
-        """
-        Read up to the end, or as far as it can be known, and return how far that is.
-        """
+        """Read up to the end, or as far as it can be known, and return how far that is."""
         at = 0
         while self.depth and (found := text.find(b"]", at)) >= 0:
             self._pass(text[at:found])

@@ -30,14 +30,10 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """
-    The pace of a reflector.
-    """
+    """The pace of a reflector."""
 
     window_seconds: float = 240.0
-    """
-    The server is asked to end each watch after this long, up to a quarter more by chance.
-    """
+    """The server is asked to end each watch after this long, up to a quarter more by chance."""
 
     silence_seconds: float = 75.0
     """
@@ -52,9 +48,7 @@ class WatchSettings:
     """
 
     line_limit_bytes: int = 16 * _MIB
-    """
-    Longest line believed; etcd takes objects of about 1.5 MiB.
-    """
+    """Longest line believed; etcd takes objects of about 1.5 MiB."""
 
     backoff: Backoff = field(default_factory=Backoff)
 
@@ -77,9 +71,7 @@ class Source(Generic[T]):
 
 
 class Feed(Generic[T]):
-    """
-    Reads a source; `version` is where a watch would continue, None when only a list will do.
-    """
+    """Reads a source; `version` is where a watch would continue, None when only a list will do."""
 
     def __init__(self, client: Client, source: Source[T], settings: WatchSettings) -> None:
         self._client = client
@@ -89,9 +81,7 @@ class Feed(Generic[T]):
         self.version: str | None = None
 
     def read_all(self) -> list[T]:
-        """
-        Read the whole collection, and set `version` to its moment.
-        """
+        """Read the whole collection, and set `version` to its moment."""
         source = self._source
         if source.from_cache:
             # Not older than what we have seen: another server's cache may lag behind it.
@@ -200,9 +190,7 @@ def read_change(request: str, line: bytes) -> Change:
 
 
 class LineTooLongError(ValueError):
-    """
-    Raised when a line passes the limit: no object of Kubernetes is that large.
-    """
+    """Raised when a line passes the limit: no object of Kubernetes is that large."""
 
 
 class LineCutter:
@@ -235,9 +223,7 @@ class LineCutter:
 
     @property
     def rest(self) -> bytes:
-        """
-        What came after the last line end: a stream that ends here ended in mid-line.
-        """
+        """What came after the last line end: a stream that ends here ended in mid-line."""
         return bytes(self._rest)
 
 

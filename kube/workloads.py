@@ -26,9 +26,7 @@ _MOST_WORKLOADS = 500
 
 
 class Scale(NamedTuple):
-    """
-    The scale subresource of an owner.
-    """
+    """The scale subresource of an owner."""
 
     version: str
     wanted: int
@@ -36,9 +34,7 @@ class Scale(NamedTuple):
 
 
 def read_owner(client: Client, kind: ApiKind, namespace: str, name: str) -> ApiOwner:
-    """
-    Read one owner as it is now. Raises KubeError.
-    """
+    """Read one owner as it is now. Raises KubeError."""
     return owner_of(kind, client.get(kind.path(namespace, name)))
 
 
@@ -65,9 +61,7 @@ def find_owner(client: Client, kinds: Kinds, owner: ApiOwner) -> ApiOwner:
 
 
 def _admitting(client: Client, kinds: Kinds, owner: ApiOwner) -> ApiOwner | None:
-    """
-    Return the Workload by which Kueue admits an owner.
-    """
+    """Return the Workload by which Kueue admits an owner."""
     group, name = WORKLOAD
     kind = kinds.find(f"{group}/", name)
     if kind is None:
@@ -82,9 +76,7 @@ def _admitting(client: Client, kinds: Kinds, owner: ApiOwner) -> ApiOwner | None
 
 
 def read_scale(client: Client, owner: ApiOwner) -> Scale:
-    """
-    Ask for the replicas of an owner. Raises KubeError.
-    """
+    """Ask for the replicas of an owner. Raises KubeError."""
     return _scale(f"GET {owner.path}/scale", client.get(f"{owner.path}/scale"))
 
 
@@ -114,9 +106,7 @@ def annotate(client: Client, owner: ApiOwner, texts: Mapping[str, str | None]) -
 
 
 def write_note(client: Client, owner: ApiOwner, note: str | None) -> ApiOwner:
-    """
-    Write down what an owner was; None takes the note away. Raises as `set_replicas`.
-    """
+    """Write down what an owner was; None takes the note away. Raises as `set_replicas`."""
     return annotate(client, owner, {names.RELEASED: note})
 
 
@@ -130,9 +120,7 @@ def stop(client: Client, owner: ApiOwner, at: str) -> ApiOwner:
 
 
 def start(client: Client, owner: ApiOwner) -> ApiOwner:
-    """
-    Start again what was stopped. Raises as `set_replicas`.
-    """
+    """Start again what was stopped. Raises as `set_replicas`."""
     if is_notebook(owner.kind):
         return annotate(client, owner, {names.STOPPED: None})
     return _patched(client, owner, {"spec": {"active": True}})

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from gpufence.snapshot import SnapshotCut
 
 MOST_ASKED: Final = 32
-"""
-Agents that are asked at the same time: as many that hang cost no more than one of them.
-"""
+"""Agents that are asked at the same time: as many that hang cost no more than one of them."""
 LATE_SECONDS: Final = 1.0
 """An agent that takes longer to give no answer costs those time who wait for all."""
 SNAPSHOT: Final = "/v1/snapshot"
@@ -59,9 +57,7 @@ class AgentPatience:
         return min(self.FIRST_SECONDS, max(self.LEAST_SECONDS, self.TIMES * mean))
 
     def ask(self, read: Callable[[float], str]) -> str:
-        """
-        Read with so many seconds of patience, and learn from how many it took.
-        """
+        """Read with so many seconds of patience, and learn from how many it took."""
         began = time.monotonic()
         text = read(self.seconds)
         with self._lock:
@@ -71,9 +67,7 @@ class AgentPatience:
 
 
 class NotedPods(NamedTuple):
-    """
-    The pods of agents, and why there are none.
-    """
+    """The pods of agents, and why there are none."""
 
     pods: Sequence[Object]
     note: str
@@ -118,9 +112,7 @@ def ask_agents(
 
 
 def _of_its_node(agent: NodeAgent, node: str) -> NodeAgent:
-    """
-    Return an agent that is the one of its node: an address may lead to another node's.
-    """
+    """Return an agent that is the one of its node: an address may lead to another node's."""
     if not agent.is_direct or agent.node == node:
         return agent
     return NodeAgent(agent.node, agent.pod, trouble=f"the agent of node {node} is at its address")

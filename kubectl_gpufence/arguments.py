@@ -1,6 +1,4 @@
-"""
-What can be typed: verbs, options, and examples of each.
-"""
+"""What can be typed: verbs, options, and examples of each."""
 
 from __future__ import annotations
 
@@ -140,9 +138,7 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """
-    Read a call; argparse ends the program with 2 where it cannot be read.
-    """
+    """Read a call; argparse ends the program with 2 where it cannot be read."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Declared, injected and measured GPU memory, side by side.",
@@ -209,9 +205,7 @@ def _add_report(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _add_recommend(
     verbs: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
-    """
-    Add what is proposed of what was measured.
-    """
+    """Add what is proposed of what was measured."""
     recommend = add_verb(verbs, "recommend", "how much each model needs, as limits", _RECOMMEND)
     add_scope(recommend)
     forms = ("table", "json", "csv", "patch", "kustomize")
@@ -239,9 +233,7 @@ def _add_dashboard(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _add_idle(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """
-    Add what there is to see and to do about GPUs that nobody uses.
-    """
+    """Add what there is to see and to do about GPUs that nobody uses."""
     idle = add_verb(verbs, "idle", "who holds GPUs that nobody uses", _IDLE)
     add_scope(idle)
     idle.add_argument("-o", "--output", choices=("table", "wide", "json"), default="table")

@@ -66,9 +66,7 @@ LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class MissingError(GpufenceError):
-    """
-    Raised for a pod, a node or an agent that somebody named and that is not there.
-    """
+    """Raised for a pod, a node or an agent that somebody named and that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +85,19 @@ class ClusterReader:
     over: Callable[[], bool] = lambda: False
 
     def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """
-        Ask several at the same time; answers come in the order of the questions.
-        """
+        """Ask several at the same time; answers come in the order of the questions."""
         with ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="ask") as pool:
             return list(pool.map(ask, items))
 
     def listed(
         self, path: str, keep: Callable[[JsonObject], T], query: Query | None = None
     ) -> list[T]:
-        """
-        Read a whole collection, each object projected on the way.
-        """
+        """Read a whole collection, each object projected on the way."""
         page = self.client.page
         return collect_pages(lambda asked: page(path, keep, asked), path, query).items
 
     def nodes(self) -> tuple[dict[str, SeenNode], str]:
-        """
-        Read all Nodes, or say why they cannot be read.
-        """
+        """Read all Nodes, or say why they cannot be read."""
         try:
             nodes = self.listed(core("nodes"), see_node)
         except ForbiddenError:
@@ -113,9 +105,7 @@ class ClusterReader:
         return {node.name: node for node in nodes}, ""
 
     def node(self, name: str) -> SeenNode | None:
-        """
-        Read one Node; None where it is gone or hidden.
-        """
+        """Read one Node; None where it is gone or hidden."""
         try:
             return see_node(self.client.get(core("nodes", name)))
         except (NotFoundError, ForbiddenError):
@@ -146,9 +136,7 @@ class ClusterReader:
         return [pod for pod in pods if pod is not None], notes
 
     def agent_pods(self) -> tuple[list[JsonObject], str]:
-        """
-        Read the agents' pods, or say why they cannot be found.
-        """
+        """Read the agents' pods, or say why they cannot be found."""
         if self.direct.agents:
             return self.direct.agent_pods(), ""
         path = core("namespaces", SYSTEM_NAMESPACE, "pods")
@@ -163,28 +151,20 @@ class ClusterReader:
     def agents(
         self, pods: Iterable[Object], cut: SnapshotCut | None = None
     ) -> tuple[NodeAgent, ...]:
-        """
-        Ask these agents for their snapshots, or for what a cut leaves of them.
-        """
+        """Ask these agents for their snapshots, or for what a cut leaves of them."""
         page_of = partial(self.ask_agent, path=SNAPSHOT, query=cut and cut.query)
         return ask_agents(pods, page_of, self.progress, cut)
 
     def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
-        """
-        Ask the agent of one node; None where there is none.
-        """
+        """Ask the agent of one node; None where there is none."""
         return by_node(self.agents(pod for pod in agent_pods if node_of(pod) == node)).get(node)
 
     def objects_of_pods(self, namespace: str, node: str) -> SeenObjects:
-        """
-        Read the pods of a namespace, or of all, and whom to ask about the nodes they run on.
-        """
+        """Read the pods of a namespace, or of all, and whom to ask about the nodes they run on."""
         return self._objects_of_pods(namespace, node, self._agents_on(node))
 
     def objects_of_nodes(self, node: str) -> SeenObjects:
-        """
-        Read about one node and its cards, or about all, and whom to ask about them.
-        """
+        """Read about one node and its cards, or about all, and whom to ask about them."""
         return self._objects_of_nodes(node, self._agents_on(node))
 
     def _objects_of_pods(self, namespace: str, node: str, agents: NotedPods) -> SeenObjects:
@@ -204,9 +184,7 @@ class ClusterReader:
         return SeenObjects(chosen, tuple(agent_pods), notes=tuple(filter(None, (note, agent_note))))
 
     def scene_of_pods(self, namespace: str, node: str) -> Scene:
-        """
-        Ask about the pods of a namespace, or of all, and about the nodes they run on.
-        """
+        """Ask about the pods of a namespace, or of all, and about the nodes they run on."""
         if namespace:
             return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
         agents = self._agents_on(node)
@@ -214,16 +192,12 @@ class ClusterReader:
         return self._scene(agents, read, CARDS_AND_PODS)
 
     def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:
-        """
-        Ask about one node and its cards, or about all.
-        """
+        """Ask about one node and its cards, or about all."""
         agents = self._agents_on(node)
         return self._scene(agents, partial(self._objects_of_nodes, node, agents), cut)
 
     def scene(self, objects: SeenObjects, cut: SnapshotCut | None = None) -> Scene:
-        """
-        Ask the agents whom the objects name.
-        """
+        """Ask the agents whom the objects name."""
         return scene_of(objects, self.agents(objects.agent_pods, cut))
 
     def ask_agent(self, pod: Object, path: str, query: Query | None = None) -> str:
@@ -241,9 +215,7 @@ class ClusterReader:
     def proxied(
         self, pod: Object, path: str, seconds: float | None = None, query: Query | None = None
     ) -> str:
-        """
-        Read a page of a pod's status port through the API server, or at its own address.
-        """
+        """Read a page of a pod's status port through the API server, or at its own address."""
         seconds = self.agent_seconds if seconds is None else seconds
         if name_of(pod) in self.direct.agents.values():
             return page(f"{name_of(pod)}{path}", seconds, query)
@@ -252,9 +224,7 @@ class ClusterReader:
         return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
 
     def _scene(self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut) -> Scene:
-        """
-        Ask these agents while the API server lists everything else.
-        """
+        """Ask these agents while the API server lists everything else."""
         with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
             asked = beside.submit(self.agents, agents.pods, cut)
             objects = read()
@@ -284,9 +254,7 @@ def reading(
 
 
 def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> ClientSettings:
-    """
-    Find the cluster as kubectl does, with as many connections as we ask at the same time.
-    """
+    """Find the cluster as kubectl does, with as many connections as we ask at the same time."""
     settings = read_client_settings(environ, user_agent="kubectl-gpufence")
     return replace(
         settings,

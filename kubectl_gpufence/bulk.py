@@ -1,6 +1,4 @@
-"""
-PURE. What is kept of each pod where there are thousands, and what is read once for many.
-"""
+"""PURE. What is kept of each pod where there are thousands, and what is read once for many."""
 
 from __future__ import annotations
 

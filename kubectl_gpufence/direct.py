@@ -33,24 +33,18 @@ _CHUNK_BYTES: Final = 2**16
 
 
 class AddressError(GpufenceError):
-    """
-    Raised where an address does not answer, or refuses.
-    """
+    """Raised where an address does not answer, or refuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """
-    The addresses of agents, by node, and that of the controller, empty without one.
-    """
+    """The addresses of agents, by node, and that of the controller, empty without one."""
 
     agents: Mapping[str, str] = field(default_factory=dict)
     controller: str = ""
 
     def agent_pods(self) -> list[JsonObject]:
-        """
-        Return what stands for the agents' pods: each is called as its address.
-        """
+        """Return what stands for the agents' pods: each is called as its address."""
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         return [
             {"metadata": {"name": url}, "spec": {"nodeName": node}, "status": ready}
@@ -92,9 +86,7 @@ def page(url: str, timeout_seconds: float, query: Mapping[str, str | int] | None
 
 
 def _read_until(answer: HTTPResponse, until: float) -> bytes:
-    """
-    Read an answer that may trickle: the socket's own timeout begins anew with each byte.
-    """
+    """Read an answer that may trickle: the socket's own timeout begins anew with each byte."""
     body = bytearray()
     while chunk := answer.read1(_CHUNK_BYTES):
         body += chunk

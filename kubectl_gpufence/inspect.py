@@ -1,6 +1,4 @@
-"""
-`inspect NODE`: what one agent sees, as tables.
-"""
+"""`inspect NODE`: what one agent sees, as tables."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ if TYPE_CHECKING:
 
 
 class ListedProcess(NamedTuple):
-    """
-    A process on a card and whose it is.
-    """
+    """A process on a card and whose it is."""
 
     card: str
     process: ProcessRow
@@ -71,9 +67,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 
 def inspection(agent: NodeAgent, snapshot: Snapshot, display: Display) -> list[str]:
-    """
-    Show everything in an agent's snapshot.
-    """
+    """Show everything in an agent's snapshot."""
     cards = card_lines(Scene(agents={agent.node: agent}))
     tables = {
         "CARDS": cards_table(cards, display, wide=False),
@@ -87,9 +81,7 @@ def inspection(agent: NodeAgent, snapshot: Snapshot, display: Display) -> list[s
 
 
 def _no_agent(node: str, reader: ClusterReader) -> str:
-    """
-    Return whether it is the node that is missing or its agent.
-    """
+    """Return whether it is the node that is missing or its agent."""
     try:
         reader.client.get(core("nodes", node))
     except NotFoundError:

@@ -28,9 +28,7 @@ T = TypeVar("T")
 
 AGENT_SECONDS: Final = 2.0
 REST_SECONDS: Final = 10.0
-"""
-An agent that was late is not asked for so long, and twice as long each time it is late again.
-"""
+"""An agent that was late is not asked for so long, and twice as long each time it is late again."""
 
 _MOST_REST_SECONDS: Final = 60.0
 _LIST_SHARE: Final = 10
@@ -87,9 +85,7 @@ class Seldom(Generic[T]):
 
 
 class LiveScene:
-    """
-    One scene that is looked at again and again, by one thread.
-    """
+    """One scene that is looked at again and again, by one thread."""
 
     def __init__(
         self,
@@ -127,15 +123,11 @@ class LiveScene:
         return scene_of(objects._replace(notes=notes), (*answers, *spared))
 
     def stop(self) -> None:
-        """
-        Ask nobody any longer: whoever ends while agents hang does not wait for all of them.
-        """
+        """Ask nobody any longer: whoever ends while agents hang does not wait for all of them."""
         self._over.set()
 
     def _rest(self, pods: tuple[Object, ...], answers: tuple[NodeAgent, ...]) -> None:
-        """
-        Remember who was late, of those that are still there.
-        """
+        """Remember who was late, of those that are still there."""
         now = self._clock()
         there = {name_of(pod) for pod in pods}
         kept = {name: item for name, item in self._resting.items() if name in there}

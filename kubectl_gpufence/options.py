@@ -18,9 +18,7 @@ _FOREVER = 86_400.0
 
 
 def seconds(text: str) -> float:
-    """
-    Read a time as kubectl writes it: 5s, 1m30s, 500ms, or a bare number of seconds.
-    """
+    """Read a time as kubectl writes it: 5s, 1m30s, 500ms, or a bare number of seconds."""
     if text.isascii() and text.isdigit():
         return float(text[:9])
     if not re.fullmatch(f"(?:{_DURATION.pattern})+", text, re.ASCII):
@@ -29,16 +27,12 @@ def seconds(text: str) -> float:
 
 
 def patience(text: str) -> float:
-    """
-    Read a timeout; zero means none, as for kubectl.
-    """
+    """Read a timeout; zero means none, as for kubectl."""
     return min(seconds(text) or _FOREVER, _FOREVER)
 
 
 def interval(text: str) -> float:
-    """
-    Read the time between two looks, a day at most.
-    """
+    """Read the time between two looks, a day at most."""
     return min(seconds(text), _FOREVER)
 
 

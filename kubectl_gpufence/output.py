@@ -1,6 +1,4 @@
-"""
-Where the answers go: what the place can show, and how it is written to.
-"""
+"""Where the answers go: what the place can show, and how it is written to."""
 
 from __future__ import annotations
 
@@ -41,34 +39,26 @@ class Output:
         self.out.flush()
 
     def notes(self, notes: Iterable[str]) -> None:
-        """
-        Say aside what is missing from an answer, so that pipes carry the answer alone.
-        """
+        """Say aside what is missing from an answer, so that pipes carry the answer alone."""
         for note in notes:
             self.err.write(_writable(f"note: {note}\n", self.err))
         self.err.flush()
 
     def progress(self, text: str) -> None:
-        """
-        Tell somebody who sits there why nothing is to be seen yet.
-        """
+        """Tell somebody who sits there why nothing is to be seen yet."""
         if self.err.isatty():
             self.err.write(f"{text}\n")
             self.err.flush()
 
     def clear(self) -> None:
-        """
-        Begin a new page; a file or a pipe gets an empty line.
-        """
+        """Begin a new page; a file or a pipe gets an empty line."""
         self.out.write(_CLEAR if self.out.isatty() else "\n")
 
 
 def output_to(
     out: TextIO, err: TextIO, environ: Mapping[str, str], stdin: TextIO | None = None
 ) -> Output:
-    """
-    Find out what the place can show. https://no-color.org says what switches colours off.
-    """
+    """Find out what the place can show. https://no-color.org says what switches colours off."""
     is_terminal = out.isatty()
     dumb = environ.get("TERM", "dumb") in ("", "dumb")
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"

@@ -1,6 +1,4 @@
-"""
-PURE. What the API server says of a pod: what it declares, what was injected, where it runs.
-"""
+"""PURE. What the API server says of a pod: what it declares, what was injected, where it runs."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ _NO_CLAIMS: Mapping[str, Object | str] = {}
 
 @dataclass(frozen=True, slots=True)
 class RecordedPlan:
-    """
-    The plan on a pod, or why it cannot be read; `newer` where a newer webhook wrote it.
-    """
+    """The plan on a pod, or why it cannot be read; `newer` where a newer webhook wrote it."""
 
     plan: Plan | None = None
     trouble: str = ""
@@ -84,16 +80,12 @@ class SeenPod:
 
     @property
     def declaration(self) -> Declaration:
-        """
-        Work out what it declares; of most pods nobody asks that, since their plans say it.
-        """
+        """Work out what it declares; of most pods nobody asks that, since their plans say it."""
         return declaration_of(self.pod, self.on_node, self.quoted)
 
     @property
     def limit_bytes(self) -> int | None:
-        """
-        Return what the webhook reckoned with, else what the pod declares by itself.
-        """
+        """Return what the webhook reckoned with, else what the pod declares by itself."""
         plan = self.recorded.plan
         if plan is not None and plan.limit_bytes is not None:
             return plan.limit_bytes
@@ -120,9 +112,7 @@ class SeenPod:
 
     @property
     def only_planned(self) -> bool:
-        """
-        Return whether the plan's figures are those of `observe`: worked out, not carried out.
-        """
+        """Return whether the plan's figures are those of `observe`: worked out, not carried out."""
         plan = self.recorded.plan
         containers = () if plan is None else plan.containers.values()
         return any(item.done is Done.PLANNED for one in containers for item in one.settings)
@@ -172,9 +162,7 @@ def see_pod(
 def read_recorded(
     annotations: Mapping[str, str], alike: dict[object, Setting] | None = None
 ) -> RecordedPlan:
-    """
-    Read the plan that the webhook wrote on a pod.
-    """
+    """Read the plan that the webhook wrote on a pod."""
     text = annotations.get(names.PLAN)
     if text is None:
         seen = names.INJECTED in annotations
@@ -188,9 +176,7 @@ def read_recorded(
 
 
 def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str]) -> Declaration:
-    """
-    Work out what a pod declares, on the smallest card of its node that it may meet.
-    """
+    """Work out what a pod declares, on the smallest card of its node that it may meet."""
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     cards = () if node is None else usable_cards(pod, node)
     card = CandidateCard(
@@ -209,9 +195,7 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
 
 
 def owner_of(metadata: Object) -> str:
-    """
-    Name the controller of an object as `ContainerKind/name`.
-    """
+    """Name the controller of an object as `ContainerKind/name`."""
     field = "metadata.ownerReferences"
     for item in objects(metadata.get("ownerReferences"), field):
         if item.get("controller") is True:
@@ -247,9 +231,7 @@ def is_ready(raw: Object) -> bool:
 
 
 def status_port(raw: Object) -> int:
-    """
-    Return the port that a pod's container calls `status`.
-    """
+    """Return the port that a pod's container calls `status`."""
     spec = as_object(raw.get("spec"), "spec")
     for container in objects(spec.get("containers"), "spec.containers"):
         for port in objects(container.get("ports"), "spec.containers[].ports"):
@@ -260,9 +242,7 @@ def status_port(raw: Object) -> int:
 
 
 def _names_gpu(annotations: Mapping[str, str]) -> bool:
-    """
-    Return whether annotations alone make it a pod of ours.
-    """
+    """Return whether annotations alone make it a pod of ours."""
     return any(key == names.INJECTED or key in ANNOTATION_KEYS for key in annotations) or any(
         key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in annotations
     )

@@ -1,6 +1,4 @@
-"""
-Errors as sentences: why an agent says nothing, and what to do about what ends a call.
-"""
+"""Errors as sentences: why an agent says nothing, and what to do about what ends a call."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ _MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMES
 
 
 def silence_reason(error: GpufenceError) -> str:
-    """
-    Return why an agent gave no snapshot, so that equal reasons read alike.
-    """
+    """Return why an agent gave no snapshot, so that equal reasons read alike."""
     match error:
         case ForbiddenError():
             return _MAY_NOT_PROXY
@@ -36,9 +32,7 @@ def silence_reason(error: GpufenceError) -> str:
 
 
 def advice(error: GpufenceError) -> str:
-    """
-    Return an error that ends the call, and what to do where the error does not say it itself.
-    """
+    """Return an error that ends the call, and what to do where the error does not say it itself."""
     text = printable(str(error))
     match error:
         case ForbiddenError():

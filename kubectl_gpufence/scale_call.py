@@ -1,6 +1,4 @@
-"""
-What can be typed after `scale`.
-"""
+"""What can be typed after `scale`."""
 
 from __future__ import annotations
 

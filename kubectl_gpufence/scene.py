@@ -53,9 +53,7 @@ class NodeAgent:
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """
-    A Node: what it offers as GPUs, and what its agent wrote on it or why that cannot be read.
-    """
+    """A Node: what it offers as GPUs, and what its agent wrote on it or why that cannot be read."""
 
     name: str
     gpu: GpuNode | None
@@ -77,9 +75,7 @@ class SeenObjects(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """
-    The answers, with `notes` about those that are missing; agents and nodes are by node.
-    """
+    """The answers, with `notes` about those that are missing; agents and nodes are by node."""
 
     pods: tuple[SeenPod, ...] = ()
     agents: Mapping[str, NodeAgent] = field(default_factory=dict)
@@ -88,9 +84,7 @@ class Scene:
 
     @property
     def snapshots(self) -> dict[str, Snapshot]:
-        """
-        Return the snapshots of the agents that answered, by node.
-        """
+        """Return the snapshots of the agents that answered, by node."""
         return {
             node: agent.snapshot
             for node, agent in sorted(self.agents.items())
@@ -99,9 +93,7 @@ class Scene:
 
 
 def scene_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> Scene:
-    """
-    Put together what API server and agents say, with notes about agents that do not answer.
-    """
+    """Put together what API server and agents say, with notes about agents that do not answer."""
     agents = tuple(answers)
     chosen = by_node(agents)
     silent = [item for item in agents if not item.node or chosen[item.node] is item]
@@ -110,9 +102,7 @@ def scene_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> Scene:
 
 
 def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:
-    """
-    Choose one agent for each node: while one is replaced, the one that answers.
-    """
+    """Choose one agent for each node: while one is replaced, the one that answers."""
     chosen: dict[str, NodeAgent] = {}
     for agent in agents:
         other = chosen.get(agent.node)
@@ -140,9 +130,7 @@ def see_node(raw: Object) -> SeenNode:
 
 
 def row_of(pod: SeenPod, snapshot: Snapshot | None) -> PodRow | None:
-    """
-    Find a pod in its agent's snapshot: the same one, not its successor of the same name.
-    """
+    """Find a pod in its agent's snapshot: the same one, not its successor of the same name."""
     rows = () if snapshot is None else snapshot.pods
     return next((row for row in rows if row.uid == pod.uid), None)
 
@@ -156,9 +144,7 @@ def is_stale(snapshot: Snapshot) -> bool:
 
 
 def staleness(snapshot: Snapshot) -> str:
-    """
-    Return in two words how old a sample is, empty where it is fresh.
-    """
+    """Return in two words how old a sample is, empty where it is fresh."""
     if not is_stale(snapshot):
         return ""
     age = snapshot.stale_seconds
@@ -166,9 +152,7 @@ def staleness(snapshot: Snapshot) -> str:
 
 
 def silent_notes(agents: Iterable[NodeAgent]) -> tuple[str, ...]:
-    """
-    Return which agents did not answer and why, each reason once.
-    """
+    """Return which agents did not answer and why, each reason once."""
     nodes: dict[str, list[str]] = {}
     for agent in agents:
         if agent.trouble:
@@ -180,9 +164,7 @@ def silent_notes(agents: Iterable[NodeAgent]) -> tuple[str, ...]:
 
 
 def named(items: Iterable[str]) -> str:
-    """
-    Name a few and count the rest.
-    """
+    """Name a few and count the rest."""
     ordered = sorted(items)
     rest = len(ordered) - _MOST_NAMED
     return ", ".join(ordered[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

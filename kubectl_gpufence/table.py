@@ -31,9 +31,7 @@ _PLAIN = "\x1b[0m"
 
 
 class Tone(Enum):
-    """
-    How a word is shown on a terminal; the values are the codes of ECMA-48.
-    """
+    """How a word is shown on a terminal; the values are the codes of ECMA-48."""
 
     PLAIN = ""
     GOOD = "32"
@@ -73,61 +71,45 @@ class Column(NamedTuple, Generic[R]):
 
 
 def held(amount: int | None, *, none: str = UNKNOWN) -> str:
-    """
-    Write what is held in whole MiB, rounded up: over a limit must not read as equal to it.
-    """
+    """Write what is held in whole MiB, rounded up: over a limit must not read as equal to it."""
     return mebibytes(amount, unit="Mi", unknown=none)
 
 
 def gibibytes(amount: int | None) -> str:
-    """
-    Write what many hold together in tenths of a GiB, rounded up.
-    """
+    """Write what many hold together in tenths of a GiB, rounded up."""
     return UNKNOWN if amount is None else f"{-(-amount * 10 // GIB) / 10:.1f}Gi"
 
 
 def allowed(amount: int | None, *, none: str = NOT_THERE) -> str:
-    """
-    Write what may be held in whole MiB, rounded down.
-    """
+    """Write what may be held in whole MiB, rounded down."""
     return limit_mebibytes(amount, unit="Mi", unknown=none)
 
 
 def exact(amount: int | None) -> str | None:
-    """
-    Write an amount for programs: a quantity without any rounding, None where nobody knows it.
-    """
+    """Write an amount for programs: a quantity without any rounding, None where nobody knows it."""
     return None if amount is None else write_bytes(amount, largest="Mi")
 
 
 def readable(amount: int) -> str:
-    """
-    Write an amount for reading, with its exact bytes where MiB would not say them.
-    """
+    """Write an amount for reading, with its exact bytes where MiB would not say them."""
     quantity = write_bytes(amount, largest="Mi")
     return quantity if quantity.endswith("Mi") else f"{allowed(amount)} ({amount} bytes)"
 
 
 def percent(used: int | None, limit: int | None) -> str:
-    """
-    Write a share in whole percent, rounded up: what is over does not read as 100 %.
-    """
+    """Write a share in whole percent, rounded up: what is over does not read as 100 %."""
     if used is None:
         return UNKNOWN
     return f"{-(-used * 100 // limit)}%" if limit else NOT_THERE
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """
-    Write a number with its noun: 1 pod, 2 pods.
-    """
+    """Write a number with its noun: 1 pod, 2 pods."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def table(columns: Sequence[Column[R]], rows: Iterable[R], display: Display) -> list[str]:
-    """
-    Lay rows out below the titles of their columns.
-    """
+    """Lay rows out below the titles of their columns."""
     head = [Cell(column.title, Tone.STRONG) for column in columns]
     lines = [head, *([_cell(column.cell(row)) for column in columns] for row in rows)]
     widths = [max(len(line[place].text) for line in lines) for place in range(len(columns))]
@@ -139,9 +121,7 @@ def table(columns: Sequence[Column[R]], rows: Iterable[R], display: Display) -> 
 def narrowed(
     columns: Sequence[Column[R]], rows: Sequence[R], width: int, dispensable: Iterable[str]
 ) -> list[Column[R]]:
-    """
-    Leave columns out, in the order of their titles in `dispensable`, until what is left fits.
-    """
+    """Leave columns out, in the order of their titles in `dispensable`, until what is left fits."""
     left = list(columns)
     for title in dispensable:
         least = [_least(column, rows) for column in left]
@@ -152,9 +132,7 @@ def narrowed(
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """
-    Write a line of CSV, with quotes where RFC 4180 asks for them; unknown is empty.
-    """
+    """Write a line of CSV, with quotes where RFC 4180 asks for them; unknown is empty."""
     return ",".join(_field(value) for value in values)
 
 
@@ -174,9 +152,7 @@ def bar(used: int | None, limit: int | None, display: Display, *, least_width: i
 
 
 def share_tone(used: int, limit: int) -> Tone:
-    """
-    Choose the colour of a share: red above the limit, yellow from nine tenths on.
-    """
+    """Choose the colour of a share: red above the limit, yellow from nine tenths on."""
     if used > limit:
         return Tone.BAD
     return Tone.WARN if used * 10 >= limit * 9 else Tone.GOOD
@@ -190,9 +166,7 @@ def coloured(cell: Cell, display: Display) -> str:
 def wrapped(
     text: str, indent: str, display: Display, *, first: str | None = None, tone: Tone = Tone.PLAIN
 ) -> list[str]:
-    """
-    Break a sentence into lines; `first` begins the first one.
-    """
+    """Break a sentence into lines; `first` begins the first one."""
     return textwrap.wrap(
         coloured(Cell(printable(text), tone), display),
         display.width or WIDTH,
@@ -204,16 +178,12 @@ def wrapped(
 
 
 def chapter(title: str, lines: Iterable[str], display: Display) -> list[str]:
-    """
-    Put a title above lines, and an empty line above both.
-    """
+    """Put a title above lines, and an empty line above both."""
     return ["", coloured(Cell(title, Tone.STRONG), display), *lines]
 
 
 def shortened(text: str, width: int, display: Display) -> str:
-    """
-    Take a name's middle out: what begins it and what ends it tells pods apart.
-    """
+    """Take a name's middle out: what begins it and what ends it tells pods apart."""
     if len(text) <= width:
         return text
     mark = "…" if display.unicode else ".."
@@ -236,17 +206,13 @@ def _cell(content: Cell | str) -> Cell:
 
 
 def _least(column: Column[R], rows: Iterable[R]) -> int:
-    """
-    Return how narrow a column can be.
-    """
+    """Return how narrow a column can be."""
     widest = max((len(_cell(column.cell(row)).text) for row in rows), default=0)
     return max(len(column.title), min(widest, _LEAST_NAME) if column.shrinks else widest)
 
 
 def _fitted(columns: Sequence[Column[R]], widths: list[int], width: int) -> list[int]:
-    """
-    Take from the widest names until the line fits, or nothing more can be taken.
-    """
+    """Take from the widest names until the line fits, or nothing more can be taken."""
     fitted = list(widths)
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - width
     while excess > 0:

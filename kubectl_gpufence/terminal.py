@@ -79,9 +79,7 @@ class KeyTerminal:
 
     @property
     def size(self) -> tuple[int, int]:
-        """
-        Return columns and lines, as they are now.
-        """
+        """Return columns and lines, as they are now."""
         with suppress(OSError):
             columns, lines = os.get_terminal_size(self._out.fileno())
             if columns and lines:
@@ -89,9 +87,7 @@ class KeyTerminal:
         return _LEAST
 
     def wake(self) -> None:
-        """
-        End the waiting for keys; any thread may.
-        """
+        """End the waiting for keys; any thread may."""
         with self._lock, suppress(OSError):  # it is full, and has been woken therefore, or gone
             os.write(self._wake, b"\0")
 
@@ -123,15 +119,11 @@ class KeyTerminal:
         return self._decoder.decode(data)
 
     def redraw(self) -> None:
-        """
-        Write everything anew the next time.
-        """
+        """Write everything anew the next time."""
         self._shown = []
 
     def draw(self, lines: Sequence[str]) -> None:
-        """
-        Bring the screen in line with these lines, the first at its top.
-        """
+        """Bring the screen in line with these lines, the first at its top."""
         if self.size != self._size:
             self._size = self.size
             self.redraw()
@@ -159,9 +151,7 @@ class KeyTerminal:
             termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
 
     def _pause(self) -> None:
-        """
-        Leave the terminal to its shell, as Ctrl-Z asks for, and take it again afterwards.
-        """
+        """Leave the terminal to its shell, as Ctrl-Z asks for, and take it again afterwards."""
         self._stopped = False
         self._give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -187,6 +177,4 @@ class KeyTerminal:
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """
-    Let a signal end the waiting, and no more.
-    """
+    """Let a signal end the waiting, and no more."""

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 class VerdictText(NamedTuple):
-    """
-    `short` stands in tables, `follows` tells what will happen.
-    """
+    """`short` stands in tables, `follows` tells what will happen."""
 
     short: str
     tone: Tone
@@ -123,9 +121,7 @@ class VerdictParts(NamedTuple):
 
 
 def verdict_parts(pod: PodRow, use: UseRow) -> VerdictParts:
-    """
-    Return how a pod stands on a card, since when, and what is due when.
-    """
+    """Return how a pod stands on a card, since when, and what is due when."""
     meaning = VERDICTS.get(use.outcome)
     tone = meaning.tone if meaning else Tone.PLAIN
     return VerdictParts(
@@ -137,9 +133,7 @@ def verdict_parts(pod: PodRow, use: UseRow) -> VerdictParts:
 
 
 def verdict(pod: PodRow, use: UseRow) -> Cell:
-    """
-    Return the same for a table.
-    """
+    """Return the same for a table."""
     parts = verdict_parts(pod, use)
     text = parts.cell.text
     if parts.over_seconds is not None:
@@ -150,9 +144,7 @@ def verdict(pod: PodRow, use: UseRow) -> Cell:
 
 
 def what_follows(pod: PodRow, use: UseRow) -> str:
-    """
-    Return in sentences what will become of a pod.
-    """
+    """Return in sentences what will become of a pod."""
     meaning = VERDICTS.get(use.outcome)
     if meaning is None:
         return f'Its agent says "{use.outcome}", which this plugin does not know: upgrade it.'

@@ -1,6 +1,4 @@
-"""
-PURE. How many places of a terminal a line takes: colours take none, letters of East Asia two.
-"""
+"""PURE. How many places of a terminal a line takes: colours take none, letters of East Asia two."""
 
 from __future__ import annotations
 
@@ -13,16 +11,12 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def width_of(line: str) -> int:
-    """
-    Return how many places a line takes that may have colours.
-    """
+    """Return how many places a line takes that may have colours."""
     return sum(_places(match[2]) for match in _COLOURED.finditer(line) if match[2])
 
 
 def clipped(line: str, width: int) -> str:
-    """
-    Cut a line where it would leave the terminal.
-    """
+    """Cut a line where it would leave the terminal."""
     parts, room = [], width
     for match in _COLOURED.finditer(line):
         if match[1]:

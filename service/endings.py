@@ -1,6 +1,4 @@
-"""
-Waiting until somebody ends the program.
-"""
+"""Waiting until somebody ends the program."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ _STEP_SECONDS: Final = 0.5
 
 @contextmanager
 def end_signals() -> Iterator[SimpleQueue[str]]:
-    """
-    Queue the names of SIGTERM and SIGINT as they come; a second one does what it did before.
-    """
+    """Queue the names of SIGTERM and SIGINT as they come; a second one does what it did before."""
     # A handler runs in the middle of anything: an Event's lock may be held by the very code that it
     # interrupts, whereas this queue may be put into at any time.
     signals: SimpleQueue[str] = SimpleQueue()
@@ -38,9 +34,7 @@ def end_signals() -> Iterator[SimpleQueue[str]]:
 
 
 def first_of(signals: SimpleQueue[str]) -> str:
-    """
-    Wait, in steps: a signal that another thread was given does not wake an endless wait.
-    """
+    """Wait, in steps: a signal that another thread was given does not wake an endless wait."""
     while True:
         with suppress(Empty):
             return signals.get(timeout=_STEP_SECONDS)

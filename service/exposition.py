@@ -17,9 +17,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metric(Protocol):
-    """
-    Anything that has lines on the page.
-    """
+    """Anything that has lines on the page."""
 
     @property
     def name(self) -> str: ...
@@ -31,16 +29,12 @@ class Metric(Protocol):
     def help(self) -> str: ...
 
     def samples(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
-        """
-        Yield suffix of the name, labels and value; what is unknown has no line.
-        """
+        """Yield suffix of the name, labels and value; what is unknown has no line."""
         ...
 
 
 class Family(NamedTuple):
-    """
-    A counter or gauge: a value for each combination of labels; None, unknown, has no line.
-    """
+    """A counter or gauge: a value for each combination of labels; None, unknown, has no line."""
 
     name: str
     kind: str
@@ -54,26 +48,20 @@ class Family(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """
-    How many values fell under each bound; the last count is of those above all bounds.
-    """
+    """How many values fell under each bound; the last count is of those above all bounds."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...] = ()
     sum: float = 0.0
 
     def observed(self, value: float) -> Distribution:
-        """
-        Return the distribution with one value more.
-        """
+        """Return the distribution with one value more."""
         counts = list(self.counts or (0,) * (len(self.bounds) + 1))
         counts[bisect_left(self.bounds, value)] += 1
         return self._replace(counts=tuple(counts), sum=self.sum + value)
 
     def samples(self, labels: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        """
-        Yield what a histogram's lines say of it, each with these labels.
-        """
+        """Yield what a histogram's lines say of it, each with these labels."""
         bounds = (*self.bounds, math.inf)
         totals = list(accumulate(self.counts or (0,) * len(bounds)))
         for bound, total in zip(bounds, totals, strict=True):
@@ -83,9 +71,7 @@ class Distribution(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """
-    A distribution for each combination of labels.
-    """
+    """A distribution for each combination of labels."""
 
     name: str
     help: str
@@ -98,9 +84,7 @@ class Histogram(NamedTuple):
 
 
 def write_page(metrics: Iterable[Metric]) -> str:
-    """
-    Write all metrics as one page.
-    """
+    """Write all metrics as one page."""
     lines: list[str] = []
     for metric in metrics:
         lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]

@@ -1,6 +1,4 @@
-"""
-Taking an address to listen on, or saying which setting to change.
-"""
+"""Taking an address to listen on, or saying which setting to change."""
 
 from __future__ import annotations
 
@@ -10,15 +8,11 @@ from gpufence.errors import GpufenceError
 
 
 class ListenError(GpufenceError):
-    """
-    Raised when an address cannot be listened on; the message names the setting.
-    """
+    """Raised when an address cannot be listened on; the message names the setting."""
 
 
 def listen(setting: str, address: tuple[str, int], backlog: int) -> socket.socket:
-    """
-    Take an address, before anything else is started; an empty host is every interface.
-    """
+    """Take an address, before anything else is started; an empty host is every interface."""
     host, port = address
     both = not host and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
@@ -34,9 +28,7 @@ def listen(setting: str, address: tuple[str, int], backlog: int) -> socket.socke
 
 
 def address_of(listener: socket.socket) -> str:
-    """
-    Write where a socket listens, as somebody would type it.
-    """
+    """Write where a socket listens, as somebody would type it."""
     host, port, *_ = listener.getsockname()
     return _shown(host, port)
 

@@ -1,6 +1,4 @@
-"""
-One JSON object for each line of the log, whoever wrote it: our code or a library.
-"""
+"""One JSON object for each line of the log, whoever wrote it: our code or a library."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ _LONGEST_CHARACTERS = 2000
 
 
 class JsonLines(logging.Formatter):
-    """
-    Write a record as one line; `extra={"fields": {...}}` adds fields of its own.
-    """
+    """Write a record as one line; `extra={"fields": {...}}` adds fields of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -39,9 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def start_logging(level: str) -> None:
-    """
-    Send everything to stderr, in one form.
-    """
+    """Send everything to stderr, in one form."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
@@ -50,9 +44,7 @@ def start_logging(level: str) -> None:
 
 
 def moment(seconds: float) -> str:
-    """
-    Write a time of the system's clock as all lines do: RFC 3339 in UTC, with milliseconds.
-    """
+    """Write a time of the system's clock as all lines do: RFC 3339 in UTC, with milliseconds."""
     whole = int(seconds)
     return f"{_clock(whole)}.{int((seconds - whole) * 1000):03d}Z"
 

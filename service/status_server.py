@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 BACKLOG: Final = 128
 MOST_CONNECTIONS: Final = 64
 STAY_SECONDS: Final = 5.0
-"""
-For sending a request and taking its reply, however slowly either is done.
-"""
+"""For sending a request and taking its reply, however slowly either is done."""
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -49,9 +47,7 @@ _Connected: TypeAlias = Any  # a socket; to the base class it may be a datagram,
 
 
 class StatusReply(NamedTuple):
-    """
-    What is sent back; the connection ends with it.
-    """
+    """What is sent back; the connection ends with it."""
 
     status: HTTPStatus
     body: bytes = b""
@@ -59,18 +55,14 @@ class StatusReply(NamedTuple):
 
 
 class PageQuestion(NamedTuple):
-    """
-    What is asked of a folder of pages: the path below it, and whom the asker says he is.
-    """
+    """What is asked of a folder of pages: the path below it, and whom the asker says he is."""
 
     path: str
     authorization: str
 
 
 def text_reply(status: HTTPStatus, text: str) -> StatusReply:
-    """
-    Answer with one line of text.
-    """
+    """Answer with one line of text."""
     return StatusReply(status, f"{text}\n".encode())
 
 
@@ -136,9 +128,7 @@ class StatusServer(ThreadingHTTPServer):
         self._thread.start()
 
     def close(self) -> None:
-        """
-        Stop serving at once.
-        """
+        """Stop serving at once."""
         if self._thread.ident is not None:
             self.shutdown()
         self._end(len(self._deadlines))
@@ -154,9 +144,7 @@ class StatusServer(ThreadingHTTPServer):
             raise
 
     def process_request(self, request: _Connected, client_address: object) -> None:
-        """
-        Serve a connection on a thread of its own, and have the oldest make room for it.
-        """
+        """Serve a connection on a thread of its own, and have the oldest make room for it."""
         with self._lock:
             self._deadlines[request] = time.monotonic() + self._stay_seconds
             too_many = len(self._deadlines) - MOST_CONNECTIONS
@@ -167,9 +155,7 @@ class StatusServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """
-        End the connections that have stayed for too long.
-        """
+        """End the connections that have stayed for too long."""
         now = time.monotonic()
         with self._lock:
             late = sum(1 for deadline in self._deadlines.values() if deadline <= now)
@@ -181,17 +167,13 @@ class StatusServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: _Connected, client_address: object) -> None:
-        """
-        Log a bug of ours; a connection that broke is none.
-        """
+        """Log a bug of ours; a connection that broke is none."""
         del request, client_address
         level = logging.DEBUG if isinstance(sys.exception(), OSError) else logging.ERROR
         _log.log(level, "a connection ended early", exc_info=True)
 
     def _end(self, count: int) -> None:
-        """
-        Cut the oldest connections; their threads notice, and close them.
-        """
+        """Cut the oldest connections; their threads notice, and close them."""
         with self._lock:
             for request in list(self._deadlines)[: max(count, 0)]:
                 with contextlib.suppress(OSError):
@@ -199,9 +181,7 @@ class StatusServer(ThreadingHTTPServer):
 
 
 class _Connection(BaseHTTPRequestHandler):
-    """
-    One request and its reply; a body is of no interest.
-    """
+    """One request and its reply; a body is of no interest."""
 
     server: StatusServer
     protocol_version = default_request_version = "HTTP/1.1"
@@ -260,17 +240,13 @@ class _Connection(BaseHTTPRequestHandler):
         return None
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """
-        Answer what is no request without repeating any of it.
-        """
+        """Answer what is no request without repeating any of it."""
         del message, explain
         status = HTTPStatus(code)
         self._reply(text_reply(status, status.phrase))
 
     def log_message(self, *_: object) -> None:
-        """
-        Leave requests out of the log.
-        """
+        """Leave requests out of the log."""
 
     def _reply(self, reply: StatusReply) -> None:
         self.send_response_only(reply.status)

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Command:
-    """
-    Where a command's `main(argv) -> int` is found, and what the overview says about it.
-    """
+    """Where a command's `main(argv) -> int` is found, and what the overview says about it."""
 
     name: str
     module: str
@@ -51,9 +49,7 @@ COMMANDS = (
 
 
 def overview() -> str:
-    """
-    Return what there is to run.
-    """
+    """Return what there is to run."""
     width = max(len(command.name) for command in COMMANDS)
     rows = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
     return (
@@ -64,9 +60,7 @@ def overview() -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Hand the remaining arguments to the named command.
-    """
+    """Hand the remaining arguments to the named command."""
     if not argv:
         print(overview(), file=sys.stderr)
         return 2

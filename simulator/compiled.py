@@ -1,6 +1,4 @@
-"""
-C libraries of ours: compiled once per content of their sources, kept in the user's cache.
-"""
+"""C libraries of ours: compiled once per content of their sources, kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -54,9 +52,7 @@ def compiled(label: str, libraries: tuple[SharedLibrary, ...], cache: Path | Non
 
 
 def default_cache() -> Path:
-    """
-    Return our part of the user's cache folder.
-    """
+    """Return our part of the user's cache folder."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     try:
         return (Path(named) if named else Path.home() / ".cache") / "gpufence"

@@ -17,9 +17,7 @@ LINE_SECONDS = 30.0
 
 
 class Progress:
-    """
-    Takes note of steps that may be slow, on a stream; without one nobody watches.
-    """
+    """Takes note of steps that may be slow, on a stream; without one nobody watches."""
 
     def __init__(
         self,
@@ -34,16 +32,12 @@ class Progress:
         self._clock = clock
 
     def say(self, text: str) -> None:
-        """
-        Note a fact that took no time.
-        """
+        """Note a fact that took no time."""
         self._write(f"{text}\n")
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """
-        Cover one step: entered when it begins, left when it ends.
-        """
+        """Cover one step: entered when it begins, left when it ends."""
         if self._stream is None:
             yield
             return
@@ -73,9 +67,7 @@ class Progress:
 
 @contextmanager
 def _ticking(every_seconds: float, tick: Callable[[], None]) -> Iterator[None]:
-    """
-    Call `tick` regularly for as long as the block runs, and never after it.
-    """
+    """Call `tick` regularly for as long as the block runs, and never after it."""
     over = threading.Event()
 
     def run() -> None:

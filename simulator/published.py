@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """
-    A program below `cmd/` of its module, and the variable in which it keeps its version.
-    """
+    """A program below `cmd/` of its module, and the variable in which it keeps its version."""
 
     name: str
     version_variable: str
@@ -56,16 +54,12 @@ class Published:
         return cache / f"{self.name}-{pin.version}-{platform_name()}" / digest
 
     def find(self, assets: Assets) -> Path | None:
-        """
-        Return where the program is, if it is built.
-        """
+        """Return where the program is, if it is built."""
         program = self.folder_of(self.read_pin(), assets.cache) / self.name
         return program if program.is_file() else None
 
     def ensure(self, assets: Assets, progress: Progress) -> Path:
-        """
-        Return where the program is, building it first where it is missing.
-        """
+        """Return where the program is, building it first where it is missing."""
         pin = self.read_pin()
         program = self.folder_of(pin, assets.cache) / self.name
         if not program.is_file():

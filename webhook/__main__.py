@@ -1,6 +1,4 @@
-"""
-The webhook's command line: `serve` (the default) and `rewrite`.
-"""
+"""The webhook's command line: `serve` (the default) and `rewrite`."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def main(
     stdin: TextIO = sys.stdin,
     stdout: TextIO = sys.stdout,
 ) -> int:
-    """
-    Run the command that the arguments name; return the exit code.
-    """
+    """Run the command that the arguments name; return the exit code."""
     arguments = parser().parse_args(argv)
     try:
         # Each command loads only what it needs: `rewrite` answers in a tenth of a second, and a

@@ -29,9 +29,7 @@ _MOMENT = 0.001
 
 
 class BodyError(GpufenceError):
-    """
-    Raised for a body that will not be read to its end.
-    """
+    """Raised for a body that will not be read to its end."""
 
     def __init__(self, status: int, reason: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -40,15 +38,11 @@ class BodyError(GpufenceError):
 
 
 class HungUpError(GpufenceError):
-    """
-    Raised when the caller hung up: there is nobody left to answer.
-    """
+    """Raised when the caller hung up: there is nobody left to answer."""
 
 
 class Body:
-    """
-    One body, as far as it has come.
-    """
+    """One body, as far as it has come."""
 
     def __init__(self, began: float) -> None:
         self.began = began
@@ -80,9 +74,7 @@ class Bodies:
 
     @contextmanager
     def begun(self) -> Iterator[Body]:
-        """
-        Count a body for as long as it is read and answered.
-        """
+        """Count a body for as long as it is read and answered."""
         body = Body(self._monotonic())
         self._unfinished.add(body)
         try:
@@ -91,9 +83,7 @@ class Bodies:
             self._forget(body)
 
     async def read(self, body: Body, scope: Message, receive: Receive) -> bytes:
-        """
-        Read a body to its end. Raises BodyError for one that shall not be, and HungUpError.
-        """
+        """Read a body to its end. Raises BodyError for one that shall not be, and HungUpError."""
         for name, value in scope["headers"]:
             if name == b"content-length" and int(value) > MOST_BODY_BYTES:
                 raise _too_large()
@@ -110,9 +100,7 @@ class Bodies:
         return content
 
     def turn(self, content: bytes) -> asyncio.Lock | None:
-        """
-        Return what a large body has to wait for before it is answered.
-        """
+        """Return what a large body has to wait for before it is answered."""
         return self._large if len(content) > LARGE_BODY_BYTES else None
 
     async def _piece(self, body: Body, receive: Receive) -> bool:

@@ -1,6 +1,4 @@
-"""
-What is remembered of nodes and namespaces, kept true by reflectors.
-"""
+"""What is remembered of nodes and namespaces, kept true by reflectors."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ _MOST_SHARED = 8192
 
 
 class SparseCache(Cache[T]):
-    """
-    A cache of those objects of a collection that concern us: None stands for any other.
-    """
+    """A cache of those objects of a collection that concern us: None stands for any other."""
 
     def replace(self, objects: Sequence[tuple[str, T | None]]) -> None:
         super().replace([(name, item) for name, item in objects if item is not None])
@@ -83,9 +79,7 @@ class NodeCache(SparseCache["GpuNode"]):
         self._next_build = 0.0
 
     def node(self, name: str) -> GpuNode | None:
-        """
-        Return a node that offers GPUs, by resources or by claims.
-        """
+        """Return a node that offers GPUs, by resources or by claims."""
         node = self.items.get(name)
         if node is None or node.resources or node.cards:
             return node
@@ -144,16 +138,12 @@ def _with_cards(node: GpuNode, published: Sequence[PublishedCards]) -> GpuNode:
 
 
 def keep_slice(item: JsonObject) -> tuple[str, PublishedCards | None]:
-    """
-    Remember the cards that a ResourceSlice of a GPU driver lists.
-    """
+    """Remember the cards that a ResourceSlice of a GPU driver lists."""
     return _name(item), read_slice(item)
 
 
 def keep_namespace(namespace: JsonObject) -> NamedAnnotations:
-    """
-    Remember of a namespace only the annotations that are ours.
-    """
+    """Remember of a namespace only the annotations that are ours."""
     annotations = namespace.get("metadata", {}).get("annotations") or {}
     return _name(namespace), {
         key: value
@@ -184,9 +174,7 @@ def keep_profile(profile: JsonObject) -> tuple[str, AppliedProfile | None]:
 
 
 def profile_of(namespace: str, pod: Object) -> str:
-    """
-    Return by which key the profile of a pod's owner would be remembered.
-    """
+    """Return by which key the profile of a pod's owner would be remembered."""
     metadata = part_of(dict(pod), "metadata")
     owner = controller_of(metadata)
     if owner is None:
@@ -196,9 +184,7 @@ def profile_of(namespace: str, pod: Object) -> str:
 
 
 class Labels(Mapping[str, str]):
-    """
-    Labels that share their keys with all nodes that have the same ones.
-    """
+    """Labels that share their keys with all nodes that have the same ones."""
 
     __slots__ = ("_places", "_values")
 
@@ -229,9 +215,7 @@ class Labels(Mapping[str, str]):
 
 
 def compact(node: GpuNode) -> GpuNode:
-    """
-    Return an equal node that shares all it can with the others.
-    """
+    """Return an equal node that shares all it can with the others."""
     return node._replace(
         labels=Labels(node.labels),
         resources=_shared(node.resources),

@@ -46,9 +46,7 @@ class UnknownError(GpufenceError):
 
 
 class Asking(Protocol):
-    """
-    Asks the API server within a deadline. Raises UnknownError.
-    """
+    """Asks the API server within a deadline. Raises UnknownError."""
 
     async def __call__(
         self, where: Callable[..., str], *segments: str, **query: str
@@ -67,9 +65,7 @@ async def ask_claims(ask: Asking, namespace: str, claims: Sequence[PodClaim]) ->
 
 
 async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
-    """
-    Ask for the cards that a node's DRA driver publishes; without an answer there are none.
-    """
+    """Ask for the cards that a node's DRA driver publishes; without an answer there are none."""
     try:
         listed = await ask(_resource, "resourceslices", fieldSelector=f"spec.nodeName={node}")
     except UnknownError:

@@ -55,63 +55,43 @@ class ClusterView(Protocol):
     deadline_seconds: float
 
     def fleet(self) -> Fleet:
-        """
-        Return all GPU nodes that are known.
-        """
+        """Return all GPU nodes that are known."""
         ...
 
     def node(self, name: str) -> GpuNode | None:
-        """
-        Return a GPU node, if it is known.
-        """
+        """Return a GPU node, if it is known."""
         ...
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
-        """
-        Return the annotations of a fenced namespace, if it is known.
-        """
+        """Return the annotations of a fenced namespace, if it is known."""
         ...
 
     def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
-        """
-        Return the profile of a pod's owner, where there is one that is to be applied.
-        """
+        """Return the profile of a pod's owner, where there is one that is to be applied."""
         ...
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
-        """
-        Ask for the annotations of a namespace. Raises UnknownError.
-        """
+        """Ask for the annotations of a namespace. Raises UnknownError."""
         ...
 
     async def read_pod(self, namespace: str, name: str) -> JsonObject:
-        """
-        Ask for a pod. Raises UnknownError.
-        """
+        """Ask for a pod. Raises UnknownError."""
         ...
 
     async def read_node(self, name: str) -> GpuNode | None:
-        """
-        Ask for a node; None if it offers no GPU. Raises UnknownError.
-        """
+        """Ask for a node; None if it offers no GPU. Raises UnknownError."""
         ...
 
     async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
-        """
-        Ask for the resource claims of a pod, or the templates they will be made of.
-        """
+        """Ask for the resource claims of a pod, or the templates they will be made of."""
         ...
 
     async def read_devices(self, node: str) -> Mapping[str, Card]:
-        """
-        Ask for the cards that a node's DRA driver publishes; none where nobody answers.
-        """
+        """Ask for the cards that a node's DRA driver publishes; none where nobody answers."""
         ...
 
     def trouble(self) -> str | None:
-        """
-        Return what is missing before the first answer can be good, or None.
-        """
+        """Return what is missing before the first answer can be good, or None."""
         ...
 
 
@@ -162,9 +142,7 @@ class WithoutCluster:
 
 
 class LiveCluster:
-    """
-    Caches serve what they last knew for as long as the API server is away.
-    """
+    """Caches serve what they last knew for as long as the API server is away."""
 
     def __init__(
         self,

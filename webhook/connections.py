@@ -33,9 +33,7 @@ ANSWER_SECONDS = 10.0
 
 
 class UnwelcomeError(GpufenceError):
-    """
-    Raised where a connection has been ended, so that nothing more of it is read.
-    """
+    """Raised where a connection has been ended, so that nothing more of it is read."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -104,9 +102,7 @@ class BoundedProtocol(HttpToolsProtocol):
             min(waiting, key=BoundedProtocol.unread_since).transport.abort()
 
     def is_idle(self) -> bool:
-        """
-        Return whether nobody waits for an answer here.
-        """
+        """Return whether nobody waits for an answer here."""
         return not self._requests or bool(self.cycle.response_complete)
 
     def unread_since(self) -> float:
@@ -137,8 +133,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _end_unread(self, since: float) -> None:
-        """
-        End the connection where what was left unread at a time still is.
-        """
+        """End the connection where what was left unread at a time still is."""
         if self.flow.write_paused and self._unread_since == since:
             self.transport.abort()

@@ -1,6 +1,4 @@
-"""
-From HTTP to a hook and back, in the terms of ASGI: the path that every admission takes.
-"""
+"""From HTTP to a hook and back, in the terms of ASGI: the path that every admission takes."""
 
 from __future__ import annotations
 
@@ -30,22 +28,16 @@ _log = logging.getLogger(__name__)
 
 
 class Hook(Protocol):
-    """
-    Whoever answers the reviews of one path.
-    """
+    """Whoever answers the reviews of one path."""
 
     expected: Expected
 
     async def answer(self, review: Review) -> Reply:
-        """
-        Answer one review. Raises BadReviewError for an object nobody can read.
-        """
+        """Answer one review. Raises BadReviewError for an object nobody can read."""
         ...
 
     def unread(self, uid: str, why: str) -> Reply:
-        """
-        Answer a review that is more work to read than any is worth.
-        """
+        """Answer a review that is more work to read than any is worth."""
         ...
 
 

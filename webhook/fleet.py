@@ -52,9 +52,7 @@ class Fleet:
         return self._nodes.get(name)
 
     def candidates(self, pod: Pod, default: CandidateCard) -> tuple[CandidateCard, ...]:
-        """
-        Return every different card the pod might meet.
-        """
+        """Return every different card the pod might meet."""
         if pod.node_name:
             node = self._nodes.get(pod.node_name)
             return candidate_cards(pod, [] if node is None else [node], default)
@@ -73,9 +71,7 @@ class Fleet:
         return answer
 
     def _met(self, wanted: frozenset[str], allowed: int) -> tuple[int, ...]:
-        """
-        Return the kinds of nodes that the pod might meet.
-        """
+        """Return the kinds of nodes that the pod might meet."""
         return tuple(
             position
             for position, (node, members) in enumerate(self._kinds)
@@ -154,9 +150,7 @@ def _sets(values: Iterable[str | None]) -> dict[str | None, int]:
 
 
 def _kinds(nodes: Iterable[GpuNode]) -> list[tuple[GpuNode, int]]:
-    """
-    Return one node of each kind with the set of all that are alike.
-    """
+    """Return one node of each kind with the set of all that are alike."""
     kinds: dict[object, tuple[GpuNode, int]] = {}
     for position, node in enumerate(nodes):
         kind = _kind(node)
@@ -166,9 +160,7 @@ def _kinds(nodes: Iterable[GpuNode]) -> list[tuple[GpuNode, int]]:
 
 
 def _kind(node: GpuNode) -> object:
-    """
-    Return all of a node that decides which cards it offers a pod and what amounts mean there.
-    """
+    """Return all of a node that decides which cards it offers a pod and what amounts mean there."""
     parents = {card.mig.parent for card in node.cards if card.mig}
     cards = tuple(
         (

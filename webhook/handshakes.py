@@ -49,9 +49,7 @@ class Handshakes:
         self._accepting = asyncio.create_task(self._accept())
 
     def close(self) -> None:
-        """
-        Accept nobody any more; who is under way may come to its end.
-        """
+        """Accept nobody any more; who is under way may come to its end."""
         if self._accepting is not None:
             self._accepting.cancel()
 

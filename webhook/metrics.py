@@ -45,9 +45,7 @@ _LEVEL_NAMES = {logging.getLevelNamesMapping()[name.upper()]: name for name in L
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """
-    A number that is asked for when the page is; with a label several, None has no line.
-    """
+    """A number that is asked for when the page is; with a label several, None has no line."""
 
     name: str
     help: str
@@ -79,9 +77,7 @@ class Metrics:
         self._gauges: list[Gauge] = []
 
     def add_gauges(self, *gauges: Gauge) -> None:
-        """
-        Show numbers that somebody else knows.
-        """
+        """Show numbers that somebody else knows."""
         self._gauges += gauges
 
     def count(self, hook: str, outcome: ReviewOutcome, seconds: float) -> None:
@@ -91,9 +87,7 @@ class Metrics:
             self._warnings[hook] += outcome.warnings
 
     def count_load(self, result: str) -> None:
-        """
-        Count a certificate that was `swapped` in or `refused`.
-        """
+        """Count a certificate that was `swapped` in or `refused`."""
         with self._lock:
             self._loads[result] += 1
 
@@ -158,9 +152,7 @@ class RequestLog:
 
 
 class Account:
-    """
-    Called once for each request, whatever became of it.
-    """
+    """Called once for each request, whatever became of it."""
 
     def __init__(self, metrics: Metrics, log: RequestLog) -> None:
         self._metrics = metrics
@@ -172,9 +164,7 @@ class Account:
 
 
 def start_logging(level: str) -> RequestLog:
-    """
-    Send everything to stderr, in one form; return the log of requests.
-    """
+    """Send everything to stderr, in one form; return the log of requests."""
     service.logs.start_logging(level)
     root = logging.getLogger()
     # Starting and stopping are reported by us, with the addresses and the reasons.

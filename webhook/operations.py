@@ -59,9 +59,7 @@ class Patch:
         return [{"op": "add", "path": _pointer(part), "value": self._find(part)} for part in parts]
 
     def update(self, path: Path, entries: Mapping[str, object]) -> None:
-        """
-        Set members of an object, which is made if it is not there.
-        """
+        """Set members of an object, which is made if it is not there."""
         if not entries:
             return
         target = self._find(path)
@@ -80,9 +78,7 @@ class Patch:
         target.update(entries)
 
     def extend(self, path: Path, items: Sequence[object]) -> None:
-        """
-        Append to a list, which is made if it is not there.
-        """
+        """Append to a list, which is made if it is not there."""
         if not items:
             return
         target = self._find(path)
@@ -94,9 +90,7 @@ class Patch:
         target += items
 
     def replace(self, path: Path, key: int, value: object) -> None:
-        """
-        Put another item in the place of one of a list, which must be there.
-        """
+        """Put another item in the place of one of a list, which must be there."""
         self._find(path)[key] = value
         self.operations.append({"op": "replace", "path": f"{_pointer(path)}/{key}", "value": value})
 
@@ -109,9 +103,7 @@ class Patch:
         self._changes.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
 
     def drop_items(self, path: Path, positions: Sequence[int]) -> None:
-        """
-        Remove items of a list, which must be there: the positions rise.
-        """
+        """Remove items of a list, which must be there: the positions rise."""
         gone = frozenset(positions)
         items = self._find(path)
         items[:] = [item for position, item in enumerate(items) if position not in gone]
@@ -121,9 +113,7 @@ class Patch:
         ]
 
     def at(self, path: Path) -> dict[str, object]:
-        """
-        Return the object at a path as it will be; it must be there, and is not to be changed.
-        """
+        """Return the object at a path as it will be; it must be there, and is not to be changed."""
         found: dict[str, object] = self._find(path)
         return found
 
@@ -132,9 +122,7 @@ class Patch:
         self._changes.append({"op": "add", "path": _pointer(path), "value": value})
 
     def _find(self, path: Path) -> Any:  # noqa: ANN401 - whatever stands there
-        """
-        Return what stands at a path; None where nothing does.
-        """
+        """Return what stands at a path; None where nothing does."""
         found: Any = self.document
         for key in path:
             try:

@@ -1,6 +1,4 @@
-"""
-PURE. What became of one request, as a value: log line, metric and answer are all made of it.
-"""
+"""PURE. What became of one request, as a value: log line, metric and answer are all made of it."""
 
 from __future__ import annotations
 
@@ -9,9 +7,7 @@ from typing import NamedTuple
 
 
 class ReviewResult(StrEnum):
-    """
-    The kinds of ends a request can come to; a label of the metrics, so few and stable.
-    """
+    """The kinds of ends a request can come to; a label of the metrics, so few and stable."""
 
     REWRITTEN = "rewritten"  # the pod got a patch
     UNCHANGED = "unchanged"  # the pod needs none
@@ -23,9 +19,7 @@ class ReviewResult(StrEnum):
 
 
 class Subject(NamedTuple):
-    """
-    Whom a request was about, as far as it could be read.
-    """
+    """Whom a request was about, as far as it could be read."""
 
     uid: str = ""
     namespace: str = ""
@@ -52,9 +46,7 @@ class ReviewOutcome(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """
-    What to send, and what to say about it.
-    """
+    """What to send, and what to say about it."""
 
     status: int
     body: bytes

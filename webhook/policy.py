@@ -1,6 +1,4 @@
-"""
-PURE. What the operator has decided about the pods of every namespace.
-"""
+"""PURE. What the operator has decided about the pods of every namespace."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Put the server together from its settings: everything is built here, once, and handed down.
-"""
+"""Put the server together from its settings: everything is built here, once, and handed down."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """
-    What runs beside the two applications.
-    """
+    """What runs beside the two applications."""
 
     cluster: ClusterView
     certificate: CertificateWatch
@@ -54,9 +50,7 @@ class _Parts:
     log: RequestLog
 
     def troubles(self) -> list[str]:
-        """
-        List why the next admission could fare badly.
-        """
+        """List why the next admission could fare badly."""
         leaving = "the server is ending" if self.draining() else None
         found = (self.certificate.trouble(), self.cluster.trouble(), leaving)
         return [trouble for trouble in found if trouble]
@@ -104,9 +98,7 @@ def hook_source() -> str:
 def live_cluster(
     access: ClientSettings, policy: WebhookPolicy, settings: ServerSettings
 ) -> LiveCluster:
-    """
-    Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
-    """
+    """Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none."""
     patient = replace(
         access,
         connect_timeout_seconds=settings.api_deadline_seconds,

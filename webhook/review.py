@@ -46,15 +46,11 @@ class BadReviewError(GpufenceError):
 
 
 class TooMuchError(BadReviewError):
-    """
-    Raised for a review that would take more memory to read than there is, before it is read.
-    """
+    """Raised for a review that would take more memory to read than there is, before it is read."""
 
 
 class Expected(NamedTuple):
-    """
-    What a path answers reviews of.
-    """
+    """What a path answers reviews of."""
 
     kind: str
     resources: frozenset[tuple[str, str]]
@@ -65,9 +61,7 @@ BINDINGS = Expected("Binding", frozenset({("pods", "binding"), ("bindings", "")}
 
 
 class Review(NamedTuple):
-    """
-    One question of the API server; `object` is as it came, unknown fields and all.
-    """
+    """One question of the API server; `object` is as it came, unknown fields and all."""
 
     subject: Subject
     object: JsonObject
@@ -125,9 +119,7 @@ def write_allowed(
 def write_denied(
     uid: str, message: str, warnings: Sequence[str] = (), audit: Mapping[str, str] | None = None
 ) -> bytes:
-    """
-    Refuse the object; kubectl shows the message to the person who asked.
-    """
+    """Refuse the object; kubectl shows the message to the person who asked."""
     status = {"code": 403, "reason": "Forbidden", "message": message}
     parts = (_HEAD, orjson.dumps(uid), b',"allowed":false,"status":', orjson.dumps(status))
     return b"".join((*parts, *_remarks(warnings, audit), b"}}"))
@@ -162,9 +154,7 @@ def _parsed(body: bytes) -> JsonObject:
 
 
 def _refuse_members(body: bytes) -> NoReturn:
-    """
-    Refuse a body that nobody shall read, under the uid that an API server begins it with.
-    """
+    """Refuse a body that nobody shall read, under the uid that an API server begins it with."""
     sentence = f"the review has more than {_MOST_MEMBERS} members; make the object smaller"
     match = _UID.search(body[:_BEGINNING])
     if match is None:
@@ -200,9 +190,7 @@ def _text(request: JsonObject, field: str, uid: str) -> str:
 
 
 def _name_of(item: JsonObject) -> str:
-    """
-    Return a name for the log: before the API server has made one of generateName, that.
-    """
+    """Return a name for the log: before the API server has made one of generateName, that."""
     metadata = item.get("metadata")
     name = (
         metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else ""

@@ -69,9 +69,7 @@ _SILENT: _Silent = {
 
 
 def hooks_of(cluster: ClusterView, policy: WebhookPolicy) -> dict[str, tuple[str, Hook]]:
-    """
-    Make every hook, by its path.
-    """
+    """Make every hook, by its path."""
     hooks: dict[str, tuple[str, Hook]] = {
         path: (str(mode), PodHook(mode, cluster, policy)) for mode, path in POD_PATHS.items()
     }
@@ -82,16 +80,12 @@ def hooks_of(cluster: ClusterView, policy: WebhookPolicy) -> dict[str, tuple[str
 def admission_app(
     hooks: Mapping[str, tuple[str, Hook]], account: Account, is_draining: Callable[[], bool]
 ) -> Endpoint:
-    """
-    Serve admissions, and nothing that would tell a stranger what we are.
-    """
+    """Serve admissions, and nothing that would tell a stranger what we are."""
     return Endpoint(FastAPI(**_SILENT), hooks, account, is_draining)
 
 
 def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
-    """
-    Serve probes and metrics; ready means that the next admission gets a good answer.
-    """
+    """Serve probes and metrics; ready means that the next admission gets a good answer."""
     app = FastAPI(**_SILENT)
 
     @app.get(HEALTH_PATH, response_class=PlainTextResponse)
@@ -112,9 +106,7 @@ def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
 
 
 class Draining:
-    """
-    Whether the end has begun: readiness and every answer say so.
-    """
+    """Whether the end has begun: readiness and every answer say so."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -127,9 +119,7 @@ class Draining:
 
 
 class BoundApp:
-    """
-    One application on one socket.
-    """
+    """One application on one socket."""
 
     def __init__(
         self, app: App, listener: socket.socket, context: ssl.SSLContext | None = None
@@ -181,9 +171,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(admission: BoundApp, status: BoundApp, draining: Draining, drain_seconds: float) -> None:
-    """
-    Serve until SIGTERM or SIGINT; a second signal ends the draining.
-    """
+    """Serve until SIGTERM or SIGINT; a second signal ends the draining."""
     # What is there now stays, and reviews are trees that need no collector: it would only pause us.
     gc.collect()
     gc.freeze()

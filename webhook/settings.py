@@ -1,6 +1,4 @@
-"""
-What an operator can set: how to serve, and what holds for the pods of every namespace.
-"""
+"""What an operator can set: how to serve, and what holds for the pods of every namespace."""
 
 from __future__ import annotations
 
@@ -132,9 +130,7 @@ def _capability(text: str, variable: str) -> tuple[int, int]:
 
 
 def _tolerations(text: str, variable: str) -> tuple[Toleration, ...]:
-    """
-    Read `key`, `key=value` and `key=value:Effect`, separated by commas.
-    """
+    """Read `key`, `key=value` and `key=value:Effect`, separated by commas."""
     items = [item.strip() for item in text.split(",")]
     return tuple(_toleration(item, variable) for item in items if item)
 
@@ -166,9 +162,7 @@ def _usual_schedulers() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSettings:
-    """
-    What `rewrite` on the command line obeys, too.
-    """
+    """What `rewrite` on the command line obeys, too."""
 
     card_bytes: int | None = field(
         default=None,

@@ -1,6 +1,4 @@
-"""
-A certificate chain and its key, as they lie in a folder, and the newest good pair kept live.
-"""
+"""A certificate chain and its key, as they lie in a folder, and the newest good pair kept live."""
 
 from __future__ import annotations
 
@@ -36,27 +34,21 @@ class PairError(GpufenceError):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """
-    The two files as bytes, both of one moment.
-    """
+    """The two files as bytes, both of one moment."""
 
     certificate: bytes
     key: bytes
 
     @property
     def digest(self) -> bytes:
-        """
-        Return what tells one content from another: a mounted Secret has no dependable times.
-        """
+        """Return what tells one content from another: a mounted Secret has no dependable times."""
         lengths = len(self.certificate).to_bytes(8)
         return hashlib.sha256(lengths + self.certificate + self.key).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """
-    A pair that was proved to work together.
-    """
+    """A pair that was proved to work together."""
 
     context: ssl.SSLContext
     not_before: datetime
@@ -197,9 +189,7 @@ class CertificateWatch:
         return (self._current.not_after - (now or self._clock())).total_seconds()
 
     def trouble(self) -> str | None:
-        """
-        Return why no client could trust us right now, or None.
-        """
+        """Return why no client could trust us right now, or None."""
         if self._current is None:
             return f"no usable certificate in {self._folder}"
         if not self._current.is_valid(self._clock()):
@@ -216,9 +206,7 @@ class CertificateWatch:
             self._thread.join()
 
     def look(self) -> None:
-        """
-        Take what the folder holds now, if it is new and good, or has become good by waiting.
-        """
+        """Take what the folder holds now, if it is new and good, or has become good by waiting."""
         try:
             pair = read_pair(self._folder)
             client_ca = b"" if self._client_ca is None else _read(self._client_ca)
@@ -245,9 +233,7 @@ class CertificateWatch:
             self._refuse("it has expired or is not valid yet, and the live one is valid")
 
     def _is_better(self, found: Certificate) -> bool:
-        """
-        Return whether a certificate may go live: not in the place of one that clients trust.
-        """
+        """Return whether a certificate may go live: not in the place of one that clients trust."""
         now = self._clock()
         live = self._current
         return live is None or not live.is_valid(now) or found.is_valid(now)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from agent.model.pod import PodOnNode, PodsOnNode
 
 _REPEAT_SECONDS: Final = 30.0
-"""
-How long it takes at most until the API server shows what was written, or it is written again.
-"""
+"""How long it takes at most until the API server shows what was written, or it is written again."""
 _PAUSE_SECONDS: Final = 60.0
 """
 Between two changes that take no True away: one who is seen today and not tomorrow costs little.
@@ -34,9 +32,7 @@ _MESSAGES: Final = {
 
 
 class Said(NamedTuple):
-    """
-    What was last asked to be written of a pod, and when.
-    """
+    """What was last asked to be written of a pod, and when."""
 
     status: IdleStatus
     at: float
@@ -58,9 +54,7 @@ def conditions(
     policy: ActivityPolicy,
     now: float,
 ) -> tuple[list[IdleCondition], Mapping[str, Said]]:
-    """
-    Return the conditions to be written, and what has been said with them.
-    """
+    """Return the conditions to be written, and what has been said with them."""
     changes: list[IdleCondition] = []
     kept = {uid: item for uid, item in said.items() if uid in pods.by_uid}
     for pod in pods.by_uid.values():
@@ -80,9 +74,7 @@ def conditions(
 
 
 def _wish(track: PodTrack | None, policy: ActivityPolicy, now: float, shown: str) -> _Wish | None:
-    """
-    Return what a pod shall say; None where it shall go on saying what it says.
-    """
+    """Return what a pod shall say; None where it shall go on saying what it says."""
     if track is None:
         why = "it holds no memory of a card, and is not known to have been given one"
         return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, why)
@@ -104,9 +96,7 @@ def _wish(track: PodTrack | None, policy: ActivityPolicy, now: float, shown: str
 
 
 def _shown(pod: PodOnNode, last: Said | None, now: float) -> str:
-    """
-    Return what a pod says, or will as soon as the API server has taken it in.
-    """
+    """Return what a pod says, or will as soon as the API server has taken it in."""
     if last is not None and now - last.at < _REPEAT_SECONDS:
         return str(last.status)
     return pod.idle_said

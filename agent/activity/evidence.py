@@ -1,6 +1,4 @@
-"""
-PURE. What one answer about a card says of each pod on it.
-"""
+"""PURE. What one answer about a card says of each pod on it."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """
-    One answer about one card, with all that is known besides.
-    """
+    """One answer about one card, with all that is known besides."""
 
     sample: CardSample
     use: CardUse
@@ -35,9 +31,7 @@ class Look:
 
 
 def known_processes(use: CardUse) -> dict[int, Occupant]:
-    """
-    Return those on a card's list who could be looked up.
-    """
+    """Return those on a card's list who could be looked up."""
     return {item.pid: item.occupant for item in use.processes if item.occupant is not None}
 
 
@@ -78,9 +72,7 @@ def _pod_of(occupant: Occupant, pods: PodsOnNode) -> str | None:
 
 
 def spoiled(sample: CardSample, use: CardUse, now: float, policy: ActivityPolicy) -> str:
-    """
-    Return why nothing can be known of anybody on a card, nothing if something can.
-    """
+    """Return why nothing can be known of anybody on a card, nothing if something can."""
     if sample.memory is None or use.listed_at is None:
         return sample.trouble.text or "the card cannot be read"
     if use.mps or any(item.command == MPS_SERVER for item in known_processes(use).values()):
@@ -108,9 +100,7 @@ def moved_unseen(use: CardUse, past: CardTrack, policy: ActivityPolicy) -> bool:
 
 
 def hidden_since(work: CardWork, past: CardTrack | None, policy: ActivityPolicy) -> float | None:
-    """
-    Return since when a card is busy while nobody who is known is.
-    """
+    """Return since when a card is busy while nobody who is known is."""
     if work.workers is None or work.workers or work.percent < policy.hidden_percent:
         return None
     if past is None or past.hidden_since is None:
@@ -119,9 +109,7 @@ def hidden_since(work: CardWork, past: CardTrack | None, policy: ActivityPolicy)
 
 
 def nameless(work: CardWork, use: CardUse) -> str:
-    """
-    Return what on a card may be a pod's that is not known to be there.
-    """
+    """Return what on a card may be a pod's that is not known to be there."""
     if work.workers is None and work.percent > 0 and not use.pods:
         return "work is done there, and nobody knows whose it is"
     for process in use.processes:
@@ -131,9 +119,7 @@ def nameless(work: CardWork, use: CardUse) -> str:
 
 
 def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
-    """
-    Return what one answer says of a pod; `past` is what it is compared with.
-    """
+    """Return what one answer says of a pod; `past` is what it is compared with."""
     if use.used_bytes is None:
         return past._replace(activity=Activity.UNKNOWN, why="the driver hides what it holds")
     held = _held(use, look.witness.cpu)
@@ -167,9 +153,7 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
 
 
 class _Held(NamedTuple):
-    """
-    The processes of a pod on a card, whether the CPU of any counts, and what those have used.
-    """
+    """The processes of a pod on a card, whether the CPU of any counts, and what those have used."""
 
     processes: frozenset[tuple[int, int]]
     counting: bool
@@ -177,9 +161,7 @@ class _Held(NamedTuple):
 
 
 def _held(use: PodOnCard, known: Mapping[int, CpuTime]) -> _Held:
-    """
-    Return who is there; the CPU time of a PID is only that of the process it was listed as.
-    """
+    """Return who is there; the CPU time of a PID is only that of the process it was listed as."""
     ignored = use.pod.cpu_ignored
     processes, counting = [], False
     cpu: dict[int, CpuTime] = {}
@@ -195,9 +177,7 @@ def _held(use: PodOnCard, known: Mapping[int, CpuTime]) -> _Held:
 
 
 def _cpu_share(past: Track, cpu: Mapping[int, CpuTime], at: float) -> float:
-    """
-    Return which share of a core the processes took since the look before.
-    """
+    """Return which share of a core the processes took since the look before."""
     used, before = 0.0, past.cpu
     for pid, time in cpu.items():
         if pid in before:

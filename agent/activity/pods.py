@@ -29,9 +29,7 @@ _UNIDENTIFIED: Final = "a card of the node has never said which one it is"
 
 
 class _Doing(NamedTuple):
-    """
-    What a pod does, and since when it has done nothing: the beginning of a `PodTrack`.
-    """
+    """What a pod does, and since when it has done nothing: the beginning of a `PodTrack`."""
 
     activity: Activity
     evidence: Evidence
@@ -125,9 +123,7 @@ def _node(
 
 
 def _next(past: PodTrack | None, uid: str, held: Mapping[str, Track], look: _Look) -> PodTrack:
-    """
-    Follow a pod over one more look, and add up when it used any card.
-    """
+    """Follow a pod over one more look, and add up when it used any card."""
     if past is None:
         past = PodTrack(idle_since=look.now)
     elif _is_settled(past, uid, held, look):
@@ -200,9 +196,7 @@ def _does(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> _
 
 
 def _does_without_memory(past: PodTrack, look: _Look) -> _Doing:
-    """
-    Return what a pod does that holds no memory: it is idle since nobody could have been it.
-    """
+    """Return what a pod does that holds no memory: it is idle since nobody could have been it."""
     if look.node.trouble:
         return _unknown(look.node.trouble, None)
     began = look.now if past.idle_since is None else past.idle_since

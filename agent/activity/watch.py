@@ -56,9 +56,7 @@ def pids_to_read(observation: Observation, memory: ActivityMemory) -> set[int]:
 
 
 def strangers(observation: Observation, memory: ActivityMemory) -> set[int]:
-    """
-    Return workers whom no list names yet: they have started since, or have already ended.
-    """
+    """Return workers whom no list names yet: they have started since, or have already ended."""
     found: set[int] = set()
     for sample in _answered(observation, memory):
         workers = sample.work.workers if sample.work is not None else None
@@ -75,9 +73,7 @@ def watched(
     policy: ActivityPolicy,
     now: float,
 ) -> ActivityMemory:
-    """
-    Return what is known after a look; the same while no card has anything new to say.
-    """
+    """Return what is known after a look; the same while no card has anything new to say."""
     cards: dict[str, CardTrack] = {}
     tracks: dict[UseKey, Track] = {}
     troubles: list[str] = []
@@ -116,9 +112,7 @@ def watched(
 def _anybodys(
     working: dict[str, float] | int, use: CardUse, past: CardTrack | None, policy: ActivityPolicy
 ) -> str:
-    """
-    Return what was done on a card by somebody who may be anybody there.
-    """
+    """Return what was done on a card by somebody who may be anybody there."""
     if isinstance(working, int):
         return f"process {working} works there, and nobody knows whose it is"
     if past is not None and moved_unseen(use, past, policy):
@@ -145,9 +139,7 @@ def _card(past: CardTrack | None, look: Look, hidden: float | None, anybodys: st
 
 
 def _answered(observation: Observation, memory: ActivityMemory) -> Iterator[CardSample]:
-    """
-    Yield the cards that have something new to say.
-    """
+    """Yield the cards that have something new to say."""
     for sample in observation.sample.cards:
         past = memory.cards.get(sample.card.uuid)
         if sample.work is not None and (past is None or past.until != sample.work.until):
@@ -155,9 +147,7 @@ def _answered(observation: Observation, memory: ActivityMemory) -> Iterator[Card
 
 
 def _next(past: Track | None, look: Look, uid: str, hidden: float | None, *, whole: bool) -> Track:
-    """
-    Follow a pod on a card over one more answer.
-    """
+    """Follow a pod on a card over one more answer."""
     track = weighed(past or Track(), look, look.use.pods[uid])
     if track.activity is Activity.UNKNOWN:
         return _lost(track, track.why)
@@ -173,9 +163,7 @@ def _next(past: Track | None, look: Look, uid: str, hidden: float | None, *, who
 
 
 def _doubtful(track: Track, why: str) -> Track:
-    """
-    Say that nobody knows at the moment, while what was known is not lost yet.
-    """
+    """Say that nobody knows at the moment, while what was known is not lost yet."""
     return track._replace(activity=Activity.UNKNOWN, evidence=Evidence.NOT_MEASURABLE, why=why)
 
 
@@ -190,9 +178,7 @@ def _unknown(use: CardUse, memory: ActivityMemory, why: str) -> Iterator[tuple[U
 
 
 def _as_before(use: CardUse, memory: ActivityMemory) -> Iterator[tuple[UseKey, Track]]:
-    """
-    Keep what is known of those who are still there; of who has come since nothing is.
-    """
+    """Keep what is known of those who are still there; of who has come since nothing is."""
     uuid = use.card.uuid
     for uid in use.pods:
         track = memory.tracks.get((uid, uuid))

@@ -44,25 +44,19 @@ _log = logging.getLogger(__name__)
 _BUDGET_CAUSE: Final = "DisruptionBudget"
 _BUDGET_KIND: Final = "poddisruptionbudget"
 MOST_READING: Final = 2
-"""
-Pods that are read at once; a tenant decides how large they are, and when they are to go.
-"""
+"""Pods that are read at once; a tenant decides how large they are, and when they are to go."""
 _SEVERAL_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
 class Clients(NamedTuple):
-    """
-    The agent's own account, which reads namespaces, and whoever it acts as.
-    """
+    """The agent's own account, which reads namespaces, and whoever it acts as."""
 
     own: Client
     acting: Client
 
 
 class _Deadline:
-    """
-    Requests that share one deadline.
-    """
+    """Requests that share one deadline."""
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._most = settings.request_seconds
@@ -94,9 +88,7 @@ class Acts:
         self._reading = threading.BoundedSemaphore(MOST_READING)
 
     def carry_out(self, verdict: Verdict, clients: Clients) -> ActResult:
-        """
-        Look again, then ask; never raises, and answers within the settings' seconds.
-        """
+        """Look again, then ask; never raises, and answers within the settings' seconds."""
         deadline = _Deadline(self._settings)
         try:
             pod = self._look(verdict, clients, deadline)
@@ -113,9 +105,7 @@ class Acts:
     def _look(
         self, verdict: Verdict, clients: Clients, deadline: _Deadline
     ) -> PodOnNode | ActResult:
-        """
-        Read the pod as it is now. What the watches last heard may be a minute old.
-        """
+        """Read the pod as it is now. What the watches last heard may be a minute old."""
         raw = self._find(verdict.pod, clients, deadline)
         if isinstance(raw, ActResult):
             return raw
@@ -154,9 +144,7 @@ class Acts:
 
     @contextmanager
     def _turn(self, deadline: _Deadline) -> Iterator[None]:
-        """
-        Wait until a pod may be read.
-        """
+        """Wait until a pod may be read."""
         if not self._reading.acquire(timeout=deadline.seconds()):
             raise UnreachableError("the API server took too long with the pods of other evictions")
         try:
@@ -206,9 +194,7 @@ class Acts:
     def _look_after(
         self, error: KubeError, pod: PodOnNode, clients: Clients, deadline: _Deadline
     ) -> ActResult:
-        """
-        See what became of a request that got no clear answer.
-        """
+        """See what became of a request that got no clear answer."""
         raw = self._find(pod, clients, deadline)
         if isinstance(raw, ActResult):
             return raw
@@ -228,9 +214,7 @@ def is_unsure(error: KubeError) -> bool:
 
 
 def read_refusal(error: KubeError) -> ActResult:
-    """
-    Read a refusal of an eviction or a deletion.
-    """
+    """Read a refusal of an eviction or a deletion."""
     if isinstance(error, NotFoundError):
         return ActResult(Answer.GONE, detail=str(error))
     after = error.retry_after_seconds if isinstance(error, ReplyError) else None

@@ -77,15 +77,11 @@ class ClaimReader:
             self._thread.join(self._settings.close_seconds)
 
     def of_pod(self, uid: str) -> ClaimsOfPod:
-        """
-        Return what is known of one pod's claims.
-        """
+        """Return what is known of one pod's claims."""
         return self.known.get(uid, NO_CLAIMS)
 
     def look(self) -> None:
-        """
-        Say that pods have changed.
-        """
+        """Say that pods have changed."""
         self._wake.set()
 
     def _run(self, client: Client) -> None:

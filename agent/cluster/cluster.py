@@ -1,6 +1,4 @@
-"""
-The real cluster behind `agent.ports.ClusterPort`.
-"""
+"""The real cluster behind `agent.ports.ClusterPort`."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ REMEDY = (
 
 
 class AgentCluster:
-    """
-    Watches, writes and evicts; `client` speaks as the agent's own account.
-    """
+    """Watches, writes and evicts; `client` speaks as the agent's own account."""
 
     def __init__(self, client: Client, settings: ClusterSettings) -> None:
         self._client = client
@@ -76,17 +72,13 @@ class AgentCluster:
         self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
 
     def start(self) -> None:
-        """
-        Begin to watch, publish and write on threads of our own; returns at once.
-        """
+        """Begin to watch, publish and write on threads of our own; returns at once."""
         self._watches.start_own(self._client)
         self._need.start(self._client)
         self._thread.start()
 
     def close(self) -> None:
-        """
-        End all threads, within a few seconds; Events that wait get their last chance.
-        """
+        """End all threads, within a few seconds; Events that wait get their last chance."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(self._settings.close_seconds)
@@ -162,9 +154,7 @@ class AgentCluster:
         return self._index.context(namespace, highest, self._view.report())
 
     def _begin(self) -> None:
-        """
-        Find out as whom to act, however long that takes, and start all that needs to know.
-        """
+        """Find out as whom to act, however long that takes, and start all that needs to know."""
         failures = 0
         while not self._stop.is_set():
             try:

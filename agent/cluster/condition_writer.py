@@ -48,9 +48,7 @@ class ConditionWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        End; a word that has not gone out is not needed any more.
-        """
+        """End; a word that has not gone out is not needed any more."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()

@@ -1,6 +1,4 @@
-"""
-Events on their way to the API server: a short queue, one thread, and no waiting for anybody.
-"""
+"""Events on their way to the API server: a short queue, one thread, and no waiting for anybody."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ _PASSING: Final = (UnreachableError, ThrottledError, ServerError)
 
 
 class WrittenEvent(NamedTuple):
-    """
-    An Event of ours as the API server knows it; `first` is when it began.
-    """
+    """An Event of ours as the API server knows it; `first` is when it began."""
 
     namespace: str
     name: str
@@ -52,9 +48,7 @@ class WrittenEvent(NamedTuple):
 
 
 def name_event(notice: Notice, unique: str, now: str) -> WrittenEvent:
-    """
-    Name a new Event.
-    """
+    """Name a new Event."""
     return WrittenEvent(*place_of(notice.regarding, COMPONENT, unique), now)
 
 
@@ -101,9 +95,7 @@ class EventWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        Write what waits, for as long as the settings allow, and end.
-        """
+        """Write what waits, for as long as the settings allow, and end."""
         self._stop_by = time.monotonic() + self._settings.close_seconds
         self._stop.set()
         with self._changed:
@@ -134,9 +126,7 @@ class EventWriter:
             return waiting.popleft()
 
     def _try(self, client: Client, item: EventCreate | EventPatch) -> None:
-        """
-        Write one Event, for a while if the API server is away.
-        """
+        """Write one Event, for a while if the API server is away."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         unique = uuid4().hex[:16]
         forbidden_until = time.monotonic() + self._patience(item.notice)
@@ -155,9 +145,7 @@ class EventWriter:
         self._give_up(item, last)
 
     def _patience(self, notice: Notice) -> float:
-        """
-        Return for how long an Event is tried that is forbidden.
-        """
+        """Return for how long an Event is tried that is forbidden."""
         known_until = self._forbidding.get(notice.regarding.namespace, 0.0)
         return 0.0 if time.monotonic() < known_until else self._settings.forbidden_seconds
 

@@ -53,9 +53,7 @@ UNREADABLE: Final = "..."
 
 
 class NamespaceTexts(NamedTuple):
-    """
-    The labels and annotations of a namespace that are ours.
-    """
+    """The labels and annotations of a namespace that are ours."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -113,26 +111,20 @@ def filter_pod(pod: JsonObject) -> Named:
 
 
 def filter_namespace(namespace: JsonObject) -> tuple[str, NamespaceTexts]:
-    """
-    Keep the texts that are ours.
-    """
+    """Keep the texts that are ours."""
     metadata = part_of(namespace, "metadata")
     labels = dict(_ours(part_of(metadata, "labels")))
     return _name(metadata), NamespaceTexts(labels, dict(_ours(part_of(metadata, "annotations"))))
 
 
 def filter_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
-    """
-    Keep what the kill switch says.
-    """
+    """Keep what the kill switch says."""
     keys = (names.POLICY_MAX_MODE, names.POLICY_DEFAULT_MAX_MODE)
     return _name(part_of(policy, "metadata")), _some(part_of(policy, "data"), *keys)
 
 
 def filter_node(node: JsonObject) -> Named:
-    """
-    Keep what tells the units of this node's resources, and what we wrote there ourselves.
-    """
+    """Keep what tells the units of this node's resources, and what we wrote there ourselves."""
     metadata, status = part_of(node, "metadata"), part_of(node, "status")
     kept = {
         "metadata": {
@@ -155,9 +147,7 @@ def _own_condition(status: JsonObject) -> JsonObject:
 
 
 def _claims(status: JsonObject) -> JsonObject:
-    """
-    Keep which ResourceClaims were made for the pod.
-    """
+    """Keep which ResourceClaims were made for the pod."""
     made = (status.get("resourceClaimStatuses") or [])[:MOST_READ]
     kept: JsonObject = {}
     if made:
@@ -175,9 +165,7 @@ def _claims(status: JsonObject) -> JsonObject:
 
 
 def _last_words(status: JsonObject) -> JsonObject:
-    """
-    Keep of the messages with which a container ended that there was no more memory.
-    """
+    """Keep of the messages with which a container ended that there was no more memory."""
     kept = {}
     for when in ("lastState", "state"):
         ended = part_of(part_of(status, when), "terminated")
@@ -208,9 +196,7 @@ def _container(item: JsonObject) -> JsonObject:
 
 
 def _owner(reference: JsonObject) -> JsonObject:
-    """
-    Keep who owns a pod; the API server does not ask whether anybody could be called that.
-    """
+    """Keep who owns a pod; the API server does not ask whether anybody could be called that."""
     kept = _some(reference, "apiVersion", "kind", "name", "uid", "controller")
     return {
         key: UNREADABLE if isinstance(text, str) and not _OWNER_WORD.fullmatch(text) else text
@@ -219,9 +205,7 @@ def _owner(reference: JsonObject) -> JsonObject:
 
 
 def _bounded(texts: dict[str, str]) -> dict[str, str]:
-    """
-    Keep as much as makes sense, the shortest first.
-    """
+    """Keep as much as makes sense, the shortest first."""
     kept = {}
     left = MOST_CHARACTERS
     for key in sorted(texts, key=lambda key: (len(texts[key]), key)):
@@ -232,9 +216,7 @@ def _bounded(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _of_pod(annotations: JsonObject, containers: Mapping[str, list[JsonObject]]) -> dict[str, str]:
-    """
-    Keep the keys that mean something on this pod: any other could be there by the thousand.
-    """
+    """Keep the keys that mean something on this pod: any other could be there by the thousand."""
     names_of = (item.get("name", "") for items in containers.values() for item in items)
     meant = _MEANT.union(f"{names.MEMORY_OF_CONTAINER}{name}" for name in names_of)
     return {key: text for key, text in annotations.items() if key in meant}

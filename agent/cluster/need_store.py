@@ -54,9 +54,7 @@ class NeedStore:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        Write what waits, for as long as the settings allow, and end.
-        """
+        """Write what waits, for as long as the settings allow, and end."""
         self._stop_by = time.monotonic() + self._settings.close_seconds
         self._stop.set()
         with self._changed:
@@ -78,9 +76,7 @@ class NeedStore:
                 self._complain(error)
 
     def _begin(self, client: Client) -> None:
-        """
-        Read it, however long that takes: what nobody has read is not written over.
-        """
+        """Read it, however long that takes: what nobody has read is not written over."""
         failures = 0
         while not self._stop.is_set():
             try:
@@ -155,9 +151,7 @@ class NeedStore:
         return max(self._stop_by - time.monotonic(), 0.1)
 
     def _complain(self, error: KubeError) -> None:
-        """
-        Say once in a while what is wrong: the next attempt is minutes away.
-        """
+        """Say once in a while what is wrong: the next attempt is minutes away."""
         if time.monotonic() - self._complained_at < _COMPLAINT_SECONDS:
             return
         self._complained_at = time.monotonic()

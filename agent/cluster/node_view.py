@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 
 
 class NodeReport(NamedTuple):
-    """
-    What the Node is to say, and the units that follow, the same for the webhook and for us.
-    """
+    """What the Node is to say, and the units that follow, the same for the webhook and for us."""
 
     cards: NodeCards
     units: Units
 
 
 class NodeView:
-    """
-    The Node as last watched beside the cards as last measured; worked out once for both.
-    """
+    """The Node as last watched beside the cards as last measured; worked out once for both."""
 
     def __init__(self, watches: Watches, defaults: Units) -> None:
         self._watches = watches
@@ -44,9 +40,7 @@ class NodeView:
         self._reported: tuple[NodeCards, JsonObject, NodeReport] | None = None
 
     def measured(self, cards: NodeCards) -> bool:
-        """
-        Take the cards as they are now; return whether that is something else than before.
-        """
+        """Take the cards as they are now; return whether that is something else than before."""
         if not differ(self._measured, cards):
             return False
         self._measured = cards
@@ -90,9 +84,7 @@ def report_of(measured: NodeCards, node: Object, defaults: Units) -> NodeReport:
 
 
 def differ(published: NodeCards | None, wanted: NodeCards) -> bool:
-    """
-    Return whether the Node says something else, the time of the observation left aside.
-    """
+    """Return whether the Node says something else, the time of the observation left aside."""
     return published is None or published._replace(observed=wanted.observed) != wanted
 
 

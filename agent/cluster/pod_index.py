@@ -1,6 +1,4 @@
-"""
-The pods of this node as the judge sees them, made anew only where something changed.
-"""
+"""The pods of this node as the judge sees them, made anew only where something changed."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ NO_CLAIMS_YET: Final[Mapping[str, ClaimsOfPod]] = {}
 
 
 class Sources(NamedTuple):
-    """
-    All that the index is made of. Every part is replaced as a whole when it changes.
-    """
+    """All that the index is made of. Every part is replaced as a whole when it changes."""
 
     pods: Mapping[str, JsonObject]
     namespaces: Mapping[str, NamespaceTexts]
@@ -63,9 +59,7 @@ class PodIndex:
         self._pods = pods_on_node((), fresh=False)
 
     def pods(self, sources: Sources, *, fresh: bool) -> PodsOnNode:
-        """
-        Return the pods of these sources; the same object while nothing has changed.
-        """
+        """Return the pods of these sources; the same object while nothing has changed."""
         with self._lock:
             if not _same(self._sources, sources):
                 self._indexed = self._read(sources)
@@ -122,9 +116,7 @@ def _same(known: Sources | None, sources: Sources) -> bool:
 
 
 def _read_quietly(raw: JsonObject, context: PodContext, claims: ClaimsOfPod) -> PodOnNode | None:
-    """
-    Read a pod; what cannot be read at all is left out, and its processes belong to nobody.
-    """
+    """Read a pod; what cannot be read at all is left out, and its processes belong to nobody."""
     try:
         return read_pod_on_node(raw, context, claims)
     except GpufenceError as error:

@@ -76,9 +76,7 @@ class Publisher:
                     self._stop.wait(self._settings.publish_pause_seconds)
 
     def _round(self, client: Client) -> bool:
-        """
-        Write if need be; return whether that was so.
-        """
+        """Write if need be; return whether that was so."""
         report = self._view.report()
         if report is None or not self._watches.nodes.known:
             return False  # the watch wakes us up once it knows the Node

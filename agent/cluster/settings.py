@@ -1,6 +1,4 @@
-"""
-What the agent's part that speaks with the API server may be told.
-"""
+"""What the agent's part that speaks with the API server may be told."""
 
 from __future__ import annotations
 
@@ -14,15 +12,11 @@ from gpufence.names import AGENT, EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
 from kube import WatchSettings
 
 COMPONENT: Final = AGENT
-"""
-As what the agent signs its Events and evictions.
-"""
+"""As what the agent signs its Events and evictions."""
 
 
 class Impersonation(StrEnum):
-    """
-    Whether the agent acts as its own node.
-    """
+    """Whether the agent acts as its own node."""
 
     AUTO = "auto"  # where the API server lets it, which takes Kubernetes 1.36 and our RBAC
     ON = "on"  # always; without the rights for it nothing works
@@ -31,9 +25,7 @@ class Impersonation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """
-    `units` are the operator's settings, for what the Node's own figures leave open.
-    """
+    """`units` are the operator's settings, for what the Node's own figures leave open."""
 
     node: str
     impersonation: Impersonation = Impersonation.AUTO
@@ -42,34 +34,22 @@ class ClusterSettings:
     system_namespace: str = SYSTEM_NAMESPACE
 
     eviction_grace_seconds: int = 30
-    """
-    The most an evicted pod is given to end; the same number as the judge's policy.
-    """
+    """The most an evicted pod is given to end; the same number as the judge's policy."""
 
     taints: bool = False
-    """
-    Whether rules for the node's cards are written, which takes a right of its own.
-    """
+    """Whether rules for the node's cards are written, which takes a right of its own."""
 
     outage_seconds: float = 5.0
-    """
-    A watch that keeps failing for longer than this makes what is known of the pods stale.
-    """
+    """A watch that keeps failing for longer than this makes what is known of the pods stale."""
 
     silence_seconds: float = 120.0
-    """
-    The same for one on which nothing comes: quiet watches are opened anew after 75 seconds.
-    """
+    """The same for one on which nothing comes: quiet watches are opened anew after 75 seconds."""
 
     act_seconds: float = 20.0
-    """
-    For one eviction with its last look, whatever the API server does.
-    """
+    """For one eviction with its last look, whatever the API server does."""
 
     request_seconds: float = 10.0
-    """
-    For one request of an eviction, an Event or the Node's annotation.
-    """
+    """For one request of an eviction, an Event or the Node's annotation."""
 
     publish_pause_seconds: float = 5.0
     """
@@ -77,19 +57,13 @@ class ClusterSettings:
     """
 
     queued_events: int = 256
-    """
-    Events that wait for the API server, and as many evictions; more are dropped.
-    """
+    """Events that wait for the API server, and as many evictions; more are dropped."""
 
     remembered_events: int = 1024
-    """
-    Events whose count may still rise; an Event itself lives for an hour.
-    """
+    """Events whose count may still rise; an Event itself lives for an hour."""
 
     event_attempts: int = 5
-    """
-    How often one Event is tried while the API server is away, before it is dropped.
-    """
+    """How often one Event is tried while the API server is away, before it is dropped."""
 
     forbidden_seconds: float = 5.0
     """
@@ -98,14 +72,10 @@ class ClusterSettings:
     """
 
     forbidding_seconds: float = 60.0
-    """
-    How long a namespace that has forbidden an Event is not tried again for more than once.
-    """
+    """How long a namespace that has forbidden an Event is not tried again for more than once."""
 
     close_seconds: float = 2.0
-    """
-    For the Events that still wait when the program ends.
-    """
+    """For the Events that still wait when the program ends."""
 
     backoff: Backoff = field(default_factory=Backoff)
     watching: WatchSettings = field(default_factory=WatchSettings)

@@ -36,9 +36,7 @@ _NO_API: Final = "this API server has no DeviceTaintRules: Kubernetes >= 1.37 ha
 
 
 class PublishedDevice(NamedTuple):
-    """
-    A card as claims know it; `owners` is whose its slice is, which is the Node.
-    """
+    """A card as claims know it; `owners` is whose its slice is, which is the Node."""
 
     pool: str
     device: str
@@ -67,18 +65,14 @@ class TaintWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        End. Rules stay: the next agent takes them up, and until then nobody watches the card.
-        """
+        """End. Rules stay: the next agent takes them up, and until then nobody watches the card."""
         self._stop.set()
         self._changed.set()
         if self._thread is not None:
             self._thread.join(self._settings.close_seconds)
 
     def taint(self, wanted: Mapping[str, Disorder]) -> None:
-        """
-        Have the cards with these UUIDs tainted or not, as decided; of others nothing is.
-        """
+        """Have the cards with these UUIDs tainted or not, as decided; of others nothing is."""
         self._wanted = wanted
         self._changed.set()
 
@@ -99,9 +93,7 @@ class TaintWriter:
                 failures = failures + 1 if missing else 0
 
     def _round(self, own: Client, acting: Client, wanted: Mapping[str, Disorder]) -> bool:
-        """
-        Write what is left; return whether a card in disorder is not published yet.
-        """
+        """Write what is left; return whether a card in disorder is not published yet."""
         left = {uuid: why for uuid, why in wanted.items() if self._written.get(uuid) != why}
         if not left:
             return False
@@ -135,9 +127,7 @@ class TaintWriter:
         _log.info("device %s takes claims again", device.device)
 
     def _complain(self, error: KubeError) -> None:
-        """
-        Say once what is wrong, and what helps.
-        """
+        """Say once what is wrong, and what helps."""
         why = str(error)
         if isinstance(error, NotFoundError):
             why = _NO_API
@@ -165,9 +155,7 @@ def published_devices(slices: Iterable[Object]) -> dict[str, PublishedDevice]:
 
 
 def rule_name(node: str, device: str) -> str:
-    """
-    Name the rule of one device; one that would be too long ends in a hash of it.
-    """
+    """Name the rule of one device; one that would be too long ends in a hash of it."""
     name = f"{names.TAINT_PREFIX}{node}-{device}"
     if len(name) <= _MOST_NAME:
         return name
@@ -176,9 +164,7 @@ def rule_name(node: str, device: str) -> str:
 
 
 def rule(name: str, device: PublishedDevice, why: Disorder) -> JsonObject:
-    """
-    Describe the taint of one device, which goes with its Node.
-    """
+    """Describe the taint of one device, which goes with its Node."""
     return {
         "apiVersion": names.RESOURCE_GROUP,
         "kind": "DeviceTaintRule",

@@ -1,6 +1,4 @@
-"""
-The four watches of an agent, and how far they can be trusted.
-"""
+"""The four watches of an agent, and how far they can be trusted."""
 
 from __future__ import annotations
 
@@ -68,9 +66,7 @@ class Watches:
 
     @property
     def complete(self) -> bool:
-        """
-        Return whether everything has been read once, so that no part is taken for absent.
-        """
+        """Return whether everything has been read once, so that no part is taken for absent."""
         return (
             self._pods.known
             and self._namespaces.known
@@ -137,9 +133,7 @@ class Watches:
             reflector.stop()
 
     def trust(self) -> WatchHealth:
-        """
-        Return how far what is known may be acted on.
-        """
+        """Return how far what is known may be acted on."""
         now = time.monotonic()
         states = {kind: each.state for kind, each in list(self._reflectors.items())}
         synced = len(states) == _WATCHES and all(state.synced for state in states.values())

@@ -38,9 +38,7 @@ _STATES: Final = {Level.LOOK: "warning", Level.WRONG: "missing"}
 
 
 def check(environ: Mapping[str, str], stdout: TextIO, *, as_json: bool) -> int:
-    """
-    Print what was found; 1 where something is missing.
-    """
+    """Print what was found; 1 where something is missing."""
     settings = read_agent_settings(environ, needs_node=True)
     access = read_client_settings(environ, user_agent="gpufence-agent")
     findings = [*_of_host(settings), *_of_cards(settings), *_of_cluster(settings, access)]
@@ -78,9 +76,7 @@ def can_enforce(findings: Sequence[Finding]) -> bool:
 
 
 def text_of(findings: Sequence[Finding]) -> str:
-    """
-    Write a table, then the remedies, then the answer.
-    """
+    """Write a table, then the remedies, then the answer."""
     lines = [table(("CHECK", "STATE", "FOUND"), [(i.subject, _state(i), i.text) for i in findings])]
     remedies = [item for item in findings if item.remedy]
     if remedies:

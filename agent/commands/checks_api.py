@@ -29,9 +29,7 @@ _DRY = {"dryRun": "All"}
 
 
 def check_api(client: Client, settings: ClusterSettings) -> Iterator[Finding]:
-    """
-    Yield what was found; where nobody can be reached, that is all.
-    """
+    """Yield what was found; where nobody can be reached, that is all."""
     try:
         version = client.get("/version", timeout_seconds=settings.request_seconds)
     except KubeError as error:

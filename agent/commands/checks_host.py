@@ -71,9 +71,7 @@ def check_clock(proc: str) -> Finding:
 
 
 def check_cgroups(proc: str) -> Finding:
-    """
-    Look at all processes: on a node at least some belong to pods, the agent's own among them.
-    """
+    """Look at all processes: on a node at least some belong to pods, the agent's own among them."""
     subject = "processes and pods"
     try:
         pids = [int(name) for name in os.listdir(proc) if name.isdecimal()][:MOST_PIDS]  # noqa: PTH208 - names are all that is wanted
@@ -104,9 +102,7 @@ def check_cgroups(proc: str) -> Finding:
 
 
 def check_kill(*, wanted: bool, status: str = "/proc/self/status") -> Finding:
-    """
-    Look for the capability, where the operator relies on it.
-    """
+    """Look for the capability, where the operator relies on it."""
     subject = "last-resort kill"
     if not wanted:
         return ok(subject, "not enabled, so no capability is needed")
@@ -137,9 +133,7 @@ def _sample(proc: str) -> str:
 
 
 def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -> list[Finding]:
-    """
-    Look at the cards once; `processes` knows who lives.
-    """
+    """Look at the cards once; `processes` knows who lives."""
     sample = first_sample(cards, settings)
     readable = (item for item in sample.cards if item.memory is not None or item.processes)
     return [_nvml(sample), *(_card(item, processes) for item in readable)]

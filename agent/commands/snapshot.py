@@ -47,18 +47,14 @@ BLIND = 1
 
 
 def snapshot(environ: Mapping[str, str], stdout: TextIO, *, pod_logs: str, as_json: bool) -> int:
-    """
-    Print what is there; 1 where no card can be read.
-    """
+    """Print what is there; 1 where no card can be read."""
     rows = look_once(read_agent_settings(environ), pod_logs)
     stdout.write(write_snapshot(rows) + "\n" if as_json else as_text(rows))
     return BLIND if rows.trouble else 0
 
 
 def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
-    """
-    Return what is on the cards now. Nobody is judged: there are no limits without a cluster.
-    """
+    """Return what is on the cards now. Nobody is judged: there are no limits without a cluster."""
     started, started_at = timestamp(), boottime()
     cards = Sampler(settings.sampler)
     try:
@@ -90,9 +86,7 @@ def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
 
 
 def first_sample(cards: Cards, settings: SamplerSettings) -> Sample:
-    """
-    Look; where a look takes all the time it has, NVML is still opening, so look again.
-    """
+    """Look; where a look takes all the time it has, NVML is still opening, so look again."""
     until = boottime() + settings.start_seconds
     while True:
         began = boottime()
@@ -105,9 +99,7 @@ def first_sample(cards: Cards, settings: SamplerSettings) -> Sample:
 def _pods(
     occupants: Iterable[Occupant], known: Mapping[str, tuple[str, str]]
 ) -> Iterator[PodOnNode]:
-    """
-    Make up a pod for each UID that the kernel names, with the containers it names.
-    """
+    """Make up a pod for each UID that the kernel names, with the containers it names."""
     containers: dict[str, dict[str, str]] = {}
     for item in occupants:
         owner = item.owner

@@ -1,6 +1,4 @@
-"""
-PURE. What people are told, in one line each: the sentences, whom they concern, and how often.
-"""
+"""PURE. What people are told, in one line each: the sentences, whom they concern, and how often."""
 
 from agent.events.episodes import (
     NO_EPISODES,

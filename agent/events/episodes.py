@@ -77,9 +77,7 @@ class Damping:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """
-    `serial` names the Event to be patched, `count` what it says by now.
-    """
+    """`serial` names the Event to be patched, `count` what it says by now."""
 
     serial: int
     count: int
@@ -106,9 +104,7 @@ NO_EPISODES = Episodes()
 
 @dataclass(frozen=True, slots=True)
 class EventCreate:
-    """
-    Write a new Event with a count of one.
-    """
+    """Write a new Event with a count of one."""
 
     serial: int
     notice: Notice
@@ -116,9 +112,7 @@ class EventCreate:
 
 @dataclass(frozen=True, slots=True)
 class EventPatch:
-    """
-    Set the count, message and last time of the Event that `serial` was created for.
-    """
+    """Set the count, message and last time of the Event that `serial` was created for."""
 
     serial: int
     count: int
@@ -126,9 +120,7 @@ class EventPatch:
 
 
 def about_pod(pod: PodOnNode) -> tuple[Regarding, ...]:
-    """
-    Return the pod and the controller that made it, where people look once the pod is gone.
-    """
+    """Return the pod and the controller that made it, where people look once the pod is gone."""
     itself = Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid)
     owner = pod.controller
     if owner is None:
@@ -138,16 +130,12 @@ def about_pod(pod: PodOnNode) -> tuple[Regarding, ...]:
 
 
 def about_node(name: str) -> Regarding:
-    """
-    Return a node as kubelets write it: by its name in place of its UID.
-    """
+    """Return a node as kubelets write it: by its name in place of its UID."""
     return Regarding("v1", "Node", "", name, name)
 
 
 def one_line(text: str) -> str:
-    """
-    Make a message printable, one line and short enough, whatever names went into it.
-    """
+    """Make a message printable, one line and short enough, whatever names went into it."""
     plain = printable(text)
     if len(plain) <= MOST_CHARACTERS:
         return plain
@@ -186,9 +174,7 @@ def damped(
 
 
 def is_urgent(notice: Notice) -> bool:
-    """
-    Return whether a notice may wait for no other: that a pod was evicted.
-    """
+    """Return whether a notice may wait for no other: that a pod was evicted."""
     return notice.reason == names.EVICTED
 
 
@@ -202,18 +188,14 @@ def _continued(
 
 
 def _refilled(episodes: Episodes, now: float, damping: Damping) -> dict[str, float]:
-    """
-    Return what is left to those that have not got all of it back.
-    """
+    """Return what is left to those that have not got all of it back."""
     gained = max(now - episodes.at, 0.0) / damping.refill_seconds
     refilled = ((name, left + gained) for name, left in episodes.allowances.items())
     return {name: left for name, left in refilled if left < damping.burst}
 
 
 def _is_allowed(notice: Notice, allowances: dict[str, float], damping: Damping) -> bool:
-    """
-    Take one new Event off its namespace's allowance, if there is any left.
-    """
+    """Take one new Event off its namespace's allowance, if there is any left."""
     if is_urgent(notice):
         return True
     namespace = notice.regarding.namespace

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from agent.model.sample import Sample
 
 REPEAT_SECONDS: Final = 10.0
-"""
-Far less than an episode of the damping lasts without cause.
-"""
+"""Far less than an episode of the damping lasts without cause."""
 
 ALL_CARDS: Final = ""
 UNIDENTIFIED: Final = "?"
@@ -31,9 +29,7 @@ UNIDENTIFIED: Final = "?"
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """
-    The causes of what was said last, and when that was.
-    """
+    """The causes of what was said last, and when that was."""
 
     causes: frozenset[object] = frozenset()
     at: float | None = None
@@ -45,9 +41,7 @@ NOTHING_ANNOUNCED = Announced()
 def new_notices(
     before: Announced, decision: Decision, node: str
 ) -> tuple[Announced, tuple[Notice, ...]]:
-    """
-    Return what a decision gives cause to say that the one before did not, or not lately.
-    """
+    """Return what a decision gives cause to say that the one before did not, or not lately."""
     causes = _causes(decision)
     recent = before.at is not None and decision.at - before.at < REPEAT_SECONDS
     if recent and causes == before.causes:
@@ -56,9 +50,7 @@ def new_notices(
 
 
 def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
-    """
-    Return all that a decision gives cause to say.
-    """
+    """Return all that a decision gives cause to say."""
     return (
         *(item for verdict in decision.verdicts for item in _of_verdict(verdict)),
         *_of_node(decision, node),
@@ -109,9 +101,7 @@ def unreadable(
 
 
 def _causes(decision: Decision) -> frozenset[object]:
-    """
-    Name all causes, without the figures that change from look to look.
-    """
+    """Name all causes, without the figures that change from look to look."""
     verdicts = (
         (
             item.pod.uid,
@@ -143,9 +133,7 @@ def _blamed(finding: CardFinding) -> tuple[object, ...]:
 
 
 def _is_silent(verdict: Verdict) -> bool:
-    """
-    Return whether nothing is ever said of a verdict: most of them, most of the time.
-    """
+    """Return whether nothing is ever said of a verdict: most of them, most of the time."""
     harmless = verdict.outcome is Outcome.WITHIN or verdict.outcome is Outcome.IDLE
     return harmless and not verdict.containers_over and not verdict.ineffective
 

@@ -212,9 +212,7 @@ def _use_of(verdict: Verdict) -> str:
 
 
 def _what_follows(verdict: Verdict) -> str:
-    """
-    Return what a person may expect, by the reason that keeps the pod where it is.
-    """
+    """Return what a person may expect, by the reason that keeps the pod where it is."""
     lasting = {
         Outcome.TOLERATED: "within the margin for eviction, so it stays",
         Outcome.EXEMPT: f"it is never evicted: {_clipped(verdict.pod.exempt)}",
@@ -232,9 +230,7 @@ def _what_follows(verdict: Verdict) -> str:
 
 
 def _on_pod(reason: str, verdict: Verdict, message: str, *, topic: str = "") -> tuple[Notice, ...]:
-    """
-    Tell the pod and its controller; to the latter the pod is named, since it has many.
-    """
+    """Tell the pod and its controller; to the latter the pod is named, since it has many."""
     pod = verdict.pod
     itself, *owners = about_pod(pod)
     key = f"{verdict.uuid}/{topic}"
@@ -252,18 +248,14 @@ def _on_node(reason: str, node: str, message: str, *, topic: str = "") -> Notice
 
 
 def _listed(names: Sequence[str]) -> str:
-    """
-    Name a few and count the rest.
-    """
+    """Name a few and count the rest."""
     shown = ", ".join(names[:MOST_NAMED])
     rest = len(names) - MOST_NAMED
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def _clipped(text: str) -> str:
-    """
-    Shorten what others have written, so that the remedy after it still fits.
-    """
+    """Shorten what others have written, so that the remedy after it still fits."""
     return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
 
 
@@ -276,9 +268,7 @@ def _where(verdict: Verdict) -> str:
 
 
 def _holds(verdict: Verdict) -> str:
-    """
-    Begin a sentence with the containers that hold memory, the largest first.
-    """
+    """Begin a sentence with the containers that hold memory, the largest first."""
     used = {} if verdict.use is None else verdict.use.containers or {}
     names = sorted(used, key=lambda name: (-used[name], name))
     if not names:
@@ -289,9 +279,7 @@ def _holds(verdict: Verdict) -> str:
 
 
 def _processes(verdict: Verdict) -> str:
-    """
-    Count the processes and name the largest by PID.
-    """
+    """Count the processes and name the largest by PID."""
     processes = () if verdict.use is None else verdict.use.processes
     by_size = sorted(processes, key=lambda item: (-(item.used_bytes or 0), item.pid))
     pids = _listed([str(item.pid) for item in by_size])

@@ -39,9 +39,7 @@ def objection(
 
 
 def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
-    """
-    Return the half of it that the pod alone tells, however newly it was read.
-    """
+    """Return the half of it that the pod alone tells, however newly it was read."""
     if pod.mode is not Mode.EVICT:
         return "its mode is not evict any more"
     if pod.exempt or not pod.enforced:

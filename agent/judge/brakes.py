@@ -97,9 +97,7 @@ def tick_of(
 
 
 def brake_of(use: PodOnCard, tick: Tick) -> Brake | None:
-    """
-    Return what stops the eviction of a pod that hurts nobody now, before anybody is chosen.
-    """
+    """Return what stops the eviction of a pod that hurts nobody now, before anybody is chosen."""
     if tick.node_brake is not None:
         return tick.node_brake
     if use.pod.measure in tick.suspended:
@@ -130,9 +128,7 @@ def brake_of_shortage(use: PodOnCard, shortage: Shortage, tick: Tick) -> Brake |
 def held_up(
     past: Mapping[str, Bucket], verdicts: Iterable[Verdict], tick: Tick
 ) -> dict[str, Bucket]:
-    """
-    Remember for how long leaving pods have held up others on each card; forgotten in an hour.
-    """
+    """Remember for how long leaving pods have held up others on each card; forgotten in an hour."""
     policy = tick.policy
     most = policy.termination_seconds
     now = {item.uuid for item in verdicts if item.brake is Brake.TERMINATING}
@@ -185,17 +181,13 @@ def chosen(
 
 
 def counted(verdict: Verdict, now: float) -> Evicted:
-    """
-    Return an eviction as the caps count it.
-    """
+    """Return an eviction as the caps count it."""
     card = verdict.uuid if verdict.by_shortage else ""
     return Evicted(now, verdict.pod.namespace, card, verdict.pod.uid)
 
 
 def recent(evicted: Iterable[Evicted], now: float) -> tuple[Evicted, ...]:
-    """
-    Return the evictions of the last minute.
-    """
+    """Return the evictions of the last minute."""
     return tuple(item for item in evicted if now - item.at < MINUTE)
 
 
@@ -251,9 +243,7 @@ def _coming(
     policy: EvictionPolicy,
     now: float,
 ) -> tuple[tuple[str, int], ...]:
-    """
-    Return what the pods that are leaving a card give back, by namespace.
-    """
+    """Return what the pods that are leaving a card give back, by namespace."""
     ours = {item.uid for item in evicted}
     uses = observation.cards[uuid].pods
     return tuple(

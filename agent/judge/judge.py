@@ -122,9 +122,7 @@ def _uses(
 def _judge_pod(
     pod: PodOnNode, uses: Sequence[PodOnCard], observation: Observation, tick: Tick
 ) -> tuple[list[Verdict], PodMemory]:
-    """
-    Judge a pod on each card, and remember it; any rise in mode starts every count from zero.
-    """
+    """Judge a pod on each card, and remember it; any rise in mode starts every count from zero."""
     mode = pod.mode or Mode.OBSERVE
     past = tick.memory.pods.get(pod.uid)
     if past is None or past.mode < mode:
@@ -161,8 +159,6 @@ def _judge_pod(
 
 
 def _first_seen(uses: Sequence[PodOnCard], observation: Observation) -> float | None:
-    """
-    Return the pod's first sample with a process on any card.
-    """
+    """Return the pod's first sample with a process on any card."""
     times = (observation.cards[use.card.uuid].listed_at for use in uses if use.processes)
     return min((listed for listed in times if listed is not None), default=None)

@@ -1,6 +1,4 @@
-"""
-PURE. Why a pod on a card is acted on or not: the first reason that holds, lasting ones first.
-"""
+"""PURE. Why a pod on a card is acted on or not: the first reason that holds, lasting ones first."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ MOST_REMEMBERED: Final = 1024
 
 
 def within(use: PodOnCard, tick: Tick) -> Verdict:
-    """
-    Return the verdict on a pod within its limit, with all that is worth saying of any pod.
-    """
+    """Return the verdict on a pod within its limit, with all that is worth saying of any pod."""
     since = use.watch.report.since
     return Verdict(
         pod=use.pod,
@@ -43,9 +39,7 @@ def within(use: PodOnCard, tick: Tick) -> Verdict:
 
 
 def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
-    """
-    Return the verdict on a pod whose time over its thresholds has been counted.
-    """
+    """Return the verdict on a pod whose time over its thresholds has been counted."""
     verdict = within(use, tick)
     shortage = tick.shortages.get(card.card.uuid)
     curing = shortage is not None and cures(use, shortage)
@@ -91,9 +85,7 @@ def hold_seconds(use: PodOnCard, tick: Tick) -> float:
 def offended(
     offences: Mapping[Lineage, Offence], lineage: Lineage, now: float, policy: EvictionPolicy
 ) -> dict[Lineage, Offence]:
-    """
-    Remember one more eviction, forgetting those too old to matter.
-    """
+    """Remember one more eviction, forgetting those too old to matter."""
     kept = {
         key: item
         for key, item in offences.items()
@@ -153,9 +145,7 @@ def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
 
 
 def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> Verdict:
-    """
-    Name what is missing on the shorter way out that is open.
-    """
+    """Name what is missing on the shorter way out that is open."""
     policy, watch = tick.policy, use.watch
     if curing and (use.short_over or use.taking):
         seconds = [policy.short_hold_seconds - watch.short.level_seconds] if use.short_over else []
@@ -175,9 +165,7 @@ def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> V
 
 
 def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
-    """
-    Let a pod go whose time is up, unless it is going already or something stops it.
-    """
+    """Let a pod go whose time is up, unless it is going already or something stops it."""
     if use.pod.mode is not Mode.EVICT:
         return verdict._replace(outcome=Outcome.WOULD_EVICT)
     since = tick.terminating.get(use.pod.uid)

@@ -137,9 +137,7 @@ def cures(use: PodOnCard, shortage: Shortage) -> bool:
 
 
 def can_go(use: PodOnCard) -> bool:
-    """
-    Return whether a pod would be evicted if it were over its limit for long enough.
-    """
+    """Return whether a pod would be evicted if it were over its limit for long enough."""
     pod = use.pod
     if use.limit_bytes is None or pod.mode is not Mode.EVICT:
         return False
@@ -169,9 +167,7 @@ def _beyond(card: CardUse, uses: Sequence[PodOnCard], able: Container[str]) -> l
 
 
 def containers_over(use: PodOnCard, policy: EvictionPolicy) -> tuple[ContainerExcess, ...]:
-    """
-    Name the containers over their part of the pod's limit: an event, never an eviction.
-    """
+    """Name the containers over their part of the pod's limit: an event, never an eviction."""
     limit = use.pod.limits.get(use.card.uuid)
     parts = None if limit is None else limit.parts
     if not parts:

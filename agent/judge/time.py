@@ -58,9 +58,7 @@ def pour(bucket: Bucket, rules: Pour, *, over: bool | None) -> Bucket:
 
 
 def pause(bucket: Bucket) -> Bucket:
-    """
-    Carry a bucket past a sample that is missing: what was before proves nothing any more.
-    """
+    """Carry a bucket past a sample that is missing: what was before proves nothing any more."""
     if bucket.over is None:
         return bucket
     return Bucket(bucket.level_seconds, None, bucket.at, bucket.since, bucket.speed)

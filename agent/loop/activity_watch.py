@@ -1,6 +1,4 @@
-"""
-The part of a tick that finds out who is busy and who is idle, and has pods say so.
-"""
+"""The part of a tick that finds out who is busy and who is idle, and has pods say so."""
 
 from __future__ import annotations
 
@@ -21,13 +19,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 1.0
-"""
-Between two looks at what pods shall say: nothing there is younger.
-"""
+"""Between two looks at what pods shall say: nothing there is younger."""
 _QUIET_SECONDS: Final = 5.0
-"""
-The same while nothing happens but that time passes.
-"""
+"""The same while nothing happens but that time passes."""
 
 
 class ActivityWatch:

@@ -1,6 +1,4 @@
-"""
-One tick: look, judge, look again before acting, say what is worth saying, publish.
-"""
+"""One tick: look, judge, look again before acting, say what is worth saying, publish."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """
-    The world as the loop sees it; `timestamp` is the time of day in RFC 3339.
-    """
+    """The world as the loop sees it; `timestamp` is the time of day in RFC 3339."""
 
     cards: Cards
     processes: Processes
@@ -77,9 +73,7 @@ class Rules:
     taints: TaintPolicy = field(default_factory=TaintPolicy)
 
     unmeasured_seconds: float = 15.0
-    """
-    How long a card may go unread before the Node says so: a child of ours is replaced faster.
-    """
+    """How long a card may go unread before the Node says so: a child of ours is replaced faster."""
 
 
 class Loop:
@@ -125,9 +119,7 @@ class Loop:
             self.state = replace(self.state, at=began, counts=self._counts, ledger=self._ledger)
 
     def end(self) -> None:
-        """
-        Have stored what was remembered since it was stored last; no tick comes any more.
-        """
+        """Have stored what was remembered since it was stored last; no tick comes any more."""
         self._need.store()
 
     def _next_state(self, began: float) -> AgentState:
@@ -169,9 +161,7 @@ class Loop:
         )
 
     def _settle(self) -> list[Notice]:
-        """
-        Remember the answers that have come since the last tick.
-        """
+        """Remember the answers that have come since the last tick."""
         notices: list[Notice] = []
         for act in self._worker.finished():
             verdict, result, _ = act
@@ -189,9 +179,7 @@ class Loop:
         return notices
 
     def _act(self, decision: Decision) -> None:
-        """
-        Look at those who must go once more, and hand over those against whom it still holds.
-        """
+        """Look at those who must go once more, and hand over those against whom it still holds."""
         if not decision.acts:
             return
         observation = self._observer.look(frozenset(item.uuid for item in decision.acts))
@@ -205,9 +193,7 @@ class Loop:
         return not against
 
     def _publish(self, sample: Sample) -> None:
-        """
-        Have the Node say which cards it has, whenever that changes.
-        """
+        """Have the Node say which cards it has, whenever that changes."""
         cards = tuple(item.card for item in sample.cards)
         shown = (sample.driver, cards)
         if cards and not sample.trouble and shown != self._published:
@@ -216,9 +202,7 @@ class Loop:
             self._published = shown
 
     def _taint(self, decision: Decision) -> None:
-        """
-        Have cards in disorder take no more claims, whenever that changes.
-        """
+        """Have cards in disorder take no more claims, whenever that changes."""
         self._orders = orders(self._orders, decision.findings, self._rules.taints, decision.at)
         tainted = decided(self._orders)
         if tainted != self._tainted:
@@ -241,9 +225,7 @@ class Loop:
 
 
 def _measured_at(sample: Sample, before: float | None) -> float | None:
-    """
-    Return when any card could last be read.
-    """
+    """Return when any card could last be read."""
     blind = sample.trouble or all(item.memory is None for item in sample.cards)
     return before if blind else sample.taken_at
 

@@ -1,6 +1,4 @@
-"""
-The part of a tick that remembers how much memory models need, for longer than an agent lives.
-"""
+"""The part of a tick that remembers how much memory models need, for longer than an agent lives."""
 
 from __future__ import annotations
 
@@ -68,9 +66,7 @@ class NeedWatch:
         self.ledger = evicted(self.ledger, verdict, self._today())
 
     def store(self) -> None:
-        """
-        Have stored what has changed since the last time.
-        """
+        """Have stored what has changed since the last time."""
         if self._stored is not None and self.ledger.rows is not self._kept.rows:
             self._kept, self._kept_at = self.ledger, self._clock()
             self._cluster.store_need(need_of(self.ledger, self._node))

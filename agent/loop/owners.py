@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from agent.model.use import Observation, PodOnCard
 
 MOST_OWNERS: Final = 512
-"""
-More than have GPU pods on a node in weeks; who has been away for longest is forgotten first.
-"""
+"""More than have GPU pods on a node in weeks; who has been away for longest is forgotten first."""
 _SEEN_SECONDS: Final = 60.0  # how exactly it is known when an owner was seen last
 _PASS_SECONDS: Final = 15.0  # from one look at all pods to the next, while nothing changes
 
@@ -48,9 +46,7 @@ def entered(
 
 
 def evicted(ledger: Ledger, pod: PodOnNode) -> Ledger:
-    """
-    Enter an eviction that was accepted.
-    """
+    """Enter an eviction that was accepted."""
     past = ledger.owners.get(pod.lineage)
     if past is None:
         return ledger
@@ -64,9 +60,7 @@ def _pods(
     observation: Observation,
     decision: Decision,
 ) -> frozenset[str]:
-    """
-    Enter what every pod holds, and return the pods that are there and counted.
-    """
+    """Enter what every pod holds, and return the pods that are there and counted."""
     known = observation.pods.by_uid
     present = {uid for uid in counted if uid in known}
     for card in observation.cards.values():

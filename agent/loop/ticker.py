@@ -58,18 +58,14 @@ class TickThread:
         self._thread.start()
 
     def stop(self, wait_seconds: float) -> bool:
-        """
-        End after the tick that is under way; return whether it did so in time.
-        """
+        """End after the tick that is under way; return whether it did so in time."""
         self._stop.set()
         self._thread.join(wait_seconds)
         return not self._thread.is_alive()
 
     @property
     def silence_seconds(self) -> float:
-        """
-        Return how long ago the last tick ended.
-        """
+        """Return how long ago the last tick ended."""
         return self._clock() - self._ticked_at
 
     def _run(self) -> None:

@@ -19,17 +19,13 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
 
 MOST_THREADS: Final = 8
-"""
-More acts at once than the caps per minute let begin by default; each is on cards of its own.
-"""
+"""More acts at once than the caps per minute let begin by default; each is on cards of its own."""
 _log = logging.getLogger(__name__)
 _END = None
 
 
 class FinishedAct(NamedTuple):
-    """
-    An act, what became of it, and how long that took from the last look on.
-    """
+    """An act, what became of it, and how long that took from the last look on."""
 
     verdict: Verdict
     result: ActResult
@@ -64,9 +60,7 @@ class Worker:
         self._threads: list[threading.Thread] = []
 
     def close(self, wait_seconds: float) -> None:
-        """
-        Let the acts that are under way end, if they do so in time, and begin no other.
-        """
+        """Let the acts that are under way end, if they do so in time, and begin no other."""
         self._fresh_seconds = -1.0
         until = time.monotonic() + wait_seconds
         for _ in self._threads:
@@ -76,22 +70,16 @@ class Worker:
 
     @property
     def outstanding(self) -> tuple[Verdict, ...]:
-        """
-        Return the acts that are under way, or whose answers have not been fetched.
-        """
+        """Return the acts that are under way, or whose answers have not been fetched."""
         return tuple(self._outstanding)
 
     @property
     def answered(self) -> bool:
-        """
-        Return whether all answers are there to be fetched.
-        """
+        """Return whether all answers are there to be fetched."""
         return self._finished.qsize() == len(self._outstanding)
 
     def take(self, verdicts: Sequence[Verdict]) -> None:
-        """
-        Carry these out, begun in this order.
-        """
+        """Carry these out, begun in this order."""
         wanted = min(len(self._outstanding) + len(verdicts), self._most_threads)
         while len(self._threads) < wanted:
             thread = threading.Thread(target=self._work, name="acts", daemon=True)
@@ -103,9 +91,7 @@ class Worker:
             self._waiting.put((verdict, now))
 
     def finished(self) -> list[FinishedAct]:
-        """
-        Return what has been answered since the last call.
-        """
+        """Return what has been answered since the last call."""
         acts = []
         while not self._finished.empty():
             act = self._finished.get()

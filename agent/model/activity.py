@@ -1,6 +1,4 @@
-"""
-PURE. Who is busy and who is idle on a card, and what is remembered to tell.
-"""
+"""PURE. Who is busy and who is idle on a card, and what is remembered to tell."""
 
 from __future__ import annotations
 
@@ -19,15 +17,11 @@ if TYPE_CHECKING:
     from agent.model.use import Occupant
 
 UseKey: TypeAlias = tuple[str, str]
-"""
-A pod by its UID, on a card by its UUID.
-"""
+"""A pod by its UID, on a card by its UUID."""
 
 
 class Activity(StrEnum):
-    """
-    What a pod does on a card; unknown is never idle.
-    """
+    """What a pod does on a card; unknown is never idle."""
 
     BUSY = BUSY
     IDLE = "idle"
@@ -35,9 +29,7 @@ class Activity(StrEnum):
 
 
 class Evidence(StrEnum):
-    """
-    Why; the reasons of the pod's condition are the same.
-    """
+    """Why; the reasons of the pod's condition are the same."""
 
     KERNELS = "Busy"  # the card was used
     LOADING = "Loading"  # memory moved, or processes came and went
@@ -48,9 +40,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityPolicy:
-    """
-    What counts as work, and for how long there must be none.
-    """
+    """What counts as work, and for how long there must be none."""
 
     interval_seconds: float = field(
         default=5.0,
@@ -82,14 +72,10 @@ class ActivityPolicy:
         ),
     )
     moved_bytes: int = 64 * MIB
-    """
-    A pod whose use of memory moved by as much is loading or letting go.
-    """
+    """A pod whose use of memory moved by as much is loading or letting go."""
 
     cpu_share: float = 0.05
-    """
-    Of a core, for all of the pod's processes on the card: a loop that waits takes less.
-    """
+    """Of a core, for all of the pod's processes on the card: a loop that waits takes less."""
 
     hidden_percent: float = 5.0
     hidden_seconds: float = 30.0
@@ -103,9 +89,7 @@ class ActivityPolicy:
 
 
 class CpuTime(NamedTuple):
-    """
-    What a process has used of the CPU since it started, which tells whether it is the same.
-    """
+    """What a process has used of the CPU since it started, which tells whether it is the same."""
 
     started_ticks: int
     seconds: float
@@ -145,9 +129,7 @@ class Track(NamedTuple):
     cpu_at: float = 0.0
 
     def idle_seconds(self, now: float) -> float | None:
-        """
-        Return for how long it has done nothing: 0 while it is busy, None where nobody knows.
-        """
+        """Return for how long it has done nothing: 0 while it is busy, None where nobody knows."""
         return _idle_seconds(self.activity, self.idle_since, now)
 
 
@@ -171,9 +153,7 @@ class CardTrack(NamedTuple):
 
 
 class Span(NamedTuple):
-    """
-    A share of a time in which a card was used.
-    """
+    """A share of a time in which a card was used."""
 
     since: float
     until: float
@@ -200,9 +180,7 @@ class PodTrack(NamedTuple):
     busy_share: float | None = None
 
     def idle_seconds(self, now: float) -> float | None:
-        """
-        Return for how long it has done nothing: 0 while it is busy, None where nobody knows.
-        """
+        """Return for how long it has done nothing: 0 while it is busy, None where nobody knows."""
         return _idle_seconds(self.activity, self.idle_since, now)
 
 
@@ -235,9 +213,7 @@ NO_ACTIVITY: Final = ActivityMemory()
 
 
 class IdleStatus(StrEnum):
-    """
-    The values of a condition.
-    """
+    """The values of a condition."""
 
     TRUE = "True"
     FALSE = "False"
@@ -245,9 +221,7 @@ class IdleStatus(StrEnum):
 
 
 class IdleCondition(NamedTuple):
-    """
-    What a pod shall say of itself: `gpufence.io/GPUIdle`.
-    """
+    """What a pod shall say of itself: `gpufence.io/GPUIdle`."""
 
     namespace: str
     name: str

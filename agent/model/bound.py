@@ -24,9 +24,7 @@ DECIDED_SECONDS: Final = 5.0  # the last look and the API server's answer
 
 
 def tolerated_bytes(policy: EvictionPolicy, limit_bytes: int) -> int:
-    """
-    Return what a pod may hold above its limit for ever.
-    """
+    """Return what a pod may hold above its limit for ever."""
     return max(policy.evict_margin_bytes, limit_bytes * policy.evict_margin_percent // 100)
 
 

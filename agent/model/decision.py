@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
-    """
-    Why a pod is acted on or not, from harmless to final.
-    """
+    """Why a pod is acted on or not, from harmless to final."""
 
     IDLE = "idle"  # holds no memory on any card
     UNKNOWN = "unknown"  # its use, or part of it, cannot be read
@@ -47,9 +45,7 @@ class Outcome(StrEnum):
 
 
 class Brake(StrEnum):
-    """
-    What stops evictions that are due otherwise.
-    """
+    """What stops evictions that are due otherwise."""
 
     START = "the agent has just started"
     STALE_PODS = "the API server is out of reach"
@@ -60,9 +56,7 @@ class Brake(StrEnum):
 
 
 class Action(StrEnum):
-    """
-    How a pod is made to go.
-    """
+    """How a pod is made to go."""
 
     EVICT = "evict"  # the Eviction API
     EVICT_JOB = "evict-job"  # allowed as an Eviction, then deleted: it counts as a failure
@@ -72,9 +66,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ineffective:
-    """
-    A process that holds more than its framework was told it may.
-    """
+    """A process that holds more than its framework was told it may."""
 
     container: str
     pid: int
@@ -84,9 +76,7 @@ class Ineffective:
 
 @dataclass(frozen=True, slots=True)
 class ContainerExcess:
-    """
-    A container over its part of the pod's limit.
-    """
+    """A container over its part of the pod's limit."""
 
     container: str
     used_bytes: int
@@ -115,9 +105,7 @@ class Verdict(NamedTuple):
 
     @property
     def uuid(self) -> str:
-        """
-        Return the card's UUID; nothing for a verdict on no card.
-        """
+        """Return the card's UUID; nothing for a verdict on no card."""
         return "" if self.use is None else self.use.card.uuid
 
     @property
@@ -126,9 +114,7 @@ class Verdict(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """
-        Return whether the report threshold is passed for certain.
-        """
+        """Return whether the report threshold is passed for certain."""
         return self.use is not None and self.use.report_over is True
 
     @property
@@ -207,9 +193,7 @@ class Decision:
 
 
 class Answer(StrEnum):
-    """
-    What the API server, or the last look before asking it, said.
-    """
+    """What the API server, or the last look before asking it, said."""
 
     ACCEPTED = "accepted"  # the pod goes; for a kill: the signal was sent
     BLOCKED = "blocked"  # 429 by a disruption budget, or 500 since several match
@@ -221,9 +205,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActResult:
-    """
-    `after_seconds` is the server's Retry-After, `detail` its message.
-    """
+    """`after_seconds` is the server's Retry-After, `detail` its message."""
 
     answer: Answer
     after_seconds: float = 0.0

@@ -1,6 +1,4 @@
-"""
-PURE. What the judge remembers from one tick to the next: small, bounded, replaced as a whole.
-"""
+"""PURE. What the judge remembers from one tick to the next: small, bounded, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -66,9 +64,7 @@ NO_REFUSALS = Refusals()
 
 @dataclass(frozen=True, slots=True)
 class PodMemory:
-    """
-    One pod. `first_seen_at` is its first sample on any card since its mode last rose.
-    """
+    """One pod. `first_seen_at` is its first sample on any card since its mode last rose."""
 
     mode: Mode
     first_seen_at: float | None = None
@@ -78,9 +74,7 @@ class PodMemory:
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """
-    How often a lineage was evicted from this node, and when last.
-    """
+    """How often a lineage was evicted from this node, and when last."""
 
     count: int
     at: float
@@ -88,9 +82,7 @@ class Offence:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """
-    One eviction, for the caps per minute; `card` is the one whose shortage it was to end.
-    """
+    """One eviction, for the caps per minute; `card` is the one whose shortage it was to end."""
 
     at: float
     namespace: str

@@ -1,6 +1,4 @@
-"""
-PURE. What is remembered of how much memory the owners of pods have needed, from day to day.
-"""
+"""PURE. What is remembered of how much memory the owners of pods have needed, from day to day."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedPolicy:
-    """
-    How what was measured is kept beyond the life of an agent.
-    """
+    """How what was measured is kept beyond the life of an agent."""
 
     write_seconds: float = field(
         default=600.0,
@@ -49,9 +45,7 @@ class NeedLook(NamedTuple):
 
 
 class StoredNeed(NamedTuple):
-    """
-    What an agent of this node has stored, and when, RFC 3339; empty where none ever has.
-    """
+    """What an agent of this node has stored, and when, RFC 3339; empty where none ever has."""
 
     need: NodeNeed
     written: str = ""

@@ -1,6 +1,4 @@
-"""
-PURE. The pods of this node, as the API server knows them and as far as their GPU memory goes.
-"""
+"""PURE. The pods of this node, as the API server knows them and as far as their GPU memory goes."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ JOB = "Job"
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """
-    Who makes more pods like this one.
-    """
+    """Who makes more pods like this one."""
 
     api_version: str
     kind: str
@@ -104,9 +100,7 @@ class PodOnNode:
     out_of_memory: Mapping[str, str] = field(default_factory=dict)
 
     def limit_on(self, uuid: str) -> int | None:
-        """
-        Return what the pod may hold on a card; None where nothing says so.
-        """
+        """Return what the pod may hold on a card; None where nothing says so."""
         limit = self.limits.get(uuid)
         return None if limit is None else limit.limit_bytes
 
@@ -126,9 +120,7 @@ class PodOnNode:
 
     @property
     def lineage(self) -> tuple[str, str, str]:
-        """
-        Return what stays when the pod is replaced: its controller, or its own name.
-        """
+        """Return what stays when the pod is replaced: its controller, or its own name."""
         if self.controller is None:
             return self.namespace, "Pod", self.name
         return self.namespace, self.controller.kind, self.controller.uid
@@ -150,9 +142,7 @@ class PodsOnNode:
     sharing: bool = False
 
     def find(self, owner: Owner | None) -> tuple[PodOnNode, str] | None:
-        """
-        Return the pod and the container's name, if the API server confirms both.
-        """
+        """Return the pod and the container's name, if the API server confirms both."""
         if owner is None or owner.container_id is None:
             return None
         if owner.pod_uid is None:

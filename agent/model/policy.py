@@ -1,6 +1,4 @@
-"""
-PURE. Every number by which pods are judged, each with its unit and its reason.
-"""
+"""PURE. Every number by which pods are judged, each with its unit and its reason."""
 
 from __future__ import annotations
 
@@ -15,27 +13,21 @@ from gpufence.share import CAP_SLACK
 
 
 class EvictWhen(StrEnum):
-    """
-    When a pod over its limit has to go.
-    """
+    """When a pod over its limit has to go."""
 
     ALWAYS = "always"  # limits are promises, whoever is hurt today
     SHORT = "short"  # only while a neighbour is about to be hurt
 
 
 class Budgets(StrEnum):
-    """
-    What a disruption budget may shield.
-    """
+    """What a disruption budget may shield."""
 
     OVERRIDE = "override"  # no theft of another tenant's memory: deleted after enough refusals
     RESPECT = "respect"  # everything: the pod stays
 
 
 def _steps(text: str, variable: str) -> tuple[float, ...]:
-    """
-    Read a ladder of durations such as 60,300,1800.
-    """
+    """Read a ladder of durations such as 60,300,1800."""
     try:
         steps = tuple(float(item) for item in text.split(","))
     except ValueError:
@@ -258,9 +250,7 @@ class EvictionPolicy:
         return 3 * self.interval_seconds
 
     def speed(self, excess_bytes: int) -> float:
-        """
-        Return how fast time over the limit counts: who takes more has less time.
-        """
+        """Return how fast time over the limit counts: who takes more has less time."""
         least_hold = max(self.short_hold_seconds, self.interval_seconds)
         fastest = max(self.hold_seconds / least_hold, 1.0)
         return min(max(excess_bytes / self.fast_excess_bytes, 1.0), fastest)

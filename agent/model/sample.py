@@ -1,6 +1,4 @@
-"""
-PURE. What one look at the cards showed.
-"""
+"""PURE. What one look at the cards showed."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ if TYPE_CHECKING:
 
 
 class TroubleCode(StrEnum):
-    """
-    The reasons on which something is decided; every other one is for people alone.
-    """
+    """The reasons on which something is decided; every other one is for people alone."""
 
     CONTAINER = "container"  # a new container may have what this one has lost
     UNCHARGED = "uncharged"  # the driver charges memory in use to nobody
@@ -42,9 +38,7 @@ class Trouble(NamedTuple):
         return self.text
 
     def of_card(self, index: int) -> Trouble:
-        """
-        Return the same, said of one of several cards.
-        """
+        """Return the same, said of one of several cards."""
         return self._replace(text=f"card {index}: {self.text}")
 
 
@@ -52,9 +46,7 @@ NO_TROUBLE: Final = Trouble("")
 
 
 class CardMemory(NamedTuple):
-    """
-    A card's own account; `used_bytes` may or may not hold what the driver reserves.
-    """
+    """A card's own account; `used_bytes` may or may not hold what the driver reserves."""
 
     total_bytes: int
     used_bytes: int

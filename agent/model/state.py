@@ -1,6 +1,4 @@
-"""
-PURE. All that is known after one tick, in one value, of which metrics and snapshot are made.
-"""
+"""PURE. All that is known after one tick, in one value, of which metrics and snapshot are made."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ K = TypeVar("K")
 
 TICK_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 MOST_NAMESPACES: Final = 200
-"""
-Namespaces whose violations are counted apart; what comes later is counted together.
-"""
+"""Namespaces whose violations are counted apart; what comes later is counted together."""
 OTHERS: Final = "(others)"
 
 
@@ -101,9 +97,7 @@ class Counts:
 
 
 class OwnerTally(NamedTuple):
-    """
-    One owner of pods; `seen_at` is when any of them last held memory, to a minute.
-    """
+    """One owner of pods; `seen_at` is when any of them last held memory, to a minute."""
 
     namespace: str
     kind: str
@@ -137,9 +131,7 @@ NO_LEDGER = Ledger()
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """
-    One look at the cards and what came of it.
-    """
+    """One look at the cards and what came of it."""
 
     observation: Observation
     decision: Decision
@@ -147,9 +139,7 @@ class TickResult:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """
-    `measured_at` is when any card could last be read, None if that has never been so.
-    """
+    """`measured_at` is when any card could last be read, None if that has never been so."""
 
     started_at: float
     at: float

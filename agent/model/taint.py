@@ -1,6 +1,4 @@
-"""
-PURE. Cards that shall take no more resource claims, and when that is so.
-"""
+"""PURE. Cards that shall take no more resource claims, and when that is so."""
 
 from __future__ import annotations
 
@@ -11,9 +9,7 @@ from gpufence.settings import setting
 
 
 class Disorder(StrEnum):
-    """
-    Why a card shall take no more; the values of the taint are the same.
-    """
+    """Why a card shall take no more; the values of the taint are the same."""
 
     NONE = ""
     UNATTRIBUTED = "unattributed"  # memory that belongs to no pod
@@ -22,9 +18,7 @@ class Disorder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaintPolicy:
-    """
-    What stands in the cluster when the agent ends stays there, for the next one to take up.
-    """
+    """What stands in the cluster when the agent ends stays there, for the next one to take up."""
 
     enabled: bool = field(
         default=False,

@@ -1,6 +1,4 @@
-"""
-PURE. Who holds how much on which card, and whose each process is, as the kernel says.
-"""
+"""PURE. Who holds how much on which card, and whose each process is, as the kernel says."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ class PodOnCard(NamedTuple):
 
     @property
     def excess_bytes(self) -> int:
-        """
-        Return what the pod holds above its limit for certain.
-        """
+        """Return what the pod holds above its limit for certain."""
         if self.counted_bytes is None or self.limit_bytes is None:
             return 0
         return max(self.counted_bytes - self.limit_bytes, 0)
@@ -140,9 +136,7 @@ class CardUse:
 
     @property
     def unlisted_bytes(self) -> int | None:
-        """
-        Return what the card counts and no process shows: reserved, managed or hidden memory.
-        """
+        """Return what the card counts and no process shows: reserved, managed or hidden memory."""
         if self.memory is None or self.listed_at is None:
             return None
         listed = [item.used_bytes for item in self.processes]
@@ -163,9 +157,7 @@ class Observation:
     cards: Mapping[str, CardUse]
 
     def shows_what(self, before: Observation | None) -> bool:
-        """
-        Return whether attribution has found no change; then it hands on what it found before.
-        """
+        """Return whether attribution has found no change; then it hands on what it found before."""
         return (
             before is not None
             and self.pods is before.pods

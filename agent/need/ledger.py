@@ -41,9 +41,7 @@ _NO_DAYS: Final[Mapping[str, NeedDay]] = {}
 
 
 def entered(ledger: NeedLedger, look: NeedLook) -> NeedLedger:
-    """
-    Enter one look, unless it shows what the last one showed.
-    """
+    """Enter one look, unless it shows what the last one showed."""
     observation = look.observation
     if not _is_due(ledger, look):
         return ledger
@@ -101,9 +99,7 @@ def evicted(ledger: NeedLedger, verdict: Verdict, day: str) -> NeedLedger:
 
 
 def restored(ledger: NeedLedger, stored: StoredNeed) -> NeedLedger:
-    """
-    Take over what an agent of this node has stored.
-    """
+    """Take over what an agent of this node has stored."""
     rows = dict(ledger.rows)
     for owner in stored.need.owners:
         for row in owner.days:
@@ -118,9 +114,7 @@ def restored(ledger: NeedLedger, stored: StoredNeed) -> NeedLedger:
 
 
 def need_of(ledger: NeedLedger, node: str) -> NodeNeed:
-    """
-    Return all that is remembered, in order.
-    """
+    """Return all that is remembered, in order."""
     owners = [
         OwnerNeed(key, tuple(days[day] for day in sorted(days)))
         for key, days in sorted(ledger.rows.items())
@@ -131,9 +125,7 @@ def need_of(ledger: NeedLedger, node: str) -> NodeNeed:
 
 
 def united(one: NeedDay, other: NeedDay) -> NeedDay:
-    """
-    Put together what is known of one day: of each figure the larger.
-    """
+    """Put together what is known of one day: of each figure the larger."""
     if one == other:
         return one
     peak = max(one, other, key=lambda day: (day.peak_bytes, not day.driver_peak))
@@ -196,9 +188,7 @@ def _hold(
 
 
 def _covers(past: Met, stay: Stay, day: str) -> bool:
-    """
-    Return whether the same pod has shown as much on this day already.
-    """
+    """Return whether the same pod has shown as much on this day already."""
     return (
         past.pod is stay.pod
         and past.day == day
@@ -215,9 +205,7 @@ def _meet(
     stay: Stay,
     day: str,
 ) -> Met:
-    """
-    Enter what a container holds, and count its pod if this day has not seen it.
-    """
+    """Enter what a container holds, and count its pod if this day has not seen it."""
     key, uid = key_of(stay.pod, stay.container, stay.card), stay.pod.uid
     row = united(_day(rows, key, day), stay.as_day(day))
     counted_on = known.get((uid, key))
@@ -272,9 +260,7 @@ def _cards_of(
 
 
 def _day(rows: Mapping[NeedKey, Mapping[str, NeedDay]], key: NeedKey, day: str) -> NeedDay:
-    """
-    Return a day of a key; one of which nothing is known yet has nothing in it.
-    """
+    """Return a day of a key; one of which nothing is known yet has nothing in it."""
     found = rows.get(key, _NO_DAYS).get(day)
     return NeedDay(day, 0, pods=0, processes=0) if found is None else found
 

@@ -47,9 +47,7 @@ class Stay(NamedTuple):
         return max(self.used_bytes, self.driver_bytes)
 
     def as_day(self, day: str) -> NeedDay:
-        """
-        Return the day that this look alone would make, with nobody counted yet.
-        """
+        """Return the day that this look alone would make, with nobody counted yet."""
         cap = self.pod.caps.get(self.container)
         full = None if cap is None else cap.cap_bytes + cap.reserve_bytes
         return NeedDay(
@@ -82,9 +80,7 @@ class _Sum(NamedTuple):
 
 
 def key_of(pod: PodOnNode, container: str, card: Card) -> NeedKey:
-    """
-    Return whose need a container's memory is.
-    """
+    """Return whose need a container's memory is."""
     made_by = pod.controller
     kind, name = ("Pod", pod.name)
     if made_by is not None:
@@ -93,17 +89,13 @@ def key_of(pod: PodOnNode, container: str, card: Card) -> NeedKey:
 
 
 def part_of(pod: PodOnNode, container: str, uuid: str) -> int | None:
-    """
-    Return what a container may hold on a card; None where nothing says so.
-    """
+    """Return what a container may hold on a card; None where nothing says so."""
     limit = pod.limits.get(uuid)
     return None if limit is None else limit.parts.get(container, limit.limit_bytes)
 
 
 def models_of(cards: Iterable[Card]) -> dict[str, CardNeed]:
-    """
-    Return what is to be known of each model of card.
-    """
+    """Return what is to be known of each model of card."""
     models: dict[str, CardNeed] = {}
     for card in cards:
         model = card.full_model
@@ -112,9 +104,7 @@ def models_of(cards: Iterable[Card]) -> dict[str, CardNeed]:
 
 
 def stays(observation: Observation, before: Observation | None) -> Iterator[Stay]:
-    """
-    Yield who holds something, and who did a moment ago by the driver's own account.
-    """
+    """Yield who holds something, and who did a moment ago by the driver's own account."""
     peaks = {item.card.uuid: item.peaks for item in observation.sample.cards if item.peaks}
     for uuid, card in observation.cards.items():
         yield from _on_card(card, peaks.get(uuid, _NO_PEAKS), observation.pods.by_uid)
@@ -136,9 +126,7 @@ def _on_card(
 
 
 def _gone(card: CardUse, peaks: Mapping[int, int], pods: Mapping[str, PodOnNode]) -> Iterator[Stay]:
-    """
-    Yield what those held at most who were there at the look before, together.
-    """
+    """Yield what those held at most who were there at the look before, together."""
     uncertain = {uid for uid, use in card.pods.items() if use.mps}
     for (uid, container), added in _sums(card.processes, peaks).items():
         pod = pods.get(uid)
@@ -147,9 +135,7 @@ def _gone(card: CardUse, peaks: Mapping[int, int], pods: Mapping[str, PodOnNode]
 
 
 def _sums(processes: Iterable[ProcessUse], peaks: Mapping[int, int]) -> dict[tuple[str, str], _Sum]:
-    """
-    Add up the certain processes of each container.
-    """
+    """Add up the certain processes of each container."""
     sums: dict[tuple[str, str], _Sum] = {}
     for item in processes:
         if item.pod_uid and item.confirmed and item.used_bytes is not None:

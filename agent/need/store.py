@@ -1,6 +1,4 @@
-"""
-PURE. The ConfigMap in which a node's need outlives its agent, and what is taken back from it.
-"""
+"""PURE. The ConfigMap in which a node's need outlives its agent, and what is taken back from it."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ _DAY = len("2026-11-19")
 
 
 def configmap(need: NodeNeed, now: str, version: str) -> dict[str, object]:
-    """
-    Make the object whole; `version` is the one it replaces, empty for a new one.
-    """
+    """Make the object whole; `version` is the one it replaces, empty for a new one."""
     about = {"resourceVersion": version} if version else {}
     return {
         "apiVersion": "v1",
@@ -61,8 +57,6 @@ def stored_need(written: Object, node: str, now: str) -> StoredNeed:
 
 
 def both(one: NodeNeed, other: NodeNeed) -> NodeNeed:
-    """
-    Put together what two agents of a node remember.
-    """
+    """Put together what two agents of a node remember."""
     ledger = restored(restored(NO_NEED, StoredNeed(other)), StoredNeed(one))
     return need_of(ledger, one.node)

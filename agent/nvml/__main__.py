@@ -25,9 +25,7 @@ _STDOUT, _STDERR = 1, 2
 
 
 def main(arguments: list[str]) -> int:
-    """
-    Serve until stdin ends.
-    """
+    """Serve until stdin ends."""
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]) or sys.stdin.isatty():
         print((__doc__ or "").strip(), file=sys.stderr)
         return 2
@@ -62,9 +60,7 @@ def _serve(lines: Iterable[bytes], output: BinaryIO, driver: Driver) -> None:
 
 
 def _end_with_parent() -> None:
-    """
-    Have the kernel kill us when the parent dies, even within a call that never returns.
-    """
+    """Have the kernel kill us when the parent dies, even within a call that never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who closes stdin
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

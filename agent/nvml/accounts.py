@@ -32,9 +32,7 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 
 
 class Accounts:
-    """
-    The processes of the last two lists of each card, by its UUID.
-    """
+    """The processes of the last two lists of each card, by its UUID."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._function = getattr(library, _NAME, None)
@@ -67,9 +65,7 @@ class Accounts:
         return Accounted(on=True, peaks=tuple(self._peaks(device, pids)))
 
     def _peaks(self, device: object, pids: Iterable[int]) -> Iterator[GpuProcess]:
-        """
-        Ask without pynvml's wrapper, which trips over a figure that is not available.
-        """
+        """Ask without pynvml's wrapper, which trips over a figure that is not available."""
         stats = pynvml.c_nvmlAccountingStats_t()
         for pid in pids:
             code = self._function(device, pid, ctypes.byref(stats))  # type: ignore[misc]  # read() has looked

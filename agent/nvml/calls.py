@@ -1,6 +1,4 @@
-"""
-How pynvml is called: every way in which it fails is one.
-"""
+"""How pynvml is called: every way in which it fails is one."""
 
 from __future__ import annotations
 
@@ -25,15 +23,11 @@ _ABSENT: Final = frozenset(
         Code.ARGUMENT_VERSION_MISMATCH,
     }
 )
-"""
-How cards and drivers say that they do not have a feature, or not in this version.
-"""
+"""How cards and drivers say that they do not have a feature, or not in this version."""
 
 
 class CallError(Exception):
-    """
-    Raised by a call that failed, up to whoever can do without it.
-    """
+    """Raised by a call that failed, up to whoever can do without it."""
 
     def __init__(self, failure: NvmlFailure) -> None:
         super().__init__(failure)
@@ -45,9 +39,7 @@ class CallError(Exception):
 
 
 def call(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
-    """
-    Call pynvml, and turn every way in which it fails into one.
-    """
+    """Call pynvml, and turn every way in which it fails into one."""
     name = getattr(function, "__name__", "pynvml")
     try:
         return function(*arguments, **more)
@@ -58,9 +50,7 @@ def call(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
 
 
 def or_none(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T | None:
-    """
-    Call pynvml for something that we can do without.
-    """
+    """Call pynvml for something that we can do without."""
     try:
         return call(function, *arguments, **more)
     except CallError:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from agent.nvml.protocol import Seen
 
 UNCHARGED_BYTES: Final = GIB
-"""
-More memory than a card uses when nobody holds any, beside what is reserved.
-"""
+"""More memory than a card uses when nobody holds any, beside what is reserved."""
 
 _UNCHARGED: Final = Trouble(
     "its memory is in use and the driver charges it to nobody; set hostPID on the agent's pod, or "
@@ -35,9 +33,7 @@ _EMPTY: Final = Trouble("it says that it has no memory; look at it with nvidia-s
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """
-    One card: its memory, or why that is not known. It is `there` if the driver names it.
-    """
+    """One card: its memory, or why that is not known. It is `there` if the driver names it."""
 
     card: Card
     memory: CardMemory | None
@@ -47,9 +43,7 @@ class CardReading:
 
 @dataclass(frozen=True, slots=True)
 class CardReadings:
-    """
-    All cards, and what is wrong with those that do not say who they are.
-    """
+    """All cards, and what is wrong with those that do not say who they are."""
 
     cards: tuple[CardReading, ...]
     unidentified: tuple[Trouble, ...] = ()
@@ -90,9 +84,7 @@ def card_readings(looks: Mapping[int, Looked | Trouble], known: Mapping[str, Car
 
 
 def _items(look: Looked) -> tuple[Seen, ...]:
-    """
-    Return what a physical card offers: itself, or its instances.
-    """
+    """Return what a physical card offers: itself, or its instances."""
     return (look.card,) if look.instances is None else look.instances
 
 
@@ -124,24 +116,18 @@ def _trouble(seen: Seen) -> Trouble:
 
 
 def _was_cut(card: Card, settled: set[str]) -> bool:
-    """
-    Return whether a card that is not named any more became instances, or was one.
-    """
+    """Return whether a card that is not named any more became instances, or was one."""
     return card.uuid in settled or (card.mig is not None and card.mig.parent in settled)
 
 
 def _reason(card: Card, troubles: Mapping[int, Trouble]) -> Trouble:
-    """
-    Return why a card is not named: its own index tells, unless the indices have changed.
-    """
+    """Return why a card is not named: its own index tells, unless the indices have changed."""
     return troubles.get(card.index) or next(iter(troubles.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class ListPace:
-    """
-    How often lists are renewed; the settings say why.
-    """
+    """How often lists are renewed; the settings say why."""
 
     interval_seconds: float
     list_seconds: float
@@ -166,9 +152,7 @@ class ListAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WorkAttempt:
-    """
-    The last answer to what is done on a card, or why there is none.
-    """
+    """The last answer to what is done on a card, or why there is none."""
 
     asked_at: float
     work: CardWork | None = None
@@ -199,9 +183,7 @@ def list_attempt(
     now: float,
     last: ListAttempt | None,
 ) -> ListAttempt:
-    """
-    Record an attempt by its answer, or by the reason why there is none.
-    """
+    """Record an attempt by its answer, or by the reason why there is none."""
     used = None if memory is None else memory.used_bytes
     if isinstance(answer, Trouble):
         return ListAttempt(now, used, trouble=answer, again=True)

@@ -1,6 +1,4 @@
-"""
-A child process and the two pipes to it; nothing here waits longer than it is told.
-"""
+"""A child process and the two pipes to it; nothing here waits longer than it is told."""
 
 from __future__ import annotations
 
@@ -24,20 +22,14 @@ _END_SECONDS: Final = 2.0
 
 
 class EndedError(Exception):
-    """
-    Raised when the child is gone, with the way it went.
-    """
+    """Raised when the child is gone, with the way it went."""
 
 
 class Channel(Protocol):
-    """
-    What a session needs of a child; `Child` is the real one.
-    """
+    """What a session needs of a child; `Child` is the real one."""
 
     def send(self, text: str) -> None:
-        """
-        Hand lines over, without waiting for anybody to read them.
-        """
+        """Hand lines over, without waiting for anybody to read them."""
 
     def receive(self, seconds: float) -> list[str]:
         """
@@ -53,14 +45,10 @@ class Channel(Protocol):
         """
 
     def gone(self) -> bool:
-        """
-        Return whether a killed child is gone by now.
-        """
+        """Return whether a killed child is gone by now."""
 
     def close(self) -> None:
-        """
-        Let the child end by itself, or kill it.
-        """
+        """Let the child end by itself, or kill it."""
 
 
 class Child:
@@ -125,9 +113,7 @@ class Child:
             self.kill()
 
     def _flush(self) -> None:
-        """
-        Write what the pipe takes; of a broken one, the reading side tells more.
-        """
+        """Write what the pipe takes; of a broken one, the reading side tells more."""
         try:
             written = os.write(self._stdin.fileno(), self._outgoing)
         except BlockingIOError:
@@ -147,9 +133,7 @@ class Child:
         return True
 
     def _ending(self) -> str:
-        """
-        Return how a child ended that has closed its end of the pipe.
-        """
+        """Return how a child ended that has closed its end of the pipe."""
         if not self._gone(_EXIT_SECONDS):
             self._process.kill()
             return "it closed its pipe"

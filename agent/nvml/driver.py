@@ -45,9 +45,7 @@ class CardKind(NamedTuple):
 
 
 class Driver:
-    """
-    NVML, loaded by the first question and kept for the life of the process.
-    """
+    """NVML, loaded by the first question and kept for the life of the process."""
 
     def __init__(self, library: str | None = None) -> None:
         self._library = library
@@ -57,9 +55,7 @@ class Driver:
         self._kinds: dict[str, CardKind] = {}
 
     def answer(self, question: Question) -> Answer:
-        """
-        Answer a question; whatever fails is the answer.
-        """
+        """Answer a question; whatever fails is the answer."""
         try:
             match question.ask:
                 case Ask.OPEN:
@@ -78,9 +74,7 @@ class Driver:
             return error.failure
 
     def close(self) -> None:
-        """
-        Shut NVML down, as a good client does.
-        """
+        """Shut NVML down, as a good client does."""
         if self._lists is not None:
             or_none(pynvml.nvmlShutdown)
 
@@ -144,9 +138,7 @@ class Driver:
         return Looked(card, tuple(instances), tuple(gaps))
 
     def _kind(self, device: object, uuid: str) -> CardKind:
-        """
-        Return what kind of card it is, asked until it has said so: that much stays for good.
-        """
+        """Return what kind of card it is, asked until it has said so: that much stays for good."""
         kind = self._kinds.get(uuid)
         if kind is None:
             version = or_none(pynvml.nvmlDeviceGetCudaComputeCapability, device)
@@ -171,9 +163,7 @@ def _optional(processes: tuple[GpuProcess, ...] | NvmlFailure) -> tuple[GpuProce
 
 
 def _is_cut(device: object) -> bool:
-    """
-    Return whether a card is in MIG mode; those that never heard of it are not.
-    """
+    """Return whether a card is in MIG mode; those that never heard of it are not."""
     try:
         current, _ = call(pynvml.nvmlDeviceGetMigMode, device)
     except CallError as error:
@@ -184,9 +174,7 @@ def _is_cut(device: object) -> bool:
 
 
 def _instance(parent: object, place: int, card: Seen) -> tuple[Seen, ...]:
-    """
-    Return the instance in a place, or nothing where the place is free.
-    """
+    """Return the instance in a place, or nothing where the place is free."""
     try:
         device = call(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, place)
     except CallError as error:
@@ -201,9 +189,7 @@ def _instance(parent: object, place: int, card: Seen) -> tuple[Seen, ...]:
 
 
 def _profile(device: object) -> str:
-    """
-    Put a profile's name together where the driver does not say it.
-    """
+    """Put a profile's name together where the driver does not say it."""
     size = or_none(pynvml.nvmlDeviceGetAttributes, device)
     if size is None:
         return UNNAMED

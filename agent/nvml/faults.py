@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 class Code(IntEnum):
-    """
-    The codes of nvml.h that are told apart here.
-    """
+    """The codes of nvml.h that are told apart here."""
 
     UNINITIALIZED = 1
     INVALID_ARGUMENT = 2
@@ -123,16 +121,12 @@ def ends_session(failure: NvmlFailure) -> bool:
 
 
 def lasts(failure: NvmlFailure) -> bool:
-    """
-    Return whether asking again at once is in vain.
-    """
+    """Return whether asking again at once is in vain."""
     return failure.code in _LASTING
 
 
 def trouble_of(failure: NvmlFailure) -> Trouble:
-    """
-    Return what is wrong and what to do.
-    """
+    """Return what is wrong and what to do."""
     if failure.code is None:
         return Trouble(f"{failure.call}: {shown(failure.text)}; update the driver or gpufence")
     reason, remedy = _MEANINGS.get(failure.code, _OTHER)  # type: ignore[call-overload]  # any code

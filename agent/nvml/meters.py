@@ -27,9 +27,7 @@ _NO_PEAKS: Final[Mapping[int, int]] = {}
 
 
 class Meters:
-    """
-    The last answers about each card; `why` says why a question has none.
-    """
+    """The last answers about each card; `why` says why a question has none."""
 
     def __init__(
         self,
@@ -62,9 +60,7 @@ class Meters:
         self._works = kept
 
     def ask_for_peaks(self, listed: Collection[str], now: float, until: float) -> None:
-        """
-        Ask for the most that processes have held, of cards that have just been listed.
-        """
+        """Ask for the most that processes have held, of cards that have just been listed."""
         self._peaks = {}
         due = [uuid for uuid in listed if now >= self._again_at.get(uuid, now)]
         questions = {uuid: Question(Ask.PEAKS, uuid) for uuid in due}
@@ -80,9 +76,7 @@ class Meters:
         return self._works.get(uuid, _NEVER_MEASURED)
 
     def peaks_of(self, uuid: str) -> Mapping[int, int]:
-        """
-        Return what was said in this sample.
-        """
+        """Return what was said in this sample."""
         return self._peaks.get(uuid, _NO_PEAKS)
 
     def forget(self) -> None:

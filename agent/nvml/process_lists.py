@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 WIDEST: Final = 32
 SENTINELS: Final = (0xA5, 0x5A)
-"""
-No layout ends in such a byte: what stands last is the high byte of an amount or of an id.
-"""
+"""No layout ends in such a byte: what stands last is the high byte of an amount or of an id."""
 
 _VERSIONS: Final = ("_v3", "_v2", "")
 _ATTEMPTS: Final = 4
@@ -61,9 +59,7 @@ class ProcessLists:
         self._capacity = _FIRST_CAPACITY
 
     def read(self, device: object, kind: str) -> tuple[GpuProcess, ...] | NvmlFailure:
-        """
-        Return a list of the kind Compute, Graphics or MPSCompute.
-        """
+        """Return a list of the kind Compute, Graphics or MPSCompute."""
         known = self._function(kind)
         if known is None:
             return NvmlFailure(Code.FUNCTION_NOT_FOUND, f"nvmlDeviceGet{kind}RunningProcesses")
@@ -103,9 +99,7 @@ class ProcessLists:
 
 
 def read_entries(raw: bytes, count: int, sentinel: int) -> tuple[GpuProcess, ...] | None:
-    """
-    Read a buffer that the driver says holds so many entries; None if no layout fits.
-    """
+    """Read a buffer that the driver says holds so many entries; None if no layout fits."""
     if not count:
         return ()
     written = len(raw.rstrip(bytes([sentinel])))

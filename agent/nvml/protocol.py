@@ -17,9 +17,7 @@ from agent.model.sample import CardMemory, CardWork, GpuProcess
 from gpufence.errors import InvalidError, Problem
 
 UNNAMED = "unknown"
-"""
-What stands for a name that the driver does not tell.
-"""
+"""What stands for a name that the driver does not tell."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _MOST_CARDS = 1024  # far more than a machine has; each is asked for
@@ -28,9 +26,7 @@ _PIDS = {int}
 
 
 class Ask(StrEnum):
-    """
-    What can be asked.
-    """
+    """What can be asked."""
 
     OPEN = "open"  # load the library, initialise it, and say which driver that is
     COUNT = "count"  # how many cards the driver has
@@ -51,25 +47,19 @@ _WORDS: Final = {
 
 
 class Question(NamedTuple):
-    """
-    One question; `subject` is an index or a UUID.
-    """
+    """One question; `subject` is an index or a UUID."""
 
     ask: Ask
     subject: str = ""
 
     @property
     def in_words(self) -> str:
-        """
-        Name it in a sentence.
-        """
+        """Name it in a sentence."""
         return _WORDS[self.ask].format(self.subject)
 
 
 class NvmlFailure(NamedTuple):
-    """
-    What NVML answered instead; without a code, `text` says what else went wrong.
-    """
+    """What NVML answered instead; without a code, `text` says what else went wrong."""
 
     code: int | None
     call: str
@@ -85,9 +75,7 @@ class Counted(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """
-    A card, or a MIG instance with its profile.
-    """
+    """A card, or a MIG instance with its profile."""
 
     uuid: str
     model: str
@@ -119,9 +107,7 @@ class Listed(NamedTuple):
 
 
 class Accounted(NamedTuple):
-    """
-    The most that processes have held, where the driver accounts (`on`).
-    """
+    """The most that processes have held, where the driver accounts (`on`)."""
 
     on: bool
     peaks: tuple[GpuProcess, ...] = ()
@@ -131,9 +117,7 @@ Answer: TypeAlias = Opened | Counted | Looked | Listed | CardWork | Accounted | 
 
 
 class AnswerLine(NamedTuple):
-    """
-    An answer whose kind only the question with this number tells.
-    """
+    """An answer whose kind only the question with this number tells."""
 
     number: int
     failed: bool

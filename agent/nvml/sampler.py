@@ -1,6 +1,4 @@
-"""
-The parent's end: asks the child, replaces it where it must, and always answers.
-"""
+"""The parent's end: asks the child, replaces it where it must, and always answers."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ How many times the age at which a list is renewed it may reach while the driver 
 """
 _NEVER_LISTED: Final = ListAttempt(0.0, None)
 _PROBE_PATIENCE: Final = 12
-"""
-For how many looks a child for which nobody waits may take.
-"""
+"""For how many looks a child for which nobody waits may take."""
 _PROBE_PAUSE_SECONDS: Final = 30.0
 
 
@@ -88,9 +84,7 @@ class Sampler:
 
     @property
     def restarts(self) -> int:
-        """
-        Count the children that were replaced.
-        """
+        """Count the children that were replaced."""
         return max(self._session.started - 1, 0)
 
     def sample(self, suspects: frozenset[str]) -> Sample:
@@ -123,16 +117,12 @@ class Sampler:
         )
 
     def close(self) -> None:
-        """
-        Stop measuring.
-        """
+        """Stop measuring."""
         self._session.close()
         self._end_probe()
 
     def _look(self, until: float) -> dict[int, Looked | Trouble]:
-        """
-        Look at all indices there are, in one go unless there are more than the last time.
-        """
+        """Look at all indices there are, in one go unless there are more than the last time."""
         known = self._count or 0
         questions = {index: _look_at(index) for index in range(known)}
         answers = self._session.ask([_COUNT, *questions.values()], until)
@@ -193,9 +183,7 @@ class Sampler:
         return answers | (self._ask_apart(avoided) if avoided else {})
 
     def _ask_apart(self, questions: list[Question]) -> dict[Question, Answer]:
-        """
-        Return what the second child has to say by now of lists that have ended the first one.
-        """
+        """Return what the second child has to say by now of lists that have ended the first one."""
         now = self._clock()
         if self._probe is None:
             usual = self._settings
@@ -238,9 +226,7 @@ class Sampler:
         return list_is_due(self._lists.get(reading.card.uuid), used, now, self._pace)
 
     def _why(self, question: Question, answer: Answer | None) -> Trouble:
-        """
-        Return why a question has no answer.
-        """
+        """Return why a question has no answer."""
         if isinstance(answer, NvmlFailure):
             return trouble_of(answer)
         return self._session.avoided(question) or self._session.trouble or _SLOW
@@ -261,9 +247,7 @@ class Sampler:
         )
 
     def _blind(self, now: float, trouble: Trouble) -> Sample:
-        """
-        Return that nothing can be seen, of the cards that were there before.
-        """
+        """Return that nothing can be seen, of the cards that were there before."""
         self._lists = {}
         self._meters.forget()
         self.unidentified = ()
@@ -276,9 +260,7 @@ def _look_at(index: int) -> Question:
 
 
 def _trouble(cards: tuple[CardReading, ...], unidentified: tuple[Trouble, ...]) -> Trouble:
-    """
-    Return why no card at all can be read, if that is so.
-    """
+    """Return why no card at all can be read, if that is so."""
     if any(reading.memory is not None for reading in cards):
         return NO_TROUBLE
     reasons = (*(reading.trouble.of_card(reading.card.index) for reading in cards), *unidentified)

@@ -1,6 +1,4 @@
-"""
-Questions to one child after another: who hangs, crashes or talks nonsense is replaced.
-"""
+"""Questions to one child after another: who hangs, crashes or talks nonsense is replaced."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
     from agent.nvml.settings import SamplerSettings
 
 MOST_STUCK: Final = 3
-"""
-Children within the kernel that even SIGKILL does not end; further ones would only join them.
-"""
+"""Children within the kernel that even SIGKILL does not end; further ones would only join them."""
 
 _OPEN: Final = Question(Ask.OPEN)
 _FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
@@ -93,9 +89,7 @@ class Session:
         self.trouble = NO_TROUBLE
 
     def ready(self, until: float) -> bool:
-        """
-        Have a child that has opened NVML, starting one if it is time; wait for it until then.
-        """
+        """Have a child that has opened NVML, starting one if it is time; wait for it until then."""
         if self._channel is None:
             self._begin()
         if self._ready_at is None:
@@ -124,9 +118,7 @@ class Session:
         return answers | late
 
     def forgive(self, question: Question) -> None:
-        """
-        Ask again what was left out.
-        """
+        """Ask again what was left out."""
         self._harm.pop(question, None)
 
     def avoided(self, question: Question) -> Trouble:
@@ -146,9 +138,7 @@ class Session:
         )
 
     def close(self) -> None:
-        """
-        Let the child end; one that is in the middle of something is not waited for.
-        """
+        """Let the child end; one that is in the middle of something is not waited for."""
         if self._channel is not None and self._open:
             self._channel.kill()
         elif self._channel is not None:
@@ -193,9 +183,7 @@ class Session:
         self._channel.send("".join(lines))
 
     def _await(self, wanted: list[Question], until: float) -> dict[Question, Answer]:
-        """
-        Receive until everything wanted is answered, the time is over, or the child is lost.
-        """
+        """Receive until everything wanted is answered, the time is over, or the child is lost."""
         answers: dict[Question, Answer] = {}
         expected = set(wanted)
         while self._channel is not None and expected.intersection(self._open.values()):
@@ -241,9 +229,7 @@ class Session:
         return self._settings.deadline_seconds / (1 if listing else 2)
 
     def _judge_silence(self) -> None:
-        """
-        Tell slow from hanging, once nothing has come for a while.
-        """
+        """Tell slow from hanging, once nothing has come for a while."""
         patience = self._patience
         if self._clock() >= self._progress_at + patience:
             asked = next(iter(self._open.values())).in_words
@@ -253,9 +239,7 @@ class Session:
             self.trouble = _OPENING
 
     def _lose(self, trouble: Trouble) -> None:
-        """
-        Get rid of the child; the first open question is the one that it died of.
-        """
+        """Get rid of the child; the first open question is the one that it died of."""
         channel, now = self._channel, self._clock()
         culprit = next(iter(self._open.values()), None)
         if culprit is not None and culprit.ask not in _FOR_ALL:

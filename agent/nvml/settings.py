@@ -1,6 +1,4 @@
-"""
-How the cards are measured, each number with its unit and its reason.
-"""
+"""How the cards are measured, each number with its unit and its reason."""
 
 from __future__ import annotations
 

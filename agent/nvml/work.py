@@ -37,9 +37,7 @@ _MOST_PERCENT: Final = 100
 _MOST_CARDS: Final = 256
 _MICROSECONDS: Final = 1_000_000
 _STEP_SECONDS: Final = 1.0
-"""
-A clock that moved by more against the one nobody can set was set by somebody.
-"""
+"""A clock that moved by more against the one nobody can set was set by somebody."""
 
 
 class Mark(NamedTuple):
@@ -54,9 +52,7 @@ class Mark(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """
-    A sample of performance monitoring, which is the driver's until it is freed.
-    """
+    """A sample of performance monitoring, which is the driver's until it is freed."""
 
     at: float
     sample: Any
@@ -74,9 +70,7 @@ class Samples(NamedTuple):
 
 
 class WorkMeter:
-    """
-    The marks of one loaded library, by the UUID of the card or instance.
-    """
+    """The marks of one loaded library, by the UUID of the card or instance."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._function = getattr(library, "nvmlDeviceGetProcessUtilization", None)
@@ -139,9 +133,7 @@ class WorkMeter:
         raise CallError(NvmlFailure(code, name))
 
     def _of_instance(self, uuid: str, device: object, before: _Taken | None) -> CardWork:
-        """
-        Compare two samples of an instance; who did it is not told.
-        """
+        """Compare two samples of an instance; who did it is not told."""
         card = call(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, device)
         number = call(pynvml.nvmlDeviceGetGpuInstanceId, device)
         if not call(pynvml.nvmlGpmQueryDeviceSupport, card).isSupportedDevice:
@@ -177,9 +169,7 @@ def mark_to_go_on_from(mark: Mark | None, now: float, date: int) -> Mark:
 
 
 def read_samples(entries: Iterable[Any], last_seen: int, latest: int) -> Samples:
-    """
-    Read the driver's entries: those of zombies name nobody, or say what cannot be.
-    """
+    """Read the driver's entries: those of zombies name nobody, or say what cannot be."""
     workers: dict[int, int] = {}
     newest, garbled = last_seen, False
     for entry in entries:

@@ -1,3 +1,1 @@
-"""
-From a process to its pod, by what the kernel says and no workload can forge.
-"""
+"""From a process to its pod, by what the kernel says and no workload can forge."""

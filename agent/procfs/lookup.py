@@ -1,6 +1,4 @@
-"""
-Whose a PID is, read so that neither a reused PID nor a process on its way out is mistaken.
-"""
+"""Whose a PID is, read so that neither a reused PID nor a process on its way out is mistaken."""
 
 from __future__ import annotations
 
@@ -28,13 +26,9 @@ MOST_REMEMBERED: Final = 8192
 Processes whose owners are kept: more than the cards of a node can list.
 """
 MOST_PINNED: Final = 512
-"""
-Processes held by a file descriptor each, of which many containers may have 1024 open.
-"""
+"""Processes held by a file descriptor each, of which many containers may have 1024 open."""
 MOST_THREADS: Final = 256
-"""
-Threads that are looked at for one that lives; a process with more of them is taken for alive.
-"""
+"""Threads that are looked at for one that lives; a process with more of them is taken for alive."""
 
 
 class Lookup:
@@ -63,9 +57,7 @@ class Lookup:
         self._pins = Pins(most_pinned if _is_of_our_namespace(self._root) else 0)
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
-        """
-        Return those of the processes that live and can be read.
-        """
+        """Return those of the processes that live and can be read."""
         if len(self._known) > self._most_remembered:
             self._known.clear()
             self._pins.clear()
@@ -74,9 +66,7 @@ class Lookup:
         return {pid: occupant for pid, occupant in occupants if occupant is not None}
 
     def look(self, pid: int) -> Occupant | None:
-        """
-        Return a process as the kernel describes it now; None if it is gone or was replaced.
-        """
+        """Return a process as the kernel describes it now; None if it is gone or was replaced."""
         self._pins.release(pid)
         occupant = self._described(pid)
         if occupant is None or occupant.owner is None or occupant.owner.container_id is None:
@@ -109,9 +99,7 @@ class Lookup:
         return found
 
     def _holds(self, pid: int) -> bool:
-        """
-        Return whether a process is pinned, or can be.
-        """
+        """Return whether a process is pinned, or can be."""
         if pid in self._pins:
             return True
         known = self._known.get(pid)
@@ -162,9 +150,7 @@ class Lookup:
         )
 
     def _stat(self, pid: int) -> Stat | None:
-        """
-        Return what is said of a process, if it lives.
-        """
+        """Return what is said of a process, if it lives."""
         text = self._read(pid, "stat")
         stat = None if text is None else parse_stat(text)
         if stat is None or not stat.gone:
@@ -172,9 +158,7 @@ class Lookup:
         return stat if self._living_thread(pid) else None
 
     def _living_thread(self, pid: int) -> str:
-        """
-        Return a thread of a process whose first one has ended; nothing if all have.
-        """
+        """Return a thread of a process whose first one has ended; nothing if all have."""
         with suppress(OSError), os.scandir(f"{self._root}/{pid}/task") as threads:
             for position, name in enumerate(islice((item.name for item in threads), MOST_THREADS)):
                 text = self._read(pid, f"task/{name}/stat")
@@ -224,9 +208,7 @@ class Pins:
         return len(self._files) >= self._most
 
     def add(self, pid: int) -> None:
-        """
-        Pin whoever has this PID now, if there is room and the kernel can.
-        """
+        """Pin whoever has this PID now, if there is room and the kernel can."""
         if self.full:
             return
         try:
@@ -238,9 +220,7 @@ class Pins:
         self._poll.register(file, select.POLLIN)
 
     def ended(self) -> list[int]:
-        """
-        Return the PIDs of those that have ended, and release them.
-        """
+        """Return the PIDs of those that have ended, and release them."""
         pids = [self._pids[file] for file, _ in self._poll.poll(0)]
         for pid in pids:
             self.release(pid)
@@ -259,9 +239,7 @@ class Pins:
 
 
 def cpu_clock(pid: int) -> float | None:
-    """
-    Return what all threads of a process have used of the CPU, those that have ended included.
-    """
+    """Return what all threads of a process have used of the CPU, those that have ended included."""
     try:
         # The number of its clock as clock_getcpuclockid(3) would make it, were it in the library.
         return time.clock_gettime(~pid << 3 | 2)
@@ -270,7 +248,5 @@ def cpu_clock(pid: int) -> float | None:
 
 
 def _is_of_our_namespace(root: str) -> bool:
-    """
-    Return whether PIDs mean the same there as in the calls of this process.
-    """
+    """Return whether PIDs mean the same there as in the calls of this process."""
     return Path(root, "self").resolve().name == f"{os.getpid()}"

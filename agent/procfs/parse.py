@@ -58,9 +58,7 @@ def parse_stat(text: str) -> Stat | None:
 
 
 def parse_cgroup(text: str) -> Owner | None:
-    """
-    Return whose process this is; None where no line tells, or where two lines disagree.
-    """
+    """Return whose process this is; None where no line tells, or where two lines disagree."""
     # Only "\n" ends a line: the kernel keeps it, and nothing else, out of names of cgroups.
     owners = {owner for line in text.split("\n") if (owner := _of_path(_path_of(line)))}
     named = {owner for owner in owners if owner.pod_uid is not None}
@@ -79,9 +77,7 @@ def _agreed(owners: set[Owner]) -> Owner | None:
 
 
 def _path_of(line: str) -> str:
-    """
-    Return the path of a line such as `4:memory:/kubepods`; the path itself may hold colons.
-    """
+    """Return the path of a line such as `4:memory:/kubepods`; the path itself may hold colons."""
     fields = line.split(":", _LINE_FIELDS - 1)
     path = fields[-1] if len(fields) == _LINE_FIELDS and fields[0].isdigit() else line
     return path.removesuffix(_DELETED)
@@ -102,9 +98,7 @@ def _of_path(path: str) -> Owner | None:
 
 
 def _segments(path: str) -> list[str]:
-    """
-    Split a path; containerd's `X.slice:cri-containerd:<id>` is two levels in one.
-    """
+    """Split a path; containerd's `X.slice:cri-containerd:<id>` is two levels in one."""
     segments = []
     for segment in path.split("/"):
         parent, colon, rest = segment.partition(_COLON_FORM)

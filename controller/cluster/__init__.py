@@ -1,3 +1,1 @@
-"""
-What the controller knows of the cluster, kept true by watches.
-"""
+"""What the controller knows of the cluster, kept true by watches."""

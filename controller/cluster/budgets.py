@@ -1,6 +1,4 @@
-"""
-PURE. PodDisruptionBudgets: whom they cover, and how many of those may go.
-"""
+"""PURE. PodDisruptionBudgets: whom they cover, and how many of those may go."""
 
 from __future__ import annotations
 
@@ -14,15 +12,11 @@ if TYPE_CHECKING:
     from kube.replies import JsonObject
 
 MOST_REQUIREMENTS: Final = 64
-"""
-Beyond it a budget counts as one that covers every pod of its namespace.
-"""
+"""Beyond it a budget counts as one that covers every pod of its namespace."""
 
 
 class Requirement(NamedTuple):
-    """
-    One line of a selector.
-    """
+    """One line of a selector."""
 
     key: str
     operator: str
@@ -30,9 +24,7 @@ class Requirement(NamedTuple):
 
 
 class KeptBudget(NamedTuple):
-    """
-    A budget. `selector` is None where it covers nobody.
-    """
+    """A budget. `selector` is None where it covers nobody."""
 
     namespace: str
     selector: tuple[Requirement, ...] | None
@@ -40,9 +32,7 @@ class KeptBudget(NamedTuple):
 
 
 def keep_budget(budget: JsonObject) -> tuple[str, KeptBudget]:
-    """
-    Keep whom a budget covers, and how many of them may go; none where it does not say yet.
-    """
+    """Keep whom a budget covers, and how many of them may go; none where it does not say yet."""
     metadata, spec, status = (part_of(budget, key) for key in ("metadata", "spec", "status"))
     allowed = status.get("disruptionsAllowed")
     current = status.get("observedGeneration") == metadata.get("generation")

@@ -1,6 +1,4 @@
-"""
-All that is known of the cluster, and how far it may be acted on.
-"""
+"""All that is known of the cluster, and how far it may be acted on."""
 
 from __future__ import annotations
 
@@ -28,18 +26,14 @@ if TYPE_CHECKING:
 
 
 class WatchTrust(NamedTuple):
-    """
-    Whether what is known may be acted on, and what stands against it.
-    """
+    """Whether what is known may be acted on, and what stands against it."""
 
     fresh: bool
     trouble: str
 
 
 class Cluster:
-    """
-    Watches, and puts together what is seen; `client` speaks as the controller's own account.
-    """
+    """Watches, and puts together what is seen; `client` speaks as the controller's own account."""
 
     def __init__(
         self, client: Client, settings: ControllerSettings, pace: WatchSettings | None = None
@@ -62,9 +56,7 @@ class Cluster:
         self._watches.stop()
 
     def look(self) -> ClusterState:
-        """
-        Return everything as it is known now; one thread at a time.
-        """
+        """Return everything as it is known now; one thread at a time."""
         # Asked before the parts are read: what comes in between is only newer. And after what is
         # known of kinds, of which one may just have been begun anew.
         fresh = self.trust().fresh
@@ -89,21 +81,15 @@ class Cluster:
         )
 
     def namespaces(self) -> Mapping[str, NamespaceWords]:
-        """
-        Return what namespaces say to us, of those that do.
-        """
+        """Return what namespaces say to us, of those that do."""
         return self._watches.namespaces.items
 
     def owners(self) -> Iterator[ApiOwner]:
-        """
-        Yield the owners of kinds that can be scaled or stopped.
-        """
+        """Yield the owners of kinds that can be scaled or stopped."""
         return (kept.owner for kept in self._owners.known().owners.values())
 
     def agents(self) -> Mapping[str, str]:
-        """
-        Return the address of each node's agent.
-        """
+        """Return the address of each node's agent."""
         if self._given:
             return self._given
         found = self._watches.agents.items.values()

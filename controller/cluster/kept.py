@@ -31,18 +31,14 @@ _WORDS: Final = (
 
 
 class KeptOwner(NamedTuple):
-    """
-    Whoever may own pods; `template` is the next of them, where it asks for a GPU.
-    """
+    """Whoever may own pods; `template` is the next of them, where it asks for a GPU."""
 
     owner: ApiOwner
     template: PodState | None = None
 
 
 class ScaleTarget(NamedTuple):
-    """
-    Whom an autoscaler scales.
-    """
+    """Whom an autoscaler scales."""
 
     namespace: str
     group: str
@@ -51,18 +47,14 @@ class ScaleTarget(NamedTuple):
 
 
 class NamespaceWords(NamedTuple):
-    """
-    What a namespace says to us: its labels and annotations that are ours.
-    """
+    """What a namespace says to us: its labels and annotations that are ours."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
 
 def keep_owner(item: JsonObject, kind: ApiKind, shared: Shared) -> tuple[str, KeptOwner | None]:
-    """
-    Keep, by UID, who may own pods; old ReplicaSets, of which there are many, own none.
-    """
+    """Keep, by UID, who may own pods; old ReplicaSets, of which there are many, own none."""
     owner = owner_of(kind, item)
     words = {
         key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
@@ -131,9 +123,7 @@ def keep_namespace(namespace: JsonObject) -> tuple[str, NamespaceWords | None]:
 
 
 def keep_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
-    """
-    Keep what the kill switch says.
-    """
+    """Keep what the kill switch says."""
     data = texts_of(policy, "data")
     name = str(part_of(policy, "metadata").get("name", ""))
     return name, {key: text for key, text in data.items() if key == names.POLICY_MAX_IDLE}
@@ -157,9 +147,7 @@ def keep_scaler(scaler: JsonObject) -> tuple[str, tuple[ScaleTarget, str]]:
 
 
 def keep_agent(pod: JsonObject) -> tuple[str, tuple[str, str] | None]:
-    """
-    Keep on which node an agent runs, and its address.
-    """
+    """Keep on which node an agent runs, and its address."""
     metadata, spec, status = (part_of(pod, key) for key in ("metadata", "spec", "status"))
     node, address = str(spec.get("nodeName", "")), str(status.get("podIP", ""))
     running = status.get("phase") == "Running" and metadata.get("deletionTimestamp") is None

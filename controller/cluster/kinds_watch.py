@@ -130,9 +130,7 @@ class KindsWatch:
         )
 
     def _owners(self, followed: Mapping[_Name, _Followed]) -> Mapping[str, KeptOwner]:
-        """
-        Put the owners of all kinds together; the same mapping while nothing changes.
-        """
+        """Put the owners of all kinds together; the same mapping while nothing changes."""
         stores = [each.store for name, each in followed.items() if name not in SCALERS]
         parts = [store.items for store in stores]
         marks = [id(part) for part in parts]

@@ -27,15 +27,11 @@ if TYPE_CHECKING:
     from kube.owners import ApiOwner
 
 SYSTEM_PRIORITY: Final = 2 * 10**9
-"""
-Where the priorities of Kubernetes' own classes begin.
-"""
+"""Where the priorities of Kubernetes' own classes begin."""
 
 
 class _Said(NamedTuple):
-    """
-    What was read of the annotations of an owner and its namespace.
-    """
+    """What was read of the annotations of an owner and its namespace."""
 
     owner: Mapping[str, str]
     namespace: Mapping[str, str]
@@ -45,9 +41,7 @@ class _Said(NamedTuple):
 
 
 class Assembler:
-    """
-    Remembers what it read of whom, as long as that stays the same.
-    """
+    """Remembers what it read of whom, as long as that stays the same."""
 
     def __init__(self, rules: ReleaseRules, exempt_namespaces: frozenset[str]) -> None:
         self._rules = rules
@@ -56,9 +50,7 @@ class Assembler:
         self._said: dict[str, _Said] = {}
 
     def assemble(self, seen: SeenCluster) -> ClusterState:
-        """
-        Return everything at one moment.
-        """
+        """Return everything at one moment."""
         tree = OwnerTree(seen)
         tops: dict[OwnerKey, TopOwner] = {top.key: top for top in tree.standing()}
         pods_of: dict[OwnerKey, list[PodState]] = defaultdict(list)

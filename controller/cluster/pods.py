@@ -34,14 +34,10 @@ MOST_CONTAINERS: Final = 512
 MOST_TOLERATIONS: Final = 64
 MOST_LABELS: Final = 64
 MOST_CHARACTERS: Final = 2**15
-"""
-Of what one pod, or one owner, says where it may run, and in one of its annotations.
-"""
+"""Of what one pod, or one owner, says where it may run, and in one of its annotations."""
 UNREADABLE: Final = "..."
 MOST_WARNED: Final = 300
-"""
-Of what the webhook has warned a pod's creator about: enough to say so in a report.
-"""
+"""Of what the webhook has warned a pod's creator about: enough to say so in a report."""
 _MEANT: Final = frozenset(
     {*names.USER_KEYS, *ANNOTATION_KEYS, *CARD_KEYS, names.MIRROR, names.INJECTED, names.WARNINGS}
 )
@@ -93,9 +89,7 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
 def read_state(
     metadata: JsonObject, spec: JsonObject, shared: Shared, *, always_gpu: bool
 ) -> PodState:
-    """
-    Read what a pod, or a template of pods, asks for.
-    """
+    """Read what a pod, or a template of pods, asks for."""
     gpu, unread = _gpu(metadata, spec, shared, always_gpu=always_gpu)
     tolerations = islice(objects_of(spec, "tolerations"), MOST_TOLERATIONS)
     priority = spec.get("priority")
@@ -118,9 +112,7 @@ def read_state(
 def _gpu(
     metadata: JsonObject, spec: JsonObject, shared: Shared, *, always_gpu: bool
 ) -> tuple[Pod | None, str]:
-    """
-    Read what a pod asks of GPUs, and say what of it was too much to be kept.
-    """
+    """Read what a pod asks of GPUs, and say what of it was too much to be kept."""
     meant = {
         key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
         for key, text in texts_of(metadata, "annotations").items()
@@ -160,9 +152,7 @@ def _gpu(
 
 
 def _placement(spec: JsonObject) -> Iterator[str]:
-    """
-    Yield what decides where a pod may run and is not worked out.
-    """
+    """Yield what decides where a pod may run and is not worked out."""
     affinity = part_of(spec, "affinity")
     for key, text in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
         if part_of(affinity, key).get(_REQUIRED):

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 CPU: Final = "cpu"
 PODS: Final = "pods"
 MOST_RESOURCES: Final = 64
-"""
-Of one container or one node; beyond it they are not counted.
-"""
+"""Of one container or one node; beyond it they are not counted."""
 _MILLI: Final = NANO // 1000
 _OF_POD: Final = (CPU, "memory", "hugepages-")
 
@@ -54,16 +52,12 @@ def effective_requests(spec: JsonObject) -> dict[str, int]:
 
 
 def offered(allocatable: JsonObject) -> dict[str, int]:
-    """
-    Read what a node has, rounded down.
-    """
+    """Read what a node has, rounded down."""
     return dict(_read(allocatable, up=False))
 
 
 def _asked(resources: JsonObject) -> dict[str, int]:
-    """
-    Read what a container requests; what it limits and does not request, it requests too.
-    """
+    """Read what a container requests; what it limits and does not request, it requests too."""
     limits, requests = part_of(resources, "limits"), part_of(resources, "requests")
     return _amounts({**limits, **requests})
 

@@ -1,6 +1,4 @@
-"""
-PURE. Equal values held once: pods of one owner are alike, and so are nodes of one kind.
-"""
+"""PURE. Equal values held once: pods of one owner are alike, and so are nodes of one kind."""
 
 from __future__ import annotations
 
@@ -19,24 +17,18 @@ _DIGEST: Final = 16
 
 
 class Shared:
-    """
-    Returns of equal values the very same one; what it remembers has a bound.
-    """
+    """Returns of equal values the very same one; what it remembers has a bound."""
 
     def __init__(self) -> None:
         self._json: dict[bytes, Any] = {}
         self._values: dict[Any, Any] = {}
 
     def json(self, value: Any) -> Any:  # noqa: ANN401 - JSON as it came
-        """
-        Share what was read of JSON, by what it says.
-        """
+        """Share what was read of JSON, by what it says."""
         return self.same(json.dumps(value, separators=(",", ":")), value)
 
     def same(self, said: str, value: T) -> T:
-        """
-        Share what says the same.
-        """
+        """Share what says the same."""
         shared: T = self._first(self._json, _short(said), value)
         return shared
 
@@ -51,9 +43,7 @@ class Shared:
 
 
 def digest(value: object) -> bytes:
-    """
-    Say in a few bytes what JSON says, in whatever order.
-    """
+    """Say in a few bytes what JSON says, in whatever order."""
     return _short(json.dumps(value, sort_keys=True, separators=(",", ":")))
 
 

@@ -19,9 +19,7 @@ T = TypeVar("T")
 
 
 class LiveStore(Generic[T]):
-    """
-    Objects by key, the handler of a reflector; None stands for one that is of no concern.
-    """
+    """Objects by key, the handler of a reflector; None stands for one that is of no concern."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,9 +29,7 @@ class LiveStore(Generic[T]):
 
     @property
     def items(self) -> Mapping[str, T]:
-        """
-        Return what is known, as a mapping that never changes.
-        """
+        """Return what is known, as a mapping that never changes."""
         with self._lock:
             if self._shown is None:
                 self._shown = dict(self._items)

@@ -1,6 +1,4 @@
-"""
-PURE. Who owns each pod in the end: the way up from who controls it.
-"""
+"""PURE. Who owns each pod in the end: the way up from who controls it."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ if TYPE_CHECKING:
     from kube.owners import ApiOwner, Reference
 
 OWN_GROUP: Final = "apps"
-"""
-Owners that Kubernetes has itself: whoever is below one of them is of this group, too.
-"""
+"""Owners that Kubernetes has itself: whoever is below one of them is of this group, too."""
 
 _MOST_STEPS: Final = 8
 _BY_KIND: Final = {
@@ -71,9 +67,7 @@ class TopOwner(NamedTuple):
 
 
 class OwnerTree:
-    """
-    Who is above whom.
-    """
+    """Who is above whom."""
 
     def __init__(self, seen: SeenCluster) -> None:
         self._seen = seen
@@ -89,9 +83,7 @@ class OwnerTree:
             self.budgets[budget.namespace].append(budget)
 
     def standing(self) -> Iterator[TopOwner]:
-        """
-        Yield those that may have no pods at the moment, and count all the same.
-        """
+        """Yield those that may have no pods at the moment, and count all the same."""
         for kept in self._seen.owners.values():
             owner = kept.owner
             noted = names.RELEASED in owner.annotations
@@ -112,9 +104,7 @@ class OwnerTree:
         return self._known[asked]
 
     def scaled(self, owner: ApiOwner) -> str:
-        """
-        Say who else scales an owner.
-        """
+        """Say who else scales an owner."""
         if self._seen.blind:
             return self._seen.blind
         target = ScaleTarget(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
@@ -155,9 +145,7 @@ class OwnerTree:
         return TopOwner(key_of(kept.owner), kept, scaled, leader)
 
     def _past_pod(self, namespace: str, above: Reference) -> Reference:
-        """
-        Return who controls a pod that controls others, as the leader of a group does.
-        """
+        """Return who controls a pod that controls others, as the leader of a group does."""
         pod = self._seen.pods.get(above.uid)
         if pod is None or pod.controller is None or pod.state.namespace != namespace:
             return above

@@ -32,20 +32,14 @@ if TYPE_CHECKING:
 
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 OUTAGE_SECONDS: Final = 5.0
-"""
-A watch that keeps failing for longer than this makes what is known stale.
-"""
+"""A watch that keeps failing for longer than this makes what is known stale."""
 SILENCE_SECONDS: Final = 120.0
-"""
-The same for one on which nothing comes: quiet watches are opened anew after 75 seconds.
-"""
+"""The same for one on which nothing comes: quiet watches are opened anew after 75 seconds."""
 AGENT_LABELS: Final = "app.kubernetes.io/name=gpufence-agent"
 
 
 class ClusterWatches:
-    """
-    Six collections, each followed on a thread of its own.
-    """
+    """Six collections, each followed on a thread of its own."""
 
     def __init__(
         self, client: Client, namespace: str, units: Units, shared: Shared, pace: WatchSettings
@@ -112,7 +106,5 @@ class ClusterWatches:
 
 
 def is_current(state: ReflectorState, now: float) -> bool:
-    """
-    Return whether what a watch knows may be acted on, at a moment of the monotonic clock.
-    """
+    """Return whether what a watch knows may be acted on, at a moment of the monotonic clock."""
     return state.is_fresh(now, OUTAGE_SECONDS, SILENCE_SECONDS)

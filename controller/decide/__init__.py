@@ -1,6 +1,4 @@
-"""
-What becomes of owners whose pods do not use their GPUs: pure functions of what is known.
-"""
+"""What becomes of owners whose pods do not use their GPUs: pure functions of what is known."""
 
 from controller.decide.brakes import refused, released
 from controller.decide.last_look import last_look, why_not

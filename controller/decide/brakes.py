@@ -1,6 +1,4 @@
-"""
-PURE. What stops releases that are due, against mistakes of our own and of counters.
-"""
+"""PURE. What stops releases that are due, against mistakes of our own and of counters."""
 
 from __future__ import annotations
 
@@ -82,9 +80,7 @@ def _suspended_until(
 
 
 def brake(world: ClusterState, memory: ReleaseMemory) -> str:
-    """
-    Return why nobody is announced or released at the moment; nothing where they may be.
-    """
+    """Return why nobody is announced or released at the moment; nothing where they may be."""
     if not world.fresh:
         return "what is known of the cluster is too old"
     if memory.suspended_until > world.now:
@@ -111,25 +107,19 @@ def releases_left(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRule
 
 
 def refusal(memory: ReleaseMemory, key: OwnerKey, now: float) -> str:
-    """
-    Return why the last look spoke against an owner's release a moment ago.
-    """
+    """Return why the last look spoke against an owner's release a moment ago."""
     found = memory.refused.get(key)
     return found.why if found is not None and now - found.at < _RETRY_SECONDS else ""
 
 
 def released(memory: ReleaseMemory, key: OwnerKey, now: float) -> ReleaseMemory:
-    """
-    Remember that an owner was released.
-    """
+    """Remember that an owner was released."""
     recent = {other: at for other, at in memory.released.items() if at > now - _MINUTE}
     return replace(memory, released={**recent, key: now})
 
 
 def refused(memory: ReleaseMemory, key: OwnerKey, why: str, now: float) -> ReleaseMemory:
-    """
-    Remember that the last look, or the API server, spoke against an owner's release.
-    """
+    """Remember that the last look, or the API server, spoke against an owner's release."""
     recent = {
         other: found for other, found in memory.refused.items() if now - found.at < _RETRY_SECONDS
     }

@@ -36,9 +36,7 @@ class Demand(NamedTuple):
 
 
 class Due(NamedTuple):
-    """
-    When an idle owner goes if nothing changes, and how long before that it is announced.
-    """
+    """When an idle owner goes if nothing changes, and how long before that it is announced."""
 
     owner: OwnerState
     since: float
@@ -50,9 +48,7 @@ class Due(NamedTuple):
 
 
 class Dues(NamedTuple):
-    """
-    When an idle owner goes by itself, and when while somebody waits for its GPUs.
-    """
+    """When an idle owner goes by itself, and when while somebody waits for its GPUs."""
 
     usual: Due | None
     contended: Due | None
@@ -95,9 +91,7 @@ def demands(
 def dues(
     owner: OwnerState, since: float, demand: Demand | None, now: float, rules: ReleaseRules
 ) -> Dues | None:
-    """
-    Return when an idle owner goes; None where it does not.
-    """
+    """Return when an idle owner goes; None where it does not."""
     contended = None if demand is None else _due(owner, since, demand, now, rules)
     found = Dues(_due(owner, since, None, now, rules), contended)
     return None if found == _NEVER else found
@@ -118,9 +112,7 @@ def told(times: Dues, before: NoticeGiven, now: float) -> NoticeGiven:
 
 
 def soonest(times: Dues, said: NoticeGiven) -> tuple[Due, Announcement] | None:
-    """
-    Return the time at which an owner goes, and what was said of it.
-    """
+    """Return the time at which an owner goes, and what was said of it."""
     pairs = zip(times, said, strict=True)
     known = [(item, each) for item, each in pairs if item is not None and each is not None]
     return min(known, key=lambda pair: pair[1].deadline, default=None)

@@ -43,9 +43,7 @@ class _Tries:
         self._left = _MOST_TRIES_IN_A_PASS
 
     def take(self, number: int) -> bool:
-        """
-        Return whether so many more may be tried, and count them.
-        """
+        """Return whether so many more may be tried, and count them."""
         if number > min(_MOST_TRIES, self._left):
             return False
         self._left -= number
@@ -53,9 +51,7 @@ class _Tries:
 
 
 class Contention(NamedTuple):
-    """
-    A pod that waits, and the owners whose release lets it in, all of them together.
-    """
+    """A pod that waits, and the owners whose release lets it in, all of them together."""
 
     waiter: PodState
     owners: tuple[OwnerKey, ...]
@@ -112,9 +108,7 @@ def contentions(
 
 
 def may_come_back(owner: OwnerState, places: Places, waiters: Iterable[PodState]) -> str:
-    """
-    Return what stands against bringing an owner back, nothing if it would be in nobody's way.
-    """
+    """Return what stands against bringing an owner back, nothing if it would be in nobody's way."""
     template, note = owner.template, owner.note
     if template is None or note is None:
         return "nobody can tell what its pods would ask for"
@@ -187,9 +181,7 @@ def _number_of_pods(owners: Iterable[OwnerState]) -> int:
 
 
 def _leaving(world: ClusterState) -> frozenset[str]:
-    """
-    Return the pods whose place is free soon: nobody else need go for it.
-    """
+    """Return the pods whose place is free soon: nobody else need go for it."""
     going = {
         owner.key
         for owner in world.owners.values()
@@ -199,9 +191,7 @@ def _leaving(world: ClusterState) -> frozenset[str]:
 
 
 def _is_alike(one: PodState, other: PodState) -> bool:
-    """
-    Return whether two pods of an owner ask for the same place.
-    """
+    """Return whether two pods of an owner ask for the same place."""
     return (one.owner, one.requests, one.tolerations, one.gpu) == (
         other.owner,
         other.requests,
@@ -211,7 +201,5 @@ def _is_alike(one: PodState, other: PodState) -> bool:
 
 
 def _is_plain(pod: PodState) -> bool:
-    """
-    Return whether everything that decides where a pod may run is worked out here.
-    """
+    """Return whether everything that decides where a pod may run is worked out here."""
     return not pod.placement and pod.gpu is not None and not pod.gpu.claims

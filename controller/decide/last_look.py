@@ -51,9 +51,7 @@ def why_not(look: LastLook, threshold_seconds: float) -> str:
 
 
 def agents_row(pod: PodState, snapshot: Snapshot | None) -> PodRow | str:
-    """
-    Return what the snapshot of its node says of a pod, or why nobody can say anything.
-    """
+    """Return what the snapshot of its node says of a pod, or why nobody can say anything."""
     where = f"the agent of node {pod.node}"
     if snapshot is None:
         return f"{where} does not answer"
@@ -69,9 +67,7 @@ def agents_row(pod: PodState, snapshot: Snapshot | None) -> PodRow | str:
 
 
 def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
-    """
-    Return what a pod does by the snapshot of its node, or why nobody can say so.
-    """
+    """Return what a pod does by the snapshot of its node, or why nobody can say so."""
     row = agents_row(pod, snapshot)
     if isinstance(row, str):
         return row

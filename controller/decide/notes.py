@@ -32,9 +32,7 @@ _GIVEN_UP_SECONDS: Final = 600.0
 
 
 def note_act(owner: OwnerState, places: Places, rules: ReleaseRules) -> Act | None:
-    """
-    Return what is to be done about an owner's note; None where it and the replicas agree.
-    """
+    """Return what is to be done about an owner's note; None where it and the replicas agree."""
     note, now = owner.note, places.world.now
     if note is None or owner.replicas is None or owner.way is Way.NEVER:
         return None
@@ -52,18 +50,14 @@ def note_act(owner: OwnerState, places: Places, rules: ReleaseRules) -> Act | No
 
 
 def wake_act(owner: OwnerState, note: ReleaseNote, now: float) -> Act:
-    """
-    Return the act that brings an owner back because its place is free.
-    """
+    """Return the act that brings an owner back because its place is free."""
     waking = note._replace(phase=ReleasePhase.WAKING, woken_at=now, woken_by=str(WakeBy.WHEN_FREE))
     message = f"back with {replicas_text(note.replicas)}: nobody waits, and there is room"
     return _wake(owner, waking, message)
 
 
 def release_act(owner: OwnerState, why: str, now: float, threshold: float) -> Act:
-    """
-    Return the act that takes an owner's replicas and writes down what it had.
-    """
+    """Return the act that takes an owner's replicas and writes down what it had."""
     replicas = owner.replicas or 0
     old = owner.note
     releasing = ReleaseNote(ReleasePhase.RELEASING, now, replicas, why)
@@ -85,9 +79,7 @@ def release_act(owner: OwnerState, why: str, now: float, threshold: float) -> Ac
 
 
 def command(verb: str, owner: OwnerState) -> str:
-    """
-    Return the command of the plugin for an owner.
-    """
+    """Return the command of the plugin for an owner."""
     key = owner.key
     return f"kubectl gpufence {verb} -n {key.namespace} {key.kind.lower()}/{key.name}"
 
@@ -128,9 +120,7 @@ def _woken(owner: OwnerState, note: ReleaseNote, now: float, rules: ReleaseRules
 def _unfinished_wake(
     owner: OwnerState, note: ReleaseNote, places: Places, age: float
 ) -> Act | None:
-    """
-    Finish what somebody has begun; a wake that never happened leaves the owner released.
-    """
+    """Finish what somebody has begun; a wake that never happened leaves the owner released."""
     if age < _UNDER_WAY_SECONDS:
         return None
     if age > _GIVEN_UP_SECONDS:
@@ -165,9 +155,7 @@ def _wake(owner: OwnerState, note: ReleaseNote, message: str) -> Act:
 
 
 def _act(owner: OwnerState, step: Step, note: ReleaseNote | None) -> Act:
-    """
-    Return an act on a note alone, of which nobody is told.
-    """
+    """Return an act on a note alone, of which nobody is told."""
     return Act(step, owner.key, "", "", note=note, uid=owner.uid, version=owner.version)
 
 

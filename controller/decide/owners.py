@@ -1,6 +1,4 @@
-"""
-PURE. Since when all pods of an owner have been idle, and what stands against its release.
-"""
+"""PURE. Since when all pods of an owner have been idle, and what stands against its release."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ _WORDS: Final = f"{', '.join(RUNGS[:-1])} or {RUNGS[-1]}"
 
 
 class Idleness(NamedTuple):
-    """
-    What the pods of an owner do, all together; `since` where they are idle.
-    """
+    """What the pods of an owner do, all together; `since` where they are idle."""
 
     state: str
     why: str
@@ -64,9 +60,7 @@ def idleness(owner: OwnerState, rules: ReleaseRules) -> Idleness:
 
 
 def _pod_idleness(pod: PodState, rules: ReleaseRules) -> Idleness:
-    """
-    Return what one pod does. A pod that no node takes does nothing.
-    """
+    """Return what one pod does. A pod that no node takes does nothing."""
     if not pod.node and pod.waiting_since is not None:
         return Idleness(IDLE_STATE, "", pod.waiting_since)
     if pod.idle == "False":
@@ -103,9 +97,7 @@ def objection(owner: OwnerState, *, contended: bool) -> str:
 
 
 def latest_hold(owner: OwnerState, now: float, rules: ReleaseRules) -> Hold | None:
-    """
-    Return what keeps an owner longest from now on; None where nothing does.
-    """
+    """Return what keeps an owner longest from now on; None where nothing does."""
     return max((hold for hold in _holds(owner, rules) if hold.until > now), default=None)
 
 

@@ -75,9 +75,7 @@ class _Pass:
         self._free_since: dict[OwnerKey, float] = {}
 
     def finish_acts(self) -> None:
-        """
-        Write down what owners' notes do not say yet, and finish what was cut short.
-        """
+        """Write down what owners' notes do not say yet, and finish what was cut short."""
         for owner in list(self._left.values()):
             act = note_act(owner, self._places, self._rules)
             if act is not None:
@@ -125,9 +123,7 @@ class _Pass:
         return sorted(items, key=_turn)
 
     def go(self, items: Sequence[Dues]) -> None:
-        """
-        Announce who goes soon, and release who is ripe, as many as may go in a minute.
-        """
+        """Announce who goes soon, and release who is ripe, as many as may go in a minute."""
         if self._brake:
             return
         now = self._world.now
@@ -149,9 +145,7 @@ class _Pass:
                 left -= self._release(item, left)
 
     def _release(self, item: Due, left: int) -> int:
-        """
-        Release an owner unless something speaks against it just now; return how many went.
-        """
+        """Release an owner unless something speaks against it just now; return how many went."""
         key, now = item.owner.key, self._world.now
         if left < 1:
             most = self._rules.per_minute
@@ -188,9 +182,7 @@ def _turn(times: Dues) -> tuple[bool, float, OwnerKey]:
 def _standing(
     owner: OwnerState, found: Idleness, demand: Demand | None, item: Due | None
 ) -> Standing:
-    """
-    Return how an owner stands that has replicas, before anything is done about it.
-    """
+    """Return how an owner stands that has replicas, before anything is done about it."""
     standing = Standing(
         owner.key,
         Step.NOTHING,

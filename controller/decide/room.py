@@ -61,18 +61,14 @@ class Places:
         self._left: Mapping[str, NodeLeft] | None = None
 
     def room(self, template: PodState) -> int:
-        """
-        Return how many more pods like this one fit on the nodes it allows.
-        """
+        """Return how many more pods like this one fit on the nodes it allows."""
         if self._left is None:
             self._left = nodes_left(self.world)
         return sum(left.fitting(template) for left in self._left.values())
 
 
 def nodes_left(world: ClusterState, without: frozenset[str] = frozenset()) -> dict[str, NodeLeft]:
-    """
-    Return what each node has left, as if the pods of these UIDs were gone.
-    """
+    """Return what each node has left, as if the pods of these UIDs were gone."""
     left = {name: NodeLeft(node) for name, node in world.nodes.items()}
     for pod in world.pods:
         if pod.node in left and pod.uid not in without:
@@ -81,9 +77,7 @@ def nodes_left(world: ClusterState, without: frozenset[str] = frozenset()) -> di
 
 
 class NodeLeft:
-    """
-    What one node has left. Pods are put there and taken away in thought.
-    """
+    """What one node has left. Pods are put there and taken away in thought."""
 
     def __init__(self, node: NodeRoom) -> None:
         self.node = node.node
@@ -97,25 +91,19 @@ class NodeLeft:
         }
 
     def put(self, pod: PodState) -> None:
-        """
-        Put a pod there: on the card it has, else on the fullest that has room for it.
-        """
+        """Put a pod there: on the card it has, else on the fullest that has room for it."""
         self._pods[pod.uid] = pod
         self._count(pod, -1)
 
     def take(self, pod: PodState) -> bool:
-        """
-        Take a pod away; return whether it was there.
-        """
+        """Take a pod away; return whether it was there."""
         if self._pods.pop(pod.uid, None) is None:
             return False
         self._count(pod, 1)
         return True
 
     def permits(self, pod: PodState) -> bool:
-        """
-        Return whether the pod may run there at all, whatever is left.
-        """
+        """Return whether the pod may run there at all, whatever is left."""
         if self._room.unschedulable or not tolerates(pod.tolerations, self._room.taints):
             return False
         try:
@@ -124,9 +112,7 @@ class NodeLeft:
             return False
 
     def fitting(self, pod: PodState) -> int:
-        """
-        Return how many more pods like this one fit.
-        """
+        """Return how many more pods like this one fit."""
         if not self.permits(pod):
             return 0
         fits = min((self._by_resource(*each) for each in pod.requests.items()), default=0)
@@ -149,9 +135,7 @@ class NodeLeft:
         return min(self._left[name] // amount, by_card)
 
     def _by_whole_cards(self, need: PodNeed) -> int:
-        """
-        Return how many fit on cards that nobody has a share of.
-        """
+        """Return how many fit on cards that nobody has a share of."""
         whole = max(self._left.get(names.NVIDIA_GPU, 0), 0)
         sizes = [card.memory_bytes for card in self.node.cards]
         each = min(sizes, default=0) // max(need.limit_bytes, 1)
@@ -181,9 +165,7 @@ class NodeLeft:
                     self._cards[name][index] += sign * amount
 
     def _indexes(self, pod: PodState, cards: list[int], amount: int) -> list[int]:
-        """
-        Return the cards on which a pod counts: on all where nobody knows which one it has.
-        """
+        """Return the cards on which a pod counts: on all where nobody knows which one it has."""
         index = None if pod.gpu is None else assigned_card(pod.gpu)
         if index is None and not pod.node:
             able = [(left, place) for place, left in enumerate(cards) if left >= amount]
@@ -194,9 +176,7 @@ class NodeLeft:
 
 
 def card_need(pod: Pod, node: GpuNode) -> PodNeed | None:
-    """
-    Return what a pod needs of the memory of a node's cards; None where nothing tells.
-    """
+    """Return what a pod needs of the memory of a node's cards; None where nothing tells."""
     sizes = [card.memory_bytes for card in usable_cards(pod, node)]
     card = CandidateCard(node.units, min(sizes, default=None))
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
@@ -208,9 +188,7 @@ def card_need(pod: Pod, node: GpuNode) -> PodNeed | None:
 
 
 def _equal_cards(node: NodeRoom, resource: str, count: str) -> list[int]:
-    """
-    Split a resource over the cards, all of which its device plugin takes to be equal.
-    """
+    """Split a resource over the cards, all of which its device plugin takes to be equal."""
     number = node.allocatable.get(count) or len(_whole(node.node.cards)) or 1
     return [node.allocatable[resource] // number] * number
 

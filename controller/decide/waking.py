@@ -1,6 +1,4 @@
-"""
-PURE. Who comes back because nobody needs its place any longer: `gpufence.io/wake: when-free`.
-"""
+"""PURE. Who comes back because nobody needs its place any longer: `gpufence.io/wake: when-free`."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ def waking(
 
 
 def _comes_by_itself(owner: OwnerState) -> bool:
-    """
-    Return whether owner and namespace want it back without anybody's word, and let us act.
-    """
+    """Return whether owner and namespace want it back without anybody's word, and let us act."""
     words = owner.words
     return (
         owner.rung is IdleRung.RELEASE

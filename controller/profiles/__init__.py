@@ -1,3 +1,1 @@
-"""
-What models need, from what all agents remember to one object for each owner.
-"""
+"""What models need, from what all agents remember to one object for each owner."""

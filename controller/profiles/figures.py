@@ -23,17 +23,13 @@ if TYPE_CHECKING:
     from gpufence.need import NeedSummary
 
 MOST_OWNERS: Final = 10_000
-"""
-Owners that get a profile; of more, those of the namespaces with the most get none.
-"""
+"""Owners that get a profile; of more, those of the namespaces with the most get none."""
 
 _DAY_SECONDS: Final = 86_400
 
 
 class ProfileOwner(NamedTuple):
-    """
-    Whose needs are one profile.
-    """
+    """Whose needs are one profile."""
 
     namespace: str
     kind: str
@@ -41,18 +37,14 @@ class ProfileOwner(NamedTuple):
 
 
 class RememberedNeeds(NamedTuple):
-    """
-    What all nodes remember of one owner, packed, and of the cards it ran on.
-    """
+    """What all nodes remember of one owner, packed, and of the cards it ran on."""
 
     packed: tuple[bytes, ...] = ()
     cards: frozenset[CardNeed] = frozenset()
 
 
 class ProfileStep(StrEnum):
-    """
-    What is to be done about a profile.
-    """
+    """What is to be done about a profile."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -61,9 +53,7 @@ class ProfileStep(StrEnum):
 
 
 class ProfileChange(NamedTuple):
-    """
-    `minor` is a change of what decides nothing, which may wait.
-    """
+    """`minor` is a change of what decides nothing, which may wait."""
 
     step: ProfileStep
     status: Mapping[str, object] | None = None
@@ -75,9 +65,7 @@ _NO_CHANGE: Final = ProfileChange(ProfileStep.NOTHING)
 
 
 def by_owner(needs: Iterable[KeptNeed]) -> dict[ProfileOwner, RememberedNeeds]:
-    """
-    Put together by owner what the nodes remember.
-    """
+    """Put together by owner what the nodes remember."""
     found: dict[ProfileOwner, tuple[list[bytes], set[CardNeed]]] = {}
     for need in needs:
         cards = {card.model: card for card in need.cards}
@@ -96,9 +84,7 @@ def by_owner(needs: Iterable[KeptNeed]) -> dict[ProfileOwner, RememberedNeeds]:
 
 
 def profiles_by_owner(profiles: Iterable[KeptProfile]) -> dict[ProfileOwner, KeptProfile]:
-    """
-    Return the one of each owner.
-    """
+    """Return the one of each owner."""
     return {
         ProfileOwner(each.profile.namespace, each.profile.kind, each.profile.owner): each
         for each in profiles
@@ -115,17 +101,13 @@ def today_of(needs: Iterable[KeptNeed], clock_day: str) -> str:
 
 
 def first_day(today: str) -> str:
-    """
-    Return the first of the days that count.
-    """
+    """Return the first of the days that count."""
     midnight = read_moment(f"{today}T00:00:00Z", "today")
     return write_moment(midnight - (MOST_DAYS - 1) * _DAY_SECONDS)[: len(today)]
 
 
 def terms_of(before: KeptProfile | None, ceiling_bytes: int | None) -> ProposalTerms:
-    """
-    Return what an owner's profile and its namespace say about targets.
-    """
+    """Return what an owner's profile and its namespace say about targets."""
     terms = NO_TERMS if before is None else before.profile.terms
     bounds = [each for each in (terms.most_bytes, ceiling_bytes) if each is not None]
     return terms._replace(most_bytes=min(bounds, default=None))
@@ -160,9 +142,7 @@ def change_of(
     terms: ProposalTerms,
     now: str,
 ) -> ProfileChange:
-    """
-    Decide about one profile, `before` being what there is of it, at the time `now`.
-    """
+    """Decide about one profile, `before` being what there is of it, at the time `now`."""
     if not summaries:
         gone = before is not None and before.made_by_us and not _is_touched(before)
         return ProfileChange(ProfileStep.DELETE) if gone else _NO_CHANGE
@@ -203,17 +183,13 @@ def _status(
 
 
 def _is_touched(before: KeptProfile) -> bool:
-    """
-    Return whether somebody has said anything in a profile's spec.
-    """
+    """Return whether somebody has said anything in a profile's spec."""
     profile = before.profile
     return profile.apply is not Apply.NEVER or profile.terms != NO_TERMS
 
 
 def _cards(cards: Iterable[CardNeed]) -> dict[str, list[CardNeed]]:
-    """
-    Return each model with the most memory, once for each reserve that any node tells.
-    """
+    """Return each model with the most memory, once for each reserve that any node tells."""
     found: dict[str, list[CardNeed]] = {}
     for card in sorted(cards):
         found.setdefault(card.model, []).append(card)

@@ -93,9 +93,7 @@ class ProfileSources(NamedTuple):
 
 
 class ProfileKeeper:
-    """
-    `outcomes` counts what became of writes, by step.
-    """
+    """`outcomes` counts what became of writes, by step."""
 
     def __init__(
         self,
@@ -137,9 +135,7 @@ class ProfileKeeper:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """
-        Return how many nodes' needs and how many profiles are in view.
-        """
+        """Return how many nodes' needs and how many profiles are in view."""
         return len(self._needs.items), len(self._profiles.items)
 
     def start(self) -> None:
@@ -219,9 +215,7 @@ class ProfileKeeper:
         return ordered[start:] + ordered[:start]
 
     def _look_for_gone(self) -> None:
-        """
-        Wait no longer for owners that have been made anew.
-        """
+        """Wait no longer for owners that have been made anew."""
         gone = {owner for owner, wait in self._waits.items() if wait.gone}
         for each in self._sources.owners() if gone else ():
             owner = ProfileOwner(each.namespace, each.kind.kind, each.name)
@@ -270,9 +264,7 @@ class ProfileKeeper:
         return True
 
     def _forget_old(self, needs: Mapping[str, KeptNeed], day: str) -> None:
-        """
-        Delete what nodes remember of days that count no longer. Raises KubeError.
-        """
+        """Delete what nodes remember of days that count no longer. Raises KubeError."""
         for need in needs.values():
             if need.trouble or not need.newest or need.newest >= first_day(day):
                 continue
@@ -286,9 +278,7 @@ class ProfileKeeper:
             _log.info("forgotten: %s, whose last day was %s", need.name, need.newest)
 
     def _tell_damaged(self, needs: Mapping[str, KeptNeed]) -> None:
-        """
-        Say once of each what cannot be read.
-        """
+        """Say once of each what cannot be read."""
         damaged = {need.name: need for need in needs.values() if need.trouble}
         for name, need in damaged.items():
             if self._damaged.get(name) != need.version:

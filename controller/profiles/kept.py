@@ -57,9 +57,7 @@ class KeptNeed(NamedTuple):
 
 
 class ConditionTime(NamedTuple):
-    """
-    Since when a condition says what it says.
-    """
+    """Since when a condition says what it says."""
 
     type: str
     status: str
@@ -83,9 +81,7 @@ class KeptProfile(NamedTuple):
 
 
 def keep_need(item: JsonObject, shared: Shared, today: Callable[[], str]) -> tuple[str, KeptNeed]:
-    """
-    Keep what a node remembers up to `today`, or why nobody can read that.
-    """
+    """Keep what a node remembers up to `today`, or why nobody can read that."""
     metadata = _part(item, "metadata")
     name, uid, version = (str(metadata.get(key, "")) for key in ("name", "uid", "resourceVersion"))
     newest = str(metadata.get("creationTimestamp", ""))[:_DAY]
@@ -111,9 +107,7 @@ def keep_need(item: JsonObject, shared: Shared, today: Callable[[], str]) -> tup
 
 
 def unpacked(namespace: str, kind: str, name: str, packed: bytes) -> OwnerNeed:
-    """
-    Return the days of one owner as a node remembers them.
-    """
+    """Return the days of one owner as a node remembers them."""
     container, card, days = json.loads(zlib.decompress(packed))
     key = NeedKey(namespace, kind, name, container, card)
     return OwnerNeed(key, tuple(NeedDay(*day) for day in days))
@@ -151,9 +145,7 @@ def keep_profile(item: JsonObject, shared: Shared) -> tuple[str, KeptProfile | N
 
 
 def whole_digest(status: JsonObject) -> bytes:
-    """
-    Say in a few bytes what a status says, but for since when.
-    """
+    """Say in a few bytes what a status says, but for since when."""
     return digest(_without(status, frozenset({"lastTransitionTime"})))
 
 

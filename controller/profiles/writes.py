@@ -42,15 +42,11 @@ Its profile stays when it goes: the next pod of that name is another object, and
 
 
 class NotActingError(GpufenceError):
-    """
-    Raised before a write when the Lease may be somebody else's by the time it arrives.
-    """
+    """Raised before a write when the Lease may be somebody else's by the time it arrives."""
 
 
 class ProfileWrites:
-    """
-    `left` tells for how many seconds the Lease is ours. Every method raises KubeError.
-    """
+    """`left` tells for how many seconds the Lease is ours. Every method raises KubeError."""
 
     def __init__(
         self,
@@ -69,9 +65,7 @@ class ProfileWrites:
     def carry_out(
         self, owner: ProfileOwner, before: KeptProfile | None, change: ProfileChange
     ) -> str:
-        """
-        Do it, and return a word for what became of it.
-        """
+        """Do it, and return a word for what became of it."""
         if change.step is ProfileStep.CREATE:
             return self._create(owner, change)
         if before is None:
@@ -83,9 +77,7 @@ class ProfileWrites:
         return "done"
 
     def forget(self, need: KeptNeed) -> None:
-        """
-        Delete what a node remembers, as it was read.
-        """
+        """Delete what a node remembers, as it was read."""
         path = core("namespaces", self._namespace, "configmaps", need.name)
         self._delete(path, need.uid, need.version)
 
@@ -164,9 +156,7 @@ class ProfileWrites:
             return None
 
     def _kind(self, word: str) -> ApiKind | None:
-        """
-        Find the kind that pods name as their owner's, where there is one of that name only.
-        """
+        """Find the kind that pods name as their owner's, where there is one of that name only."""
         if word in _KNOWN:
             return self._kinds.find(_KNOWN[word], word)
         found = [kind for kind in self._kinds.all() if kind.kind == word]

@@ -1,3 +1,1 @@
-"""
-Reports for others' tools: of each fenced namespace, in the words of OpenReports.
-"""
+"""Reports for others' tools: of each fenced namespace, in the words of OpenReports."""

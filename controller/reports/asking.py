@@ -23,16 +23,12 @@ if TYPE_CHECKING:
     from gpufence.snapshot import Snapshot
 
 AT_ONCE: Final = 4
-"""
-Agents that are asked at the same time: others want to ask some, too.
-"""
+"""Agents that are asked at the same time: others want to ask some, too."""
 NO_NODE: Final = "no node has taken it yet"
 
 
 class _Asked(NamedTuple):
-    """
-    A pod in a fenced namespace, and what it is held to.
-    """
+    """A pod in a fenced namespace, and what it is held to."""
 
     pod: PodState
     gpu: Pod
@@ -93,9 +89,7 @@ class PodAsking:
         return self._settings.rules.after_seconds if words is None else words.after_seconds
 
     def _looks(self, nodes: Sequence[str]) -> Iterator[tuple[str, Snapshot | None]]:
-        """
-        Yield what each node's agent sees, over half of a pass; nobody is asked of no node.
-        """
+        """Yield what each node's agent sees, over half of a pass; nobody is asked of no node."""
         batches = [nodes[first : first + AT_ONCE] for first in range(0, len(nodes), AT_ONCE)]
         for batch in batches:
             if not self._goes_on():

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 REPORT: Final = ApiKind(names.REPORT_GROUP, "Report", names.REPORTS)
 NAME: Final = "gpufence"
-"""
-Of our Report in each namespace, of its source, and of the policy of every result.
-"""
+"""Of our Report in each namespace, of its source, and of the policy of every result."""
 LEFT_OUT: Final = "left-out"
 _SAID: Final = ("source", "scope", "configuration", "summary", "results")
 _WORST_FIRST: Final = {word: place for place, word in enumerate(ResultWord)}
@@ -40,18 +38,14 @@ _SEVERITIES: Final = {
 
 
 class ReportLine(NamedTuple):
-    """
-    One result, and whose it is.
-    """
+    """One result, and whose it is."""
 
     pod: PodState
     result: PodResult
 
 
 class KeptReport(NamedTuple):
-    """
-    What is remembered of a Report: `said` is what it says, in a few bytes.
-    """
+    """What is remembered of a Report: `said` is what it says, in a few bytes."""
 
     uid: str
     version: str
@@ -60,9 +54,7 @@ class KeptReport(NamedTuple):
 
 
 def keep_report(item: JsonObject) -> tuple[str, KeptReport | None]:
-    """
-    Keep a Report of our name, by its namespace.
-    """
+    """Keep a Report of our name, by its namespace."""
     metadata = part_of(item, "metadata")
     namespace = str(metadata.get("namespace", ""))
     if metadata.get("name") != NAME:
@@ -76,9 +68,7 @@ def keep_report(item: JsonObject) -> tuple[str, KeptReport | None]:
 
 
 def said_by(report: JsonObject) -> bytes:
-    """
-    Say in a few bytes what a Report says.
-    """
+    """Say in a few bytes what a Report says."""
     return digest({key: report.get(key) for key in _SAID})
 
 
@@ -144,9 +134,7 @@ def _properties(pod: PodState) -> Iterator[tuple[str, str]]:
 
 
 def _left_out(lines: list[ReportLine]) -> Iterator[Mapping[str, object]]:
-    """
-    Say what there is no room for; a result of no resource is about the namespace.
-    """
+    """Say what there is no room for; a result of no resource is about the namespace."""
     if not lines:
         return
     counts = Counter(line.result.word for line in lines)

@@ -64,9 +64,7 @@ class ReportSources(NamedTuple):
 
 
 class ReportKeeper:
-    """
-    `outcomes` counts what became of writes, by step.
-    """
+    """`outcomes` counts what became of writes, by step."""
 
     def __init__(
         self, client: Client, sources: ReportSources, settings: ControllerSettings
@@ -91,9 +89,7 @@ class ReportKeeper:
 
     @property
     def count(self) -> int:
-        """
-        Return how many Reports of ours are in view.
-        """
+        """Return how many Reports of ours are in view."""
         return sum(kept.ours for kept in self._reports.items.values())
 
     def start(self) -> None:
@@ -116,9 +112,7 @@ class ReportKeeper:
                 _log.exception("a pass over reports failed")
 
     def turn(self) -> None:
-        """
-        Bring all Reports up to date. Raises KubeError.
-        """
+        """Bring all Reports up to date. Raises KubeError."""
         last = self._sources.last()
         if not self._acts() or not self._watch.synced or last is None or not last.state.fresh:
             return  # somebody else may write them meanwhile, or nothing may be believed
@@ -170,9 +164,7 @@ class ReportKeeper:
         self._client.delete(path, condition, timeout_seconds=self._seconds)
 
     def _carry_out(self, step: str, namespace: str, write: Callable[[], None]) -> None:
-        """
-        Write, and count what became of it; raises KubeError where nothing can be written now.
-        """
+        """Write, and count what became of it; raises KubeError where nothing can be written now."""
         outcome = "done"
         try:
             write()

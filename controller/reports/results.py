@@ -25,9 +25,7 @@ MOST_MESSAGE: Final = 300
 
 
 class ResultWord(StrEnum):
-    """
-    What OpenReports calls it, the worst first.
-    """
+    """What OpenReports calls it, the worst first."""
 
     FAIL = "fail"
     ERROR = "error"
@@ -37,9 +35,7 @@ class ResultWord(StrEnum):
 
 
 class ReportRule(StrEnum):
-    """
-    What is looked at.
-    """
+    """What is looked at."""
 
     DECLARED = "declared"
     CAPPED = "capped"
@@ -48,9 +44,7 @@ class ReportRule(StrEnum):
 
 
 class PodResult(NamedTuple):
-    """
-    What became of one rule.
-    """
+    """What became of one rule."""
 
     rule: ReportRule
     word: ResultWord
@@ -86,9 +80,7 @@ _UNSURE: Final = {
     "terminating": "it is on its way out",
 }
 OUTCOMES: Final = frozenset({*_WITHIN, *_OVER, *_UNSURE, _STAYS})
-"""
-Every verdict of an agent that is known here.
-"""
+"""Every verdict of an agent that is known here."""
 _TOLD: Final = {
     names.INJECTED_YES: (ResultWord.PASS, "its frameworks were told what they may hold"),
     names.INJECTED_OPTED_OUT: (ResultWord.WARN, "its frameworks were told nothing: it opted out"),
@@ -141,9 +133,7 @@ def _capped(pod: Pod, terms: ReportTerms) -> tuple[ResultWord, str]:
 
 
 def _over(row: PodRow) -> tuple[ResultWord, str]:
-    """
-    Return the worst of all cards; who is seen to hold nothing is within his limit.
-    """
+    """Return the worst of all cards; who is seen to hold nothing is within his limit."""
     found = list(map(_over_on, row.uses))
     for word in (ResultWord.FAIL, ResultWord.WARN, ResultWord.SKIP):
         for each in found:

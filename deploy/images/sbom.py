@@ -19,9 +19,7 @@ HOME = Path("/opt/gpufence")
 
 
 def bill(program: str, site: list[str]) -> dict[str, object]:
-    """
-    Return the bill of materials of an image with one program.
-    """
+    """Return the bill of materials of an image with one program."""
     components = [
         _component("generic", "python", platform.python_version()),
         *_python_packages(site),

@@ -18,9 +18,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def superfluous(program: str, requires: dict[str, list[str]]) -> list[str]:
-    """
-    Return who is not reached from the program's own extra; `requires` is by canonical name.
-    """
+    """Return who is not reached from the program's own extra; `requires` is by canonical name."""
     kept = {"gpufence"}
     waiting = [_named(line) for line in requires["gpufence"] if _extra(line) in {None, program}]
     while waiting:

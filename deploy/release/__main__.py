@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """
-    Write the files of a release into a folder, and say what is not among them.
-    """
+    """Write the files of a release into a folder, and say what is not among them."""
     call = parser().parse_args(argv)
     try:
         source = read_source(call.source)
@@ -94,9 +92,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def notices(source: Source, order: Order) -> list[str]:
-    """
-    Return what speaks against publishing these files as they are.
-    """
+    """Return what speaks against publishing these files as they are."""
     found = []
     if source.uncommitted:
         found.append(f"{source.uncommitted} files are not committed; do not publish this")

@@ -27,9 +27,7 @@ DEPENDENCIES: Final = (
     *("certifi", "charset-normalizer", "idna", "kubernetes", "oauthlib", "pyyaml"),
     *("requests", "requests-oauthlib", "typing-extensions", "urllib3"),
 )
-"""
-What reading a kubeconfig and speaking to an API server take of requirements/plugin.txt.
-"""
+"""What reading a kubeconfig and speaking to an API server take of requirements/plugin.txt."""
 
 _OF_KUBERNETES = re.compile(r"kubernetes/(config/\w+(?<!_test)|client/configuration)\.py")
 _SHEBANG = b"#!/usr/bin/env python3\n"
@@ -40,9 +38,7 @@ _FIRST_MOMENT = 315532800  # 1980, before which zip files know no time
 
 
 class ReleaseError(Exception):
-    """
-    The environment is not the one that the lock describes, or the sources have no moment.
-    """
+    """The environment is not the one that the lock describes, or the sources have no moment."""
 
 
 def application(wheel: Path, lock: str, moment: int) -> bytes:
@@ -106,9 +102,7 @@ def _of_dependency(name: str, pinned: Mapping[str, str]) -> Iterator[tuple[str, 
 
 
 def _name_inside(name: str, file: PackagePath) -> str:
-    """
-    Return where a file of a dependency goes in the archive; empty: it stays outside.
-    """
+    """Return where a file of a dependency goes in the archive; empty: it stays outside."""
     folder = file.parts[0]
     if folder.endswith(".dist-info"):
         is_licence = file.name.upper().startswith(("LICEN", "COPYING", "NOTICE", "AUTHORS"))

@@ -1,6 +1,4 @@
-"""
-The chart as the file that Helm installs: deploy/chart, without what is no part of it.
-"""
+"""The chart as the file that Helm installs: deploy/chart, without what is no part of it."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ _NAME = "gpufence"
 
 
 def packed(chart: Path, licence: bytes, moment: int) -> bytes:
-    """
-    Return what `helm package` would write, and LICENSE, with one moment and nobody's name.
-    """
+    """Return what `helm package` would write, and LICENSE, with one moment and nobody's name."""
     ignored = {
         line
         for line in (chart / ".helmignore").read_text(encoding="utf-8").splitlines()

@@ -70,9 +70,7 @@ def project_version() -> str:
 
 
 def checksums(files: Mapping[str, bytes]) -> bytes:
-    """
-    Return what `sha256sum --check` reads.
-    """
+    """Return what `sha256sum --check` reads."""
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
     return "".join(lines).encode()
 
@@ -94,9 +92,7 @@ def _built(version: str, moment: int, order: Order) -> dict[str, bytes]:
 
 
 def _archives(version: str, plugin: bytes, moment: int, order: Order) -> list[Archive]:
-    """
-    Return what krew fetches: first what has its own Python, then what runs wherever one is.
-    """
+    """Return what krew fetches: first what has its own Python, then what runs wherever one is."""
     stem, archives = f"{_PROGRAM}-{version}", []
     if order.freezer is not None:
         system, machine = this_platform()
@@ -127,9 +123,7 @@ def _signed(signer: Signer, sums: bytes, provenance: str, said: bytes) -> dict[s
 
 
 def _locks(order: Order) -> dict[str, bytes]:
-    """
-    Return the locks that decide what is in the files.
-    """
+    """Return the locks that decide what is in the files."""
     names = ["dev", "plugin"]
     if order.freezer is not None:
         names.append("release")

@@ -1,6 +1,4 @@
-"""
-The images as archives in OCI's layout, and by which digests registries will know them.
-"""
+"""The images as archives in OCI's layout, and by which digests registries will know them."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ def image_archives(base: str, version: str, moment: int) -> dict[str, bytes]:
 
 
 def forget_stages(layout: Path) -> None:
-    """
-    Take out of an image's history the names of stages that buildah makes up in every build.
-    """
+    """Take out of an image's history the names of stages that buildah makes up in every build."""
     index = _read(layout / "index.json")
     manifest = _taken(layout, index["manifests"][0])
     config = _taken(layout, manifest["config"])
@@ -55,9 +51,7 @@ def forget_stages(layout: Path) -> None:
 
 
 def packed(layout: Path, moment: int) -> bytes:
-    """
-    Return a folder in OCI's layout as an archive, with one moment and nobody's name.
-    """
+    """Return a folder in OCI's layout as an archive, with one moment and nobody's name."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in sorted(path for path in layout.rglob("*") if path.is_file()):
@@ -69,9 +63,7 @@ def packed(layout: Path, moment: int) -> bytes:
 
 
 def digest_of(layout: Path) -> str:
-    """
-    Return the digest of the one image in a folder.
-    """
+    """Return the digest of the one image in a folder."""
     (image,) = _read(layout / "index.json")["manifests"]
     return str(image["digest"])
 

@@ -33,9 +33,7 @@ the cluster.
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """
-    What krew fetches on one platform; without an architecture, on all of a system.
-    """
+    """What krew fetches on one platform; without an architecture, on all of a system."""
 
     name: str
     content: bytes
@@ -75,9 +73,7 @@ def manifest(version: str, archives: Sequence[Archive], website: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """
-    Writes texts of several lines as blocks, which people can read.
-    """
+    """Writes texts of several lines as blocks, which people can read."""
 
     def represent_str(self, data: str) -> Any:  # noqa: ANN401 (a node of yaml, which has no types here)
         return self.represent_scalar(

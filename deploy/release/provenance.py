@@ -29,9 +29,7 @@ def statement(
     parameters: Mapping[str, str],
     builder: str,
 ) -> bytes:
-    """
-    Return the statement about files that were built from these sources, locks and parameters.
-    """
+    """Return the statement about files that were built from these sources, locks and parameters."""
     definition = {
         "buildType": _BUILD_TYPE,
         "externalParameters": dict(parameters),

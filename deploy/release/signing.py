@@ -38,43 +38,31 @@ _SCRYPT_BYTES: Final = 1 << 28
 
 @dataclass(frozen=True)
 class Signer:
-    """
-    A private key, which signs files and statements.
-    """
+    """A private key, which signs files and statements."""
 
     key: ec.EllipticCurvePrivateKey
 
     @property
     def public(self) -> bytes:
-        """
-        The key by which everybody can check, as `cosign verify-blob --key` reads it.
-        """
+        """The key by which everybody can check, as `cosign verify-blob --key` reads it."""
         return self.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     def signature(self, content: bytes) -> bytes:
-        """
-        Return the signature of a file in base64, as `cosign sign-blob` prints it.
-        """
+        """Return the signature of a file in base64, as `cosign sign-blob` prints it."""
         return b64encode(self._sign(content))
 
     def bundle(self, content: bytes) -> bytes:
-        """
-        Return the signature of a file as the bundle that cosign >= 3 asks for.
-        """
+        """Return the signature of a file as the bundle that cosign >= 3 asks for."""
         digest = {"algorithm": "SHA2_256", "digest": _text(hashlib.sha256(content).digest())}
         signed = {"messageDigest": digest, "signature": _text(self._sign(content))}
         return self._bundled(messageSignature=signed)
 
     def attestation(self, statement: bytes) -> bytes:
-        """
-        Return an in-toto statement in a signed envelope (DSSE), in a bundle.
-        """
+        """Return an in-toto statement in a signed envelope (DSSE), in a bundle."""
         return self._bundled(dsseEnvelope=json.loads(self.envelope(statement)))
 
     def envelope(self, statement: bytes) -> bytes:
-        """
-        Return an in-toto statement in a signed envelope (DSSE).
-        """
+        """Return an in-toto statement in a signed envelope (DSSE)."""
         kind = IN_TOTO.encode()
         authenticated = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(statement), statement)
         signature = {"sig": _text(self._sign(authenticated))}
@@ -119,9 +107,7 @@ def _key(content: bytes, password: bytes) -> object:
 
 
 def _unboxed(pem: bytes, password: bytes) -> bytes:
-    """
-    Return the PKCS #8 key inside cosign's own form: scrypt makes a key of NaCl's secretbox.
-    """
+    """Return the PKCS #8 key inside cosign's own form: scrypt makes a key of NaCl's secretbox."""
     box: Any = json.loads(b64decode(b"".join(pem.strip().splitlines()[1:-1])))
     cost = box["kdf"]["params"]
     secret = hashlib.scrypt(

@@ -1,6 +1,4 @@
-"""
-What a release is made from: the commit, when it was made, and where its repository is.
-"""
+"""What a release is made from: the commit, when it was made, and where its repository is."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ _ADDRESS = re.compile(r"(https|ssh)://(?:[^@/]+@)?([^/].*)")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """
-    The sources of a release; where nobody knows repository or commit, those are empty.
-    """
+    """The sources of a release; where nobody knows repository or commit, those are empty."""
 
     moment: int
     commit: str = ""

@@ -33,9 +33,7 @@ print(*(name for name, entry in CArchiveReader(sys.argv[1]).toc.items() if entry
 
 
 def this_platform() -> tuple[str, str]:
-    """
-    Name this machine as Go does, and krew: linux, amd64.
-    """
+    """Name this machine as Go does, and krew: linux, amd64."""
     machine = platform.machine().lower()
     return platform.system().lower(), _MACHINES.get(machine, machine)
 
@@ -98,9 +96,7 @@ def _module(entry: str) -> str:
 
 
 def _licences_of_python(libraries: list[str]) -> dict[str, bytes]:
-    """
-    Return Python's licence, and those of Debian's packages whose libraries came along.
-    """
+    """Return Python's licence, and those of Debian's packages whose libraries came along."""
     texts = {"python": Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"}
     shared = [f"*/{library}" for library in libraries if "/" not in library]
     for line in _output(["dpkg-query", "--search", *shared]).splitlines():

@@ -100,9 +100,7 @@ _OWN_PREFIXES = (names.PREFIX, names.ENV_PREFIX)
 
 
 def concerns_gpufence(annotations: Iterable[str]) -> bool:
-    """
-    Return whether any annotation's key is one for which the API server calls the webhook.
-    """
+    """Return whether any annotation's key is one for which the API server calls the webhook."""
     return any(key in ANNOTATION_KEYS or key.startswith(_OWN_PREFIXES) for key in annotations)
 
 
@@ -175,16 +173,12 @@ def spoken(pod: Pod, requests: Iterable[GpuRequest]) -> list[int]:
 
 
 def _way(found: Declared | Unreadable) -> str:
-    """
-    Name one of several ways to declare memory, even one whose unit is not known.
-    """
+    """Name one of several ways to declare memory, even one whose unit is not known."""
     return way_of(found) if isinstance(found, Declared) else found.problem.field
 
 
 def _place_of(resource: str) -> int:
-    """
-    Return the place of the dialect that knows a resource by the beginning of its name.
-    """
+    """Return the place of the dialect that knows a resource by the beginning of its name."""
     return next(
         place
         for place, spec in enumerate(SPECS)

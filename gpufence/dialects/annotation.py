@@ -1,6 +1,4 @@
-"""
-No sharing system at all: the pod's own annotation `gpufence.io/memory` declares what it uses.
-"""
+"""No sharing system at all: the pod's own annotation `gpufence.io/memory` declares what it uses."""
 
 from __future__ import annotations
 

@@ -60,9 +60,7 @@ def read(pod: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared | N
 
 
 def is_lower_bound(pod: Pod) -> bool:
-    """
-    Return whether a pod may get more than what is known of its claims: none is allocated yet.
-    """
+    """Return whether a pod may get more than what is known of its claims: none is allocated yet."""
     return not (pod.devices and all(device.name for device in pod.devices))
 
 
@@ -85,9 +83,7 @@ def _by_policy(units: Units) -> Amount:
 
 
 def _used(container: Container, devices: Sequence[Device]) -> list[int]:
-    """
-    Return the places of the devices that a container uses.
-    """
+    """Return the places of the devices that a container uses."""
     return [
         place
         for place, device in enumerate(devices)
@@ -96,9 +92,7 @@ def _used(container: Container, devices: Sequence[Device]) -> list[int]:
 
 
 def _card(pod: Pod, place: int) -> str:
-    """
-    Name the card of a device; before a scheduler has chosen, one for each.
-    """
+    """Name the card of a device; before a scheduler has chosen, one for each."""
     return pod.devices[place].name or str(place)
 
 
@@ -123,9 +117,7 @@ def _part(amount: Amount, among: int) -> Amount:
 
 
 def _together(amounts: Sequence[Amount]) -> Amount:
-    """
-    Add up what there is on one card; the whole card once.
-    """
+    """Add up what there is on one card; the whole card once."""
     if not all(each.known for each in amounts):
         return UNKNOWN_AMOUNT
     if any(each.share for each in amounts):
@@ -134,9 +126,7 @@ def _together(amounts: Sequence[Amount]) -> Amount:
 
 
 def _smallest(amounts: Sequence[Amount]) -> Amount:
-    """
-    Return what there is on every card: a whole one is more than any amount.
-    """
+    """Return what there is on every card: a whole one is more than any amount."""
     if not all(each.known for each in amounts):
         return UNKNOWN_AMOUNT
     return min(

@@ -90,9 +90,7 @@ def unit_of(figures: Mapping[str, int], cards: tuple[Card, ...]) -> str | None:
 
 
 def _notes(containers: Sequence[Container]) -> Iterator[Problem]:
-    """
-    Name what gpushare does not do for a pod, though it looks as if it would.
-    """
+    """Name what gpushare does not do for a pod, though it looks as if it would."""
     if len(containers) > 1:
         yield Problem(
             GPUSHARE_MEMORY,

@@ -1,6 +1,4 @@
-"""
-HAMi: `nvidia.com/gpumem` in MiB or `nvidia.com/gpumem-percentage`, capped by its own library.
-"""
+"""HAMi: `nvidia.com/gpumem` in MiB or `nvidia.com/gpumem-percentage`, capped by its own library."""
 
 from __future__ import annotations
 

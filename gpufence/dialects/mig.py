@@ -1,6 +1,4 @@
-"""
-MIG slices: the instance is the card, and hardware fences it.
-"""
+"""MIG slices: the instance is the card, and hardware fences it."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ def read(_: Pod, requests: Sequence[GpuRequest], __: Units) -> Declared:
 
 
 def profile_of(resource: str) -> str:
-    """
-    Return the profile that a resource counts, such as 1g.10gb.
-    """
+    """Return the profile that a resource counts, such as 1g.10gb."""
     return resource.removeprefix(NVIDIA_MIG_PREFIX).removesuffix(".shared")
 
 

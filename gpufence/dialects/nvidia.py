@@ -1,6 +1,4 @@
-"""
-NVIDIA's device plugin and GKE: whole cards, and shares of a card without an amount.
-"""
+"""NVIDIA's device plugin and GKE: whole cards, and shares of a card without an amount."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def read(pod: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
-    """
-    Read `nvidia.com/gpu`: the card itself, or the share that its node's settings imply.
-    """
+    """Read `nvidia.com/gpu`: the card itself, or the share that its node's settings imply."""
     selected, driver_caps = sharing_of(pod.node_selector)
     clients = selected or units.clients or 1
     counts = [

@@ -1,6 +1,4 @@
-"""
-What a sharing system is to gpufence, and what it can say about a pod.
-"""
+"""What a sharing system is to gpufence, and what it can say about a pod."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ LARGEST_CARD = 4096 * GIB
 
 
 class Sum(StrEnum):
-    """
-    How the dialect's scheduler adds up the containers of a pod.
-    """
+    """How the dialect's scheduler adds up the containers of a pod."""
 
     KUBERNETES = "kubernetes"  # the larger of the pod's life and each init container's
     REGULAR = "regular"  # containers only, init containers and sidecars do not count
@@ -59,9 +55,7 @@ class Amount(NamedTuple):
     known: bool = True
 
     def on_card(self, card_bytes: int | None) -> int | None:
-        """
-        Return the bytes on a card of this size, rounded down; None where the size is unknown.
-        """
+        """Return the bytes on a card of this size, rounded down; None where the size is unknown."""
         if not self.known:
             return None
         if self.share is None:
@@ -74,9 +68,7 @@ UNKNOWN_AMOUNT = Amount(known=False)
 
 
 class Claim(NamedTuple):
-    """
-    What one container declares: an amount on each of so many cards.
-    """
+    """What one container declares: an amount on each of so many cards."""
 
     container: str
     amount: Amount
@@ -105,9 +97,7 @@ class Declared(NamedTuple):
 
 
 class Undeclared(NamedTuple):
-    """
-    A pod that says nothing about GPU memory.
-    """
+    """A pod that says nothing about GPU memory."""
 
     reason: str
 
@@ -123,9 +113,7 @@ class Unreadable(NamedTuple):
 
 
 class GpuRequest(NamedTuple):
-    """
-    A container with the GPU resources it asks for; zero counts as not asked for.
-    """
+    """A container with the GPU resources it asks for; zero counts as not asked for."""
 
     container: Container
     counts: Mapping[str, int]
@@ -170,16 +158,12 @@ class DialectSpec(NamedTuple):
     by_claims: bool = False
 
     def is_asked_by(self, resource: str) -> bool:
-        """
-        Return whether a resource is one of the system's own.
-        """
+        """Return whether a resource is one of the system's own."""
         return resource in self.resources or bool(self.prefix and resource.startswith(self.prefix))
 
     @property
     def setting(self) -> str:
-        """
-        Return the name as the variables of settings have it: VOLCANO_VGPU.
-        """
+        """Return the name as the variables of settings have it: VOLCANO_VGPU."""
         return self.name.upper().replace("-", "_")
 
 
@@ -190,9 +174,7 @@ class UnknownUnitError(InvalidError):
 
 
 def amount_of(container: Container, resource: str, units: int, unit_bytes: int) -> Amount:
-    """
-    Return units as bytes, refusing what no card of any make can hold.
-    """
+    """Return units as bytes, refusing what no card of any make can hold."""
     if units * unit_bytes <= LARGEST_CARD:
         return Amount(units * unit_bytes)
     remedy = "write the plain number of units, without a suffix"
@@ -209,9 +191,7 @@ def amount_of(container: Container, resource: str, units: int, unit_bytes: int) 
 
 
 def percentage(container: Container, resource: str, percent: int) -> Amount:
-    """
-    Return a percentage of each card, refusing more than a card.
-    """
+    """Return a percentage of each card, refusing more than a card."""
     whole = 100
     if percent <= whole:
         return Amount(share=(percent, whole))
@@ -226,23 +206,17 @@ def percentage(container: Container, resource: str, percent: int) -> Amount:
 
 
 def is_near(value: int, wanted: int) -> bool:
-    """
-    Return whether a figure is what it should be, but for rounding and what a driver keeps.
-    """
+    """Return whether a figure is what it should be, but for rounding and what a driver keeps."""
     return abs(value - wanted) * 100 <= wanted * _TOLERANCE_PERCENT
 
 
 def way_of(declared: Declared) -> str:
-    """
-    Name what a declaration counts, and whose it is.
-    """
+    """Name what a declaration counts, and whose it is."""
     return f"{declared.dialect} ({declared.basis})"
 
 
 def two_ways(ways: Sequence[str]) -> Problem:
-    """
-    Name what a pod declares in more than one way: each system keeps its own bookkeeping.
-    """
+    """Name what a pod declares in more than one way: each system keeps its own bookkeeping."""
     return Problem(
         "resources.limits",
         ", ".join(ways),

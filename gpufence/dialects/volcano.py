@@ -1,6 +1,4 @@
-"""
-Volcano's GPU share: counted memory (`volcano.sh/gpu-memory`), or whole cards.
-"""
+"""Volcano's GPU share: counted memory (`volcano.sh/gpu-memory`), or whole cards."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ def factor_of(figures: Mapping[str, int], cards: tuple[Card, ...]) -> int | None
 
 
 def _shares(requests: Sequence[GpuRequest], units: Units) -> Declared:
-    """
-    Nothing caps counted memory; one card for each pod.
-    """
+    """Nothing caps counted memory; one card for each pod."""
     unit = MIB * units.volcano_factor
     claims = [
         Claim(container.name, amount_of(container, VOLCANO_MEMORY, counts[VOLCANO_MEMORY], unit))
@@ -84,9 +80,7 @@ def _shares(requests: Sequence[GpuRequest], units: Units) -> Declared:
 
 
 def _whole_cards(requests: Sequence[GpuRequest]) -> Declared:
-    """
-    Nobody shares a whole card, so the limit is the card.
-    """
+    """Nobody shares a whole card, so the limit is the card."""
     claims = [
         Claim(container.name, WHOLE_CARD, counts[VOLCANO_NUMBER]) for container, counts in requests
     ]

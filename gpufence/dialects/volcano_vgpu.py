@@ -1,6 +1,4 @@
-"""
-Volcano's vGPUs, whose library caps the container and shows it the cap as the card's total.
-"""
+"""Volcano's vGPUs, whose library caps the container and shows it the cap as the card's total."""
 
 from __future__ import annotations
 

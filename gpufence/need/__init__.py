@@ -1,6 +1,4 @@
-"""
-How much memory the models need: what was measured from day to day, and what follows from it.
-"""
+"""How much memory the models need: what was measured from day to day, and what follows from it."""
 
 from gpufence.need.codec import (
     VERSION,

@@ -74,9 +74,7 @@ def applied_texts(profile: AppliedProfile, pod: Pod) -> dict[str, str]:
 
 
 def is_applied(profile: AppliedProfile, pod: Pod) -> bool:
-    """
-    Return whether a pod holds to a profile's amounts, whoever wrote them there.
-    """
+    """Return whether a pod holds to a profile's amounts, whoever wrote them there."""
     amounts = {key: text for key, text in pod.annotations.items() if key.startswith(MEMORY)}
     others = {key: text for key, text in pod.annotations.items() if key not in amounts}
     return bool(amounts) and amounts == applied_texts(profile, pod._replace(annotations=others))
@@ -92,9 +90,7 @@ def _asking(profile: AppliedProfile, pod: Pod) -> list[str]:
 
 
 def _amount(before: int | None, rows: Sequence[NeedSummary]) -> int | None:
-    """
-    Return what a container gets from now on; None where nothing sure is known yet.
-    """
+    """Return what a container gets from now on; None where nothing sure is known yet."""
     targets = [item.target_bytes for item in rows if item.target_bytes is not None]
     sure = len(targets) == len(rows) and all(item.confidence is Confidence.HIGH for item in rows)
     if before is None:

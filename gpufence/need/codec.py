@@ -45,9 +45,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def write_need(need: NodeNeed) -> str:
-    """
-    Write one line of JSON, keys in a fixed order.
-    """
+    """Write one line of JSON, keys in a fixed order."""
     whole = {"v": VERSION, **_NODE.write(need)}
     return json.dumps(whole, separators=(",", ":"), allow_nan=False)
 
@@ -64,16 +62,12 @@ def read_need(text: str) -> NodeNeed:
 
 
 def bounded(need: NodeNeed, today: str) -> NodeNeed:
-    """
-    Return as much of it as is kept.
-    """
+    """Return as much of it as is kept."""
     return _fitted(need, today)[0]
 
 
 def write_bounded(need: NodeNeed, today: str) -> str:
-    """
-    Write as much of it as is kept.
-    """
+    """Write as much of it as is kept."""
     return _fitted(need, today)[1]
 
 
@@ -103,9 +97,7 @@ def _fitted(need: NodeNeed, today: str) -> tuple[NodeNeed, str]:
 
 
 def need_configmap(node: str) -> str:
-    """
-    Return the name of the object that keeps a node's need; a long one ends in a hash of it.
-    """
+    """Return the name of the object that keeps a node's need; a long one ends in a hash of it."""
     name = f"{NEED_PREFIX}{node}"
     if len(name) <= _MOST_NAME:
         return name

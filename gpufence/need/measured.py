@@ -36,9 +36,7 @@ _ALL: Final = 100
 
 
 class Confidence(StrEnum):
-    """
-    How far a target can be trusted; at low there is none.
-    """
+    """How far a target can be trusted; at low there is none."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -70,9 +68,7 @@ class Measured(NamedTuple):
 
 
 def merged(needs: Iterable[NodeNeed]) -> list[OwnerNeed]:
-    """
-    Put the days of all nodes together by key; a day is there once for each node.
-    """
+    """Put the days of all nodes together by key; a day is there once for each node."""
     rows: dict[NeedKey, list[NeedDay]] = {}
     for need in needs:
         for owner in need.owners:
@@ -84,9 +80,7 @@ def merged(needs: Iterable[NodeNeed]) -> list[OwnerNeed]:
 
 
 def cards_of(needs: Iterable[NodeNeed]) -> dict[str, CardNeed]:
-    """
-    Return each model of card: the least memory and the largest reserve that any node tells.
-    """
+    """Return each model of card: the least memory and the largest reserve that any node tells."""
     cards: dict[str, CardNeed] = {}
     for need in needs:
         for card in need.cards:
@@ -139,9 +133,7 @@ def cap_reason(measured: Measured) -> str:
 
 
 def confidence_of(measured: Measured) -> tuple[Confidence, str]:
-    """
-    Return how far a target can be trusted, and why, as a sentence.
-    """
+    """Return how far a target can be trusted, and why, as a sentence."""
     seen = f"{_counted(len(measured.days), 'day')}, {_counted(measured.pods, 'pod')}"
     lacking = list(_lacking(measured))
     if lacking:
@@ -236,9 +228,7 @@ def _counted(number: int, one: str) -> str:
 
 
 def _whole(row: NeedDay) -> NeedDay:
-    """
-    Count what was held at an eviction, by whichever process, where that was the most.
-    """
+    """Count what was held at an eviction, by whichever process, where that was the most."""
     if row.evicted_bytes <= row.peak_bytes:
         return row
     return row._replace(peak_bytes=row.evicted_bytes, process_bytes=0)

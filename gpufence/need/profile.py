@@ -48,9 +48,7 @@ _MARGIN = re.compile(r"(\d{1,3})%", re.ASCII)
 
 
 class Apply(StrEnum):
-    """
-    What is done with a target.
-    """
+    """What is done with a target."""
 
     NEVER = "Never"  # shown only
     AT_CREATE = "AtCreate"  # taken for the limit of pods that are made from now on
@@ -74,9 +72,7 @@ class MemoryProfile(NamedTuple):
 
 
 class ProfileTotal(NamedTuple):
-    """
-    What all containers of a pod need together on the card on which they need the most.
-    """
+    """What all containers of a pod need together on the card on which they need the most."""
 
     limit_bytes: int | None
     peak_bytes: int
@@ -86,9 +82,7 @@ class ProfileTotal(NamedTuple):
 
 
 class ProfileCondition(NamedTuple):
-    """
-    A condition without its times, which only the controller can tell.
-    """
+    """A condition without its times, which only the controller can tell."""
 
     type: str
     holds: bool
@@ -97,9 +91,7 @@ class ProfileCondition(NamedTuple):
 
 
 def profile_name(kind: str, name: str) -> str:
-    """
-    Return what the profile of an owner is called; a long name ends in a hash of the whole.
-    """
+    """Return what the profile of an owner is called; a long name ends in a hash of the whole."""
     whole = f"{kind.lower()}-{name}"
     if len(whole) <= _MOST_NAME:
         return whole
@@ -176,9 +168,7 @@ def total_of(summaries: Sequence[NeedSummary]) -> ProfileTotal | None:
 
 
 def conditions_of(summaries: Sequence[NeedSummary]) -> tuple[ProfileCondition, ...]:
-    """
-    Return whether there is a target for every container, and what stands against one.
-    """
+    """Return whether there is a target for every container, and what stands against one."""
     low = [item for item in summaries if item.confidence is Confidence.LOW]
     capped = [item for item in summaries if item.capped]
     missing = [item for item in summaries if item.target_bytes is None]

@@ -37,9 +37,7 @@ class NeedKey(NamedTuple):
 
 
 class InNamespace(Protocol):
-    """
-    What a namespace has some of.
-    """
+    """What a namespace has some of."""
 
     @property
     def namespace(self) -> str: ...
@@ -89,9 +87,7 @@ class NeedDay(NamedTuple):
 
 
 class OwnerNeed(NamedTuple):
-    """
-    The days of one key, the oldest first.
-    """
+    """The days of one key, the oldest first."""
 
     key: NeedKey
     days: tuple[NeedDay, ...]
@@ -116,9 +112,7 @@ class CardNeed(NamedTuple):
 
 
 class NodeNeed(NamedTuple):
-    """
-    All that one node remembers.
-    """
+    """All that one node remembers."""
 
     node: str
     owners: tuple[OwnerNeed, ...] = ()
@@ -160,8 +154,6 @@ def with_room(items: Sequence[T], most: int) -> list[T]:
 
 
 def _equal_share(counts: Collection[int], most: int) -> int:
-    """
-    Return the number of which everybody may have so many, or all that he has.
-    """
+    """Return the number of which everybody may have so many, or all that he has."""
     shares = range(most + 1)
     return bisect_right(shares, most, key=lambda each: sum(min(n, each) for n in counts)) - 1

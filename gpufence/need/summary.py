@@ -1,6 +1,4 @@
-"""
-What each model needs: the peak, a target, how far to trust it, and why, as sentences.
-"""
+"""What each model needs: the peak, a target, how far to trust it, and why, as sentences."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ _DAY_SECONDS: Final = 86_400
 
 
 class NeedReasons(NamedTuple):
-    """
-    Why each figure is what it is.
-    """
+    """Why each figure is what it is."""
 
     peak: str
     target: str
@@ -66,9 +62,7 @@ class NeedSummary(NamedTuple):
 
 
 class ProposalTerms(NamedTuple):
-    """
-    What an owner or its namespace says about targets.
-    """
+    """What an owner or its namespace says about targets."""
 
     margin_percent: int = MARGIN_PERCENT
     most_bytes: int | None = None
@@ -80,9 +74,7 @@ NO_TERMS: Final = ProposalTerms()
 def summaries(
     needs: Iterable[NodeNeed], terms_of: Callable[[NeedKey], ProposalTerms] = lambda _: NO_TERMS
 ) -> list[NeedSummary]:
-    """
-    Say of every model that any node remembers what it needs, in the order of their keys.
-    """
+    """Say of every model that any node remembers what it needs, in the order of their keys."""
     every = list(needs)
     cards = cards_of(every)
     summarised = (
@@ -94,9 +86,7 @@ def summaries(
 def summarise(
     owner: OwnerNeed, card: CardNeed | None = None, terms: ProposalTerms = NO_TERMS
 ) -> NeedSummary | None:
-    """
-    Say what a key of `merged` needs; None where it held nothing.
-    """
+    """Say what a key of `merged` needs; None where it held nothing."""
     measured = measured_of(owner, card)
     if measured is None:
         return None
@@ -150,9 +140,7 @@ def _terms(measured: Measured, terms: ProposalTerms) -> TargetTerms:
 
 
 def _why_peak(measured: Measured) -> str:
-    """
-    Return when the most was held, and who says so.
-    """
+    """Return when the most was held, and who says so."""
     row = next(row for row in measured.rows if row.peak_bytes == measured.peak_bytes)
     by = "the driver's own high-water mark" if row.driver_peak else "as the agent measured"
     several = f" in {row.processes} processes" if row.processes > 1 else ""
@@ -160,9 +148,7 @@ def _why_peak(measured: Measured) -> str:
 
 
 def _why(target: LimitTarget | None, terms: ProposalTerms) -> str:
-    """
-    Return what decided a target: the measured, a limit that was too small, or a bound.
-    """
+    """Return what decided a target: the measured, a limit that was too small, or a bound."""
     if target is None:
         return "none: too little was measured"
     if target.raised_from is not None:

@@ -67,9 +67,7 @@ class LimitTarget(NamedTuple):
 
 
 def limit_for(most: MostHeld, reserve_bytes: int, margin_percent: int = MARGIN_PERCENT) -> int:
-    """
-    Return the least limit, in whole steps, under which the measured and a margin fit.
-    """
+    """Return the least limit, in whole steps, under which the measured and a margin fit."""
     shares = max(most.shares, 1)
     wanted = _more(most.peak_bytes, margin_percent)
     allocated = shares * _more(_allocated(most, reserve_bytes), margin_percent)
@@ -99,9 +97,7 @@ def target_for(held: Iterable[MostHeld], too_small_bytes: int, terms: TargetTerm
 
 
 def least_context(reserve_bytes: int) -> int:
-    """
-    Return the least that a process with CUDA holds outside its allocator.
-    """
+    """Return the least that a process with CUDA holds outside its allocator."""
     return reserve_bytes // _LEAST_CONTEXT
 
 

@@ -1,6 +1,4 @@
-"""
-What an agent knows of its node at one moment: `/v1/snapshot`, for the plugin and for people.
-"""
+"""What an agent knows of its node at one moment: `/v1/snapshot`, for the plugin and for people."""
 
 from gpufence.snapshot.codec import (
     VERSION,

@@ -31,17 +31,13 @@ class SnapshotCut(NamedTuple):
 
 
 def _only(*parts: SnapshotPart) -> SnapshotCut:
-    """
-    Return what leaves of the lists these parts, the others being empty.
-    """
+    """Return what leaves of the lists these parts, the others being empty."""
     others: dict[str, object] = {part: [] for part in _PARTS - {*parts}}
     return SnapshotCut("-and-".join(parts), lambda written: {**written, **others})
 
 
 def _outlines(written: Object) -> Object:
-    """
-    Leave the cards, and of the pods which are fenced and which are over their limits.
-    """
+    """Leave the cards, and of the pods which are fenced and which are over their limits."""
     left = CARDS_AND_PODS.leave(written)
     pods = objects(left.get("pods"), "pods")
     return {**left, "pods": [{**_NOBODY, **_outline(pod)} for pod in pods]}

@@ -31,9 +31,7 @@ class CardRow(NamedTuple):
 
 
 class ProcessRow(NamedTuple):
-    """
-    One process on one card; a command only where it belongs to no pod.
-    """
+    """One process on one card; a command only where it belongs to no pod."""
 
     pid: int
     used_bytes: int | None
@@ -140,9 +138,7 @@ class OwnerRow(NamedTuple):
 
 
 class NobodyRow(NamedTuple):
-    """
-    A process on a card that belongs to no pod the API server knows on this node.
-    """
+    """A process on a card that belongs to no pod the API server knows on this node."""
 
     card: str
     process: ProcessRow

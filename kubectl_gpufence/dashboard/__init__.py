@@ -1,6 +1,4 @@
-"""
-`dashboard`: what `top` shows, live, as a page that only this machine's user can open.
-"""
+"""`dashboard`: what `top` shows, live, as a page that only this machine's user can open."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ def _serve(call: argparse.Namespace, poller: PagePoller, output: Output) -> int:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """
-    Have every polite end be one as by Ctrl-C.
-    """
+    """Have every polite end be one as by Ctrl-C."""
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:

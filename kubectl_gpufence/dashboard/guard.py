@@ -23,27 +23,21 @@ _OWN_SITE: Final = frozenset({"same-origin", "none"})
 
 
 class Refused(NamedTuple):
-    """
-    Why a request is not answered.
-    """
+    """Why a request is not answered."""
 
     status: HTTPStatus
     text: str
 
 
 class PageWish(NamedTuple):
-    """
-    What is asked for: the page, or what is new after a look.
-    """
+    """What is asked for: the page, or what is new after a look."""
 
     page: bool
     after: int = 0
 
 
 class PageRequest(NamedTuple):
-    """
-    A request, as far as it counts; the names of headers are small letters.
-    """
+    """A request, as far as it counts; the names of headers are small letters."""
 
     method: str
     target: str
@@ -51,9 +45,7 @@ class PageRequest(NamedTuple):
 
 
 class Door(NamedTuple):
-    """
-    What opens the page: its token, and the port by which the browser names this machine.
-    """
+    """What opens the page: its token, and the port by which the browser names this machine."""
 
     token: str
     port: int
@@ -65,9 +57,7 @@ class Door(NamedTuple):
 
 
 def judge(request: PageRequest, door: Door) -> PageWish | Refused:
-    """
-    Return what a request may have.
-    """
+    """Return what a request may have."""
     host = request.headers.get("host", ())
     if len(host) != 1 or host[0] not in door.hosts:
         return Refused(HTTPStatus.MISDIRECTED_REQUEST, "this is not the address of the page")
@@ -105,7 +95,5 @@ def _from_here(request: PageRequest, origin: str, *, page: bool) -> bool:
 
 
 def _is(request: PageRequest, header: str, value: str) -> bool:
-    """
-    Return whether a header says this, or nothing, as in browsers that do not know it.
-    """
+    """Return whether a header says this, or nothing, as in browsers that do not know it."""
     return all(item == value for item in request.headers.get(header, ()))

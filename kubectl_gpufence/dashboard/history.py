@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 STEP_SECONDS: Final = 10.0
 HOUR_SECONDS: Final = 3600.0
 MOST_LINES: Final = 10_000
-"""
-Lines that are kept, those of pods that are gone among them; 360 points of one take 720 bytes.
-"""
+"""Lines that are kept, those of pods that are gone among them; 360 points of one take 720 bytes."""
 
 _MOST: Final = int(HOUR_SECONDS / STEP_SECONDS)
 _WHOLE: Final = 1000
@@ -33,9 +31,7 @@ _UNKNOWN: Final = 2**16 - 1
 
 
 def shares_of_cards(scene: Scene) -> dict[str, int | None]:
-    """
-    Return how many thousandths of each card are held at this moment, None where nobody knows.
-    """
+    """Return how many thousandths of each card are held at this moment, None where nobody knows."""
     return {
         card_key(line): None
         if line.snapshot is None or is_stale(line.snapshot)
@@ -79,18 +75,14 @@ def _share(held: int | None, whole: int | None) -> int | None:
 
 
 class HourPoint(NamedTuple):
-    """
-    A moment, and the number of the look that it comes from.
-    """
+    """A moment, and the number of the look that it comes from."""
 
     number: int
     at: float
 
 
 class HourHistory:
-    """
-    Lines of an hour at most, each with a value for every point, where somebody knew one.
-    """
+    """Lines of an hour at most, each with a value for every point, where somebody knew one."""
 
     def __init__(self) -> None:
         self._points: deque[HourPoint] = deque()
@@ -100,9 +92,7 @@ class HourHistory:
         return not self._points or at - self._points[-1].at >= STEP_SECONDS
 
     def add(self, number: int, at: float, shares: Mapping[str, int | None]) -> None:
-        """
-        Take in a look, and forget what is older than an hour.
-        """
+        """Take in a look, and forget what is older than an hour."""
         if len(self._points) == _MOST:
             self._points.popleft()
             for line in self._lines.values():
@@ -115,9 +105,7 @@ class HourHistory:
                 del self._lines[key]
 
     def since(self, number: int, now: float) -> dict[str, object]:
-        """
-        Return the points after a look, line by line, and how many seconds ago each one was.
-        """
+        """Return the points after a look, line by line, and how many seconds ago each one was."""
         first = next(
             (place for place, point in enumerate(self._points) if point.number > number),
             len(self._points),

@@ -48,9 +48,7 @@ _MOST_TEXT = 1000
 
 
 class PageEvent(NamedTuple):
-    """
-    Something that an agent or the controller has said.
-    """
+    """Something that an agent or the controller has said."""
 
     at: str
     reason: str
@@ -83,9 +81,7 @@ def read_page_event(item: Object) -> PageEvent:
 
 
 def page_model(scene: Scene, namespace: str, events: Iterable[PageEvent] = ()) -> dict[str, object]:
-    """
-    Write all that the page shows of one look.
-    """
+    """Write all that the page shows of one look."""
     pods, cards = pod_lines(scene, namespace), card_lines(scene)
     shown = _shown_bytes(pods)
     newest = sorted(events, key=lambda event: event.at, reverse=True)[:MOST_EVENTS]
@@ -101,9 +97,7 @@ def page_model(scene: Scene, namespace: str, events: Iterable[PageEvent] = ()) -
 
 
 def _sum(pods: Sequence[PodLine], cards: Sequence[CardLine]) -> dict[str, object]:
-    """
-    Write the sums of all: what is unknown is counted, and no part of any amount.
-    """
+    """Write the sums of all: what is unknown is counted, and no part of any amount."""
     known = [line.card for line in cards if line.card.used_bytes is not None]
     used = total_of([card.used_bytes for card in known])
     total = total_of([card.total_bytes for card in known])
@@ -203,9 +197,7 @@ def _pod(line: PodLine) -> dict[str, object]:
 
 
 def _verdict(line: PodLine) -> dict[str, object]:
-    """
-    Write a verdict, with the times that go on by themselves until the next look.
-    """
+    """Write a verdict, with the times that go on by themselves until the next look."""
     fresh = line.snapshot is not None and not staleness(line.snapshot)
     if line.row is None or line.use is None or not fresh:
         return {"text": _cell(verdict_on(line)), "over": None, "due": None, "verb": ""}

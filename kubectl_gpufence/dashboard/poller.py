@@ -1,6 +1,4 @@
-"""
-One look after the other for all open pages together, on a thread of its own.
-"""
+"""One look after the other for all open pages together, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ class EventList(NamedTuple):
 
 
 def read_events(reader: ClusterReader, namespace: str) -> EventList:
-    """
-    Read the Events of agents and controller.
-    """
+    """Read the Events of agents and controller."""
     path = core("namespaces", namespace, "events") if namespace else core("events")
     try:
         found = [
@@ -94,16 +90,12 @@ class PagePoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        End after the look that is being taken, and do not wait for that.
-        """
+        """End after the look that is being taken, and do not wait for that."""
         self._stop.set()
         self._live.stop()
 
     def state(self, after: int) -> bytes:
-        """
-        Return what is new after a look, as JSON: without `model` where nothing is.
-        """
+        """Return what is new after a look, as JSON: without `model` where nothing is."""
         now = self._clock()
         with self._lock:
             self._asked_at = now
@@ -140,9 +132,7 @@ class PagePoller:
         return self._interval if watched else max(self._interval, STEP_SECONDS)
 
     def _look(self) -> None:
-        """
-        Take a look; what the Events say is not worth losing it for.
-        """
+        """Take a look; what the Events say is not worth losing it for."""
         scene, (events, trouble) = self._live.look(), self._events.get()
         notes = (*scene.notes, *filter(None, (events.note, trouble)))
         noted = replace(scene, notes=notes)

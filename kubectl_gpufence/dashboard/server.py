@@ -43,9 +43,7 @@ _ALWAYS: Final = {
 
 
 class PortError(GpufenceError):
-    """
-    Raised where a port is taken that somebody has named.
-    """
+    """Raised where a port is taken that somebody has named."""
 
 
 class PageText(NamedTuple):
@@ -59,9 +57,7 @@ class PageText(NamedTuple):
 
 
 def read_page() -> PageText:
-    """
-    Read the page from the package, and take the sums of its script and its style.
-    """
+    """Read the page from the package, and take the sums of its script and its style."""
     text = files("kubectl_gpufence.dashboard").joinpath("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'",
@@ -79,9 +75,7 @@ def read_page() -> PageText:
 
 
 class PageServer(ThreadingHTTPServer):
-    """
-    Serves until closed; who comes while too many are there is turned away.
-    """
+    """Serves until closed; who comes while too many are there is turned away."""
 
     daemon_threads = True
     block_on_close = False
@@ -127,17 +121,13 @@ class PageServer(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """
-        Let a browser go away in the middle of an answer; a bug of ours is shown.
-        """
+        """Let a browser go away in the middle of an answer; a bug of ours is shown."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # a socket
 
 
 class _PageHandler(BaseHTTPRequestHandler):
-    """
-    One request and its reply.
-    """
+    """One request and its reply."""
 
     server: PageServer
     connection: socket.socket
@@ -160,17 +150,13 @@ class _PageHandler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - the base class calls these
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """
-        Answer what is no request without repeating any of it.
-        """
+        """Answer what is no request without repeating any of it."""
         del message, explain
         status = HTTPStatus(code)
         self._reply(status, f"{status.phrase}\n".encode(), _PLAIN)
 
     def log_message(self, *_: object) -> None:
-        """
-        Leave requests, and with them the token, out of the terminal.
-        """
+        """Leave requests, and with them the token, out of the terminal."""
 
     def _reply(
         self, status: HTTPStatus, body: bytes, content_type: str, policy: str = "default-src 'none'"
@@ -189,9 +175,7 @@ class _PageHandler(BaseHTTPRequestHandler):
 
 
 def _sums(text: str, tag: str) -> str:
-    """
-    Return the sums by which a browser knows a page's own blocks.
-    """
+    """Return the sums by which a browser knows a page's own blocks."""
     blocks = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
     sums = (base64.b64encode(hashlib.sha256(block.encode()).digest()) for block in blocks)
     return " ".join(f"'sha256-{item.decode()}'" for item in sums)

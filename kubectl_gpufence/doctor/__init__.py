@@ -1,6 +1,4 @@
-"""
-`doctor`: whether everything is installed, running and seen; what is wrong has its remedy.
-"""
+"""`doctor`: whether everything is installed, running and seen; what is wrong has its remedy."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ _SUBJECT_WIDTH = 14
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
-    """
-    Check everything; 1 where something is wrong.
-    """
+    """Check everything; 1 where something is wrong."""
     findings = examine(read_installation(reader))
     if call.output == "json":
         output.json({"v": 1, "checks": findings_json(findings)})
@@ -48,9 +44,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 
 def examine(installation: Installation) -> list[Finding]:
-    """
-    Make every check, from the ground up.
-    """
+    """Make every check, from the ground up."""
     return [
         *check_server(installation),
         *check_rights(installation),
@@ -67,9 +61,7 @@ def is_wrong(findings: Iterable[Finding]) -> bool:
 
 
 def findings_lines(findings: Sequence[Finding], display: Display) -> Iterator[str]:
-    """
-    Write the findings, each remedy below its own, and the sum of them.
-    """
+    """Write the findings, each remedy below its own, and the sum of them."""
     indent = " " * (_LEVEL_WIDTH + _SUBJECT_WIDTH)
     for item in findings:
         lines = wrapped(item.text, indent, display, first=indent)

@@ -35,9 +35,7 @@ _ASK = "ask an administrator to run this"
 
 
 def check_agents(installation: Installation) -> Iterator[Finding]:
-    """
-    Find whether one agent is on each GPU node, alive, up to date, and allowed to act.
-    """
+    """Find whether one agent is on each GPU node, alive, up to date, and allowed to act."""
     yield _switch(installation)
     if installation.agents.hidden:
         yield unknown(_AGENTS, installation.agents.hidden, _ASK)
@@ -54,9 +52,7 @@ def check_agents(installation: Installation) -> Iterator[Finding]:
 
 
 def check_namespaces(installation: Installation) -> Iterator[Finding]:
-    """
-    Find who is fenced, who meant to be, and which pods slipped through.
-    """
+    """Find who is fenced, who meant to be, and which pods slipped through."""
     if installation.namespaces.hidden:
         yield unknown(_NAMESPACES, installation.namespaces.hidden, _ASK)
         return
@@ -73,9 +69,7 @@ def check_namespaces(installation: Installation) -> Iterator[Finding]:
 
 
 def _switch(installation: Installation) -> Finding:
-    """
-    Judge the ConfigMap by which an operator can hold all agents back.
-    """
+    """Judge the ConfigMap by which an operator can hold all agents back."""
     switch = installation.switch
     if switch.hidden:
         return unknown(_SWITCH, switch.hidden, _ASK)
@@ -136,9 +130,7 @@ def _cards(nodes: dict[str, SeenNode]) -> Iterator[Finding]:
 
 
 def _health(agents: dict[str, NodeAgent]) -> Iterator[Finding]:
-    """
-    Judge what each agent answered; agents that are well are only counted.
-    """
+    """Judge what each agent answered; agents that are well are only counted."""
     well = 0
     for node, agent in sorted(agents.items()):
         findings = list(_of_agent(node, agent))

@@ -1,6 +1,4 @@
-"""
-PURE. Cards that come by resource claims (DRA): checks of who fences them.
-"""
+"""PURE. Cards that come by resource claims (DRA): checks of who fences them."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ class SliceCards(NamedTuple):
 
 
 class TaintedDevice(NamedTuple):
-    """
-    A device that takes no more claims, by the word of its node's agent, and why.
-    """
+    """A device that takes no more claims, by the word of its node's agent, and why."""
 
     node: str
     device: str
@@ -57,9 +53,7 @@ class ServedClass(NamedTuple):
 
 
 def read_published(raw: Object) -> SliceCards:
-    """
-    Read one ResourceSlice; one of another driver has no cards.
-    """
+    """Read one ResourceSlice; one of another driver has no cards."""
     spec = as_object(raw.get("spec"), "spec")
     node = as_text(spec.get("nodeName"), "spec.nodeName")
     if spec.get("driver") != DRA_DRIVER:
@@ -72,9 +66,7 @@ def read_published(raw: Object) -> SliceCards:
 
 
 def read_tainted(raw: Object) -> TaintedDevice:
-    """
-    Read one DeviceTaintRule of an agent.
-    """
+    """Read one DeviceTaintRule of an agent."""
     spec = as_object(raw.get("spec"), "spec")
     chosen = as_object(spec.get("deviceSelector"), "spec.deviceSelector")
     taint = as_object(spec.get("taint"), "spec.taint")
@@ -127,9 +119,7 @@ def _nodes(installation: Installation, nodes: list[str]) -> Iterator[Finding]:
 
 
 def _served(installation: Installation) -> Iterator[Finding]:
-    """
-    Name the resources whose pods may get a part of a card where they expect a whole one.
-    """
+    """Name the resources whose pods may get a part of a card where they expect a whole one."""
     least = [item.least_bytes for item in installation.published.value or [] if item.least_bytes]
     classes = [item for item in installation.classes.value or [] if item.gpus]
     for item in classes:

@@ -49,9 +49,7 @@ class Scaler(NamedTuple):
 
 
 def check_scaling(installation: Installation) -> Iterator[Finding]:
-    """
-    Find autoscalers that take workers away which work, or ask for cards that nobody has.
-    """
+    """Find autoscalers that take workers away which work, or ask for cards that nobody has."""
     scalers = installation.scalers
     if scalers.hidden:
         yield unknown(_AUTOSCALERS, scalers.hidden, _ASK)
@@ -145,9 +143,7 @@ def _times(scaler: Scaler, triggers: list[Object]) -> Iterator[Finding]:
 
 
 def _target(triggers: list[Object]) -> float:
-    """
-    Return how many seconds may wait, as far as a trigger says it in seconds.
-    """
+    """Return how many seconds may wait, as far as a trigger says it in seconds."""
     for trigger in triggers:
         if trigger.get("type") == "prometheus" and trigger.get("name") == "backlog":
             try:

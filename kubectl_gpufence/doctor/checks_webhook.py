@@ -1,6 +1,4 @@
-"""
-PURE. What is installed: checks of API server, the caller's rights, webhook and policies.
-"""
+"""PURE. What is installed: checks of API server, the caller's rights, webhook and policies."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
 
 
 def check_rights(installation: Installation) -> Iterator[Finding]:
-    """
-    Find what the caller may not do that this plugin needs.
-    """
+    """Find what the caller may not do that this plugin needs."""
     missing = [question for question, allowed in installation.rights.items() if not allowed]
     if missing:
         yield look(
@@ -179,9 +175,7 @@ def _configuration(installation: Installation) -> Iterator[Finding]:
 
 
 def _trust(installation: Installation, hooks: list[str]) -> Iterator[Finding]:
-    """
-    Judge each hook's caBundle; equal findings of several hooks are one.
-    """
+    """Judge each hook's caBundle; equal findings of several hooks are one."""
     judged: dict[tuple[bool, str], list[str]] = {}
     for name in hooks:
         judged.setdefault(_bundle(installation, name), []).append(name)

@@ -1,6 +1,4 @@
-"""
-PURE. What the doctor examines, as it is there, hidden or absent.
-"""
+"""PURE. What the doctor examines, as it is there, hidden or absent."""
 
 from __future__ import annotations
 
@@ -31,18 +29,14 @@ POLICIES: Final = ("gpufence-mode", "gpufence-frozen-annotations", "gpufence-age
 
 @dataclass(frozen=True, slots=True)
 class MaybeHidden(Generic[T]):
-    """
-    An answer: the value, None for what is not there, or `hidden`: why it may not be seen.
-    """
+    """An answer: the value, None for what is not there, or `hidden`: why it may not be seen."""
 
     value: T | None = None
     hidden: str = ""
 
 
 class LabelledNamespace(NamedTuple):
-    """
-    A namespace and the value of its mode label; None where it has none, or is on its way out.
-    """
+    """A namespace and the value of its mode label; None where it has none, or is on its way out."""
 
     name: str
     mode: str | None

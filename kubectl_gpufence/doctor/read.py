@@ -1,6 +1,4 @@
-"""
-Reading what `doctor` examines, in one go; what is hidden from the caller is noted as hidden.
-"""
+"""Reading what `doctor` examines, in one go; what is hidden from the caller is noted as hidden."""
 
 from __future__ import annotations
 
@@ -66,9 +64,7 @@ RIGHTS: Mapping[str, dict[str, str]] = {
 
 
 def read_installation(reader: ClusterReader) -> Installation:
-    """
-    Ask for everything; answers that do not depend on each other are asked for together.
-    """
+    """Ask for everything; answers that do not depend on each other are asked for together."""
     nodes, no_nodes = reader.nodes()
     agent_pods, no_agents = reader.agent_pods()
     agents = by_node(reader.agents(agent_pods, CARD_ROWS))
@@ -137,9 +133,7 @@ def validity(bundle: str) -> Validity | None:
 
 
 def metric(page: str, name: str) -> float | None:
-    """
-    Read a number from a page of metrics; None where it is not there.
-    """
+    """Read a number from a page of metrics; None where it is not there."""
     for line in page.splitlines():
         key, _, value = line.partition(" ")
         if key == name:
@@ -191,9 +185,7 @@ def _trusted(configuration: Object) -> dict[str, Validity | None]:
 
 
 def _serving(reader: ClusterReader) -> dict[str, float | None]:
-    """
-    Ask each webhook how long its certificate lasts; who may not ask is told nothing.
-    """
+    """Ask each webhook how long its certificate lasts; who may not ask is told nothing."""
 
     def page(pod: JsonObject) -> str | None:
         try:
@@ -210,9 +202,7 @@ def _serving(reader: ClusterReader) -> dict[str, float | None]:
 
 
 def _rights(reader: ClusterReader) -> dict[str, bool]:
-    """
-    Ask the API server what it lets the caller do, as far as it answers that.
-    """
+    """Ask the API server what it lets the caller do, as far as it answers that."""
 
     def allowed(attributes: dict[str, str]) -> bool | None:
         review: JsonObject = {

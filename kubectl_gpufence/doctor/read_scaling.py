@@ -31,9 +31,7 @@ _KINDS: Final = {
 
 
 def read_scalers(reader: ClusterReader, fenced: Collection[str]) -> MaybeHidden[list[Scaler]]:
-    """
-    Find the autoscalers of these namespaces whose targets ask for GPUs.
-    """
+    """Find the autoscalers of these namespaces whose targets ask for GPUs."""
     found: list[tuple[str, JsonObject]] = []
     for kind, (version, plural) in _KINDS.items():
         try:
@@ -75,9 +73,7 @@ def _scaler(
     offers: list[Offer],
     pods: list[JsonObject],
 ) -> Scaler | None:
-    """
-    Put together what is known of one; None where its target is gone, or asks for no GPU.
-    """
+    """Put together what is known of one; None where its target is gone, or asks for no GPU."""
     metadata = as_object(item.get("metadata"), "metadata")
     spec = as_object(item.get("spec"), "spec")
     target = as_object(spec.get("scaleTargetRef"), "spec.scaleTargetRef")

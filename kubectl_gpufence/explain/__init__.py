@@ -1,6 +1,4 @@
-"""
-`explain POD`: the whole story of one pod.
-"""
+"""`explain POD`: the whole story of one pod."""
 
 from __future__ import annotations
 
@@ -77,9 +75,7 @@ def _namespace(reader: ClusterReader, name: str) -> JsonObject | None:
 
 
 def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str, Object | str]:
-    """
-    Read the pod's resource claims, or the templates they will be made of, or why that fails.
-    """
+    """Read the pod's resource claims, or the templates they will be made of, or why that fails."""
 
     def read(ref: PodClaim) -> Object | str:
         try:
@@ -106,9 +102,7 @@ def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str,
 
 
 def _classes(reader: ClusterReader, asked: Sequence[str]) -> dict[str, Object | str]:
-    """
-    Read the classes that tell whether claims ask for GPUs, or why that fails.
-    """
+    """Read the classes that tell whether claims ask for GPUs, or why that fails."""
     if not asked:
         return {}
     try:

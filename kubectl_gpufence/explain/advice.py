@@ -1,6 +1,4 @@
-"""
-PURE. What will become of a pod, and what somebody should do about it, if anything.
-"""
+"""PURE. What will become of a pod, and what somebody should do about it, if anything."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
 
 
 def what_will_be(story: PodStory) -> Iterator[str]:
-    """
-    Return what will become of the pod on each card, and what holds that back.
-    """
+    """Return what will become of the pod on each card, and what holds that back."""
     snapshot, row = story.snapshot, story.row
     if snapshot is None or row is None:
         return
@@ -46,9 +42,7 @@ def what_will_be(story: PodStory) -> Iterator[str]:
 
 
 def to_do(story: PodStory) -> tuple[str, ...]:
-    """
-    Return one sentence for each thing to do.
-    """
+    """Return one sentence for each thing to do."""
     sentences = (*_about_plan(story), *_about_limit(story), *_about_use(story))
     return tuple(dict.fromkeys(sentences)) or ("Nothing.",)
 
@@ -128,9 +122,7 @@ def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
 
 
 def _most(container: ContainerPlan, story: PodStory) -> int | None:
-    """
-    Return what a process that keeps to its settings can hold at most.
-    """
+    """Return what a process that keeps to its settings can hold at most."""
     most = [
         item.allowance_bytes + (item.reserve_bytes or 0)
         for item in container.settings
@@ -143,8 +135,6 @@ def _most(container: ContainerPlan, story: PodStory) -> int | None:
 
 
 def _reserve(story: PodStory) -> int:
-    """
-    Return the context's reserve that the plan reckoned with, else the usual one.
-    """
+    """Return the context's reserve that the plan reckoned with, else the usual one."""
     reserves = [item.reserve_bytes for _, _, item in story.settings if item.reserve_bytes]
     return min(reserves, default=reserve_bytes(None))

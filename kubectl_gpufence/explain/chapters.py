@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
 
 def explanation(story: PodStory, display: Display) -> list[str]:
-    """
-    Explain a pod in chapters, without those that are empty.
-    """
+    """Explain a pod in chapters, without those that are empty."""
     chapters = {
         "DECLARED": _indented(_declared(story), display),
         "INJECTED": injected(story, display),
@@ -75,9 +73,7 @@ def _head(story: PodStory, display: Display) -> Iterator[str]:
 
 
 def _declared(story: PodStory) -> Iterator[str]:
-    """
-    List every place where something is declared, then the limit that makes.
-    """
+    """List every place where something is declared, then the limit that makes."""
     for container in story.pod.pod.containers:
         requests = [f"{value} {key}" for key, value in sorted(container.gpu.items())]
         if requests:
@@ -94,9 +90,7 @@ def _declared(story: PodStory) -> Iterator[str]:
 
 
 def _claims(pod: Pod) -> Iterator[str]:
-    """
-    Write what each resource claim gives, or why nobody knows.
-    """
+    """Write what each resource claim gives, or why nobody knows."""
     first = first_names(pod)
     for ref in pod.claims:
         if first[ref.name] != ref.name:
@@ -121,9 +115,7 @@ def _amount(device: Device) -> str:
 
 
 def _limits(story: PodStory) -> Iterator[str]:
-    """
-    Write the limit, and those of webhook and agent where they came to different ones.
-    """
+    """Write the limit, and those of webhook and agent where they came to different ones."""
     declaration, plan = story.pod.declaration, story.pod.recorded.plan
     planned = None if plan is None else plan.limit_bytes
     if declaration.limit_bytes is not None:
@@ -140,9 +132,7 @@ def _limits(story: PodStory) -> Iterator[str]:
 
 
 def _measured(story: PodStory, display: Display) -> Iterator[str]:
-    """
-    Write what the pod holds on each card, process by process, or why nobody knows.
-    """
+    """Write what the pod holds on each card, process by process, or why nobody knows."""
     snapshot, row = story.snapshot, story.row
     if snapshot is None or row is None:
         yield from _indented([why_unmeasured(story)], display)
@@ -161,9 +151,7 @@ def _measured(story: PodStory, display: Display) -> Iterator[str]:
 
 
 def why_unmeasured(story: PodStory) -> str:
-    """
-    Return why no agent says what the pod holds.
-    """
+    """Return why no agent says what the pod holds."""
     if not story.pod.node:
         return "Nothing: no node has been chosen yet."
     if story.agent is None:

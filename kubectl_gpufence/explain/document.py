@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 
 def document(story: PodStory) -> dict[str, object]:
-    """
-    Write the story; `mode` is that of the namespace, null where it cannot be read.
-    """
+    """Write the story; `mode` is that of the namespace, null where it cannot be read."""
     pod = story.pod
     return {
         "v": 1,
@@ -94,9 +92,7 @@ def _container(item: ContainerPlan, annotations: Mapping[str, str]) -> dict[str,
 
 
 def _setting(item: Setting, annotations: Mapping[str, str]) -> dict[str, object]:
-    """
-    Write a variable or flag; `value` is null where it is the user's own and cannot be read.
-    """
+    """Write a variable or flag; `value` is null where it is the user's own and cannot be read."""
     left = item.done is Done.LEFT
     slot = annotations.get(f"{names.ENV_PREFIX}{item.slot}") if item.slot else item.user
     return {

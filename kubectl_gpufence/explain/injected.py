@@ -48,9 +48,7 @@ _OBSERVED = "Nothing was set: in mode observe the plan is only recorded."
 
 
 class ShareFigures(NamedTuple):
-    """
-    L, C, T and A of one or several settings of a container, and its n.
-    """
+    """L, C, T and A of one or several settings of a container, and its n."""
 
     limit_bytes: int
     reserve_bytes: int
@@ -60,24 +58,18 @@ class ShareFigures(NamedTuple):
 
     @property
     def usable_bytes(self) -> int:
-        """
-        Return L, which counts as no more than the card.
-        """
+        """Return L, which counts as no more than the card."""
         return min(self.limit_bytes, self.card_bytes or self.limit_bytes)
 
     def allowance(self, headroom: Headroom) -> Allowance | None:
-        """
-        Return A exactly by one rule; None where that is not the A of the plan.
-        """
+        """Return A exactly by one rule; None where that is not the A of the plan."""
         terms = ShareTerms(self.reserve_bytes, self.processes, headroom)
         may = allowance(self.usable_bytes, self.usable_bytes, terms)
         return may if may.bytes == self.allowance_bytes else None
 
 
 def injected(story: PodStory, display: Display) -> Iterator[str]:
-    """
-    Write what was set, or why nothing was.
-    """
+    """Write what was set, or why nothing was."""
     for text in _course(story):
         yield from wrapped(text, "    ", display, first="  ")
     pod = story.pod
@@ -92,9 +84,7 @@ def injected(story: PodStory, display: Display) -> Iterator[str]:
 
 
 def formula(figures: ShareFigures, headroom: Headroom) -> list[str]:
-    """
-    Write A with its sum, and F where the card is known.
-    """
+    """Write A with its sum, and F where the card is known."""
     part, reserve = readable(figures.limit_bytes), allowed(figures.reserve_bytes)
     card = allowed(figures.card_bytes, none="unknown")
     count = counted(figures.processes, "process", "processes")
@@ -133,9 +123,7 @@ def _course(story: PodStory) -> Iterator[str]:
 
 
 def _exactness(annotations: Mapping[str, str]) -> str:
-    """
-    Return for which cards the figures hold.
-    """
+    """Return for which cards the figures hold."""
     card = annotations.get(names.CARD, "")
     if names.NODE in annotations:
         return f"Exact for node {annotations[names.NODE]} ({card or 'card unknown'})."
@@ -160,9 +148,7 @@ def _title(name: str, verb: str, container: ContainerPlan) -> str:
 def _settings(
     container: ContainerPlan, annotations: Mapping[str, str], display: Display
 ) -> Iterator[str]:
-    """
-    Write the settings, those with the same figures together below their sum.
-    """
+    """Write the settings, those with the same figures together below their sum."""
     groups: dict[ShareFigures | None, list[Setting]] = {}
     for setting in container.settings:
         groups.setdefault(_figures(setting, container.processes), []).append(setting)
@@ -183,9 +169,7 @@ def _settings(
 
 
 def _figures(setting: Setting, processes: int) -> ShareFigures | None:
-    """
-    Return a setting's figures; None for one that is the same on every card.
-    """
+    """Return a setting's figures; None for one that is the same on every card."""
     limit, may = setting.limit_bytes, setting.allowance_bytes
     if limit is None or may is None:
         return None
@@ -193,9 +177,7 @@ def _figures(setting: Setting, processes: int) -> ShareFigures | None:
 
 
 def _rule(figures: ShareFigures, headroom: Headroom) -> str:
-    """
-    Find the rule whose sum gives A; a rule of another version is not guessed at.
-    """
+    """Find the rule whose sum gives A; a rule of another version is not guessed at."""
     limit, count = figures.usable_bytes, figures.processes
     contexts = count * figures.reserve_bytes
     if not contexts and limit // count == figures.allowance_bytes:
@@ -219,9 +201,7 @@ def _rule(figures: ShareFigures, headroom: Headroom) -> str:
 
 
 def _value(setting: Setting, annotations: Mapping[str, str]) -> str:
-    """
-    Return what the program reads; quotes make an empty value visible.
-    """
+    """Return what the program reads; quotes make an empty value visible."""
     if setting.done is Done.LEFT:
         return "(yours)"
     slot = f"{names.ENV_PREFIX}{setting.slot}"
@@ -230,9 +210,7 @@ def _value(setting: Setting, annotations: Mapping[str, str]) -> str:
 
 
 def _origin(setting: Setting) -> str:
-    """
-    Return how the value came about.
-    """
+    """Return how the value came about."""
     user = "" if setting.user is None else printable(shown(setting.user))
     match setting.done:
         case Done.LOWERED:
@@ -248,9 +226,7 @@ def _origin(setting: Setting) -> str:
 
 
 def _slots(annotations: Mapping[str, str]) -> Iterator[str]:
-    """
-    List the slots in the order in which they were given out: s2 before s10.
-    """
+    """List the slots in the order in which they were given out: s2 before s10."""
     slots = [key for key in annotations if key.startswith(names.ENV_PREFIX)]
     for key in sorted(slots, key=lambda slot: (len(slot), slot)):
         text = printable(annotations[key]) or '""'

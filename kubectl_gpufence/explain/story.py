@@ -1,6 +1,4 @@
-"""
-PURE. One pod and all that is known of it.
-"""
+"""PURE. One pod and all that is known of it."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ _REASONS = frozenset(
 
 
 class AgentEvent(NamedTuple):
-    """
-    An event of an agent about the pod.
-    """
+    """An event of an agent about the pod."""
 
     at: str
     reason: str
@@ -70,17 +66,13 @@ class PodStory(NamedTuple):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """
-        Return what the creator of the pod was warned about.
-        """
+        """Return what the creator of the pod was warned about."""
         text = self.pod.annotations.get(names.WARNINGS, "")
         return tuple(line for line in text.splitlines() if line.strip())
 
     @property
     def settings(self) -> Iterator[tuple[str, ContainerPlan, Setting]]:
-        """
-        Return every setting of the plan with its container.
-        """
+        """Return every setting of the plan with its container."""
         plan = self.pod.recorded.plan
         for name, container in ({} if plan is None else plan.containers).items():
             for setting in container.settings:

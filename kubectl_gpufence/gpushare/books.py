@@ -90,9 +90,7 @@ class NodeBook:
         return self.total // self.cards if self.cards else 0
 
     def by_card(self) -> list[Booking]:
-        """
-        Return each pod once, at the first of its cards; pending ones last.
-        """
+        """Return each pod once, at the first of its cards; pending ones last."""
         order = sorted(self.shares, key=lambda card: (card < 0, card))
         met = {
             booking.uid: booking
@@ -148,9 +146,7 @@ def read_booking(raw: Object) -> Booking | None:
 
 
 def with_bookings(books: Iterable[NodeBook], bookings: Iterable[Booking]) -> list[NodeBook]:
-    """
-    Enter each pod in the book of its node; what has no such node is left out.
-    """
+    """Enter each pod in the book of its node; what has no such node is left out."""
     by_node: dict[str, list[Booking]] = {}
     for booking in bookings:
         by_node.setdefault(booking.node, []).append(booking)
@@ -158,9 +154,7 @@ def with_bookings(books: Iterable[NodeBook], bookings: Iterable[Booking]) -> lis
 
 
 def unit_of(books: Iterable[NodeBook]) -> str:
-    """
-    Guess the unit of a cluster by the first of its cards; empty where there is none.
-    """
+    """Guess the unit of a cluster by the first of its cards; empty where there is none."""
     for book in books:
         if book.total > 0 and book.cards:
             return "MiB" if book.card_units > _MOST_GIB else "GiB"
@@ -199,9 +193,7 @@ def _allocation(text: str) -> dict[int, int]:
 
 
 def _amounts(cards: object) -> dict[str, int] | None:
-    """
-    Read the units of one container; null has none.
-    """
+    """Read the units of one container; null has none."""
     if not isinstance(cards, tuple | None):
         return None
     found: dict[str, int] = {}
@@ -214,9 +206,7 @@ def _amounts(cards: object) -> dict[str, int] | None:
 
 
 def _amount(units: object) -> int | None:
-    """
-    Read a whole number as Go does: null is zero, true is none.
-    """
+    """Read a whole number as Go does: null is zero, true is none."""
     if units is None:
         return 0
     if isinstance(units, bool) or not isinstance(units, int):

@@ -1,6 +1,4 @@
-"""
-The program `kubectl-inspect-gpushare`, which kubectl runs for `kubectl inspect gpushare`.
-"""
+"""The program `kubectl-inspect-gpushare`, which kubectl runs for `kubectl inspect gpushare`."""
 
 from __future__ import annotations
 
@@ -42,15 +40,11 @@ examples:
 
 
 class ReadError(GpufenceError):
-    """
-    Raised where nodes or pods cannot be read, with the words that gpushare has for it.
-    """
+    """Raised where nodes or pods cannot be read, with the words that gpushare has for it."""
 
 
 def main() -> int:
-    """
-    Print the tables: 0 is well, 1 is trouble, 2 a call that cannot be read.
-    """
+    """Print the tables: 0 is well, 1 is trouble, 2 a call that cannot be read."""
     call = parse(sys.argv[1:])
     try:
         return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ))
@@ -66,9 +60,7 @@ def main() -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """
-    Read a call; argparse ends the program with 2 where it cannot be read.
-    """
+    """Read a call; argparse ends the program with 2 where it cannot be read."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="GPU memory that gpushare has booked, in its units.",
@@ -103,9 +95,7 @@ def run(call: argparse.Namespace, environ: Mapping[str, str], output: Output) ->
 
 
 def _books(reader: ClusterReader, node: str) -> list[NodeBook]:
-    """
-    Read the nodes that share GPUs by gpushare, or the one that was named whatever it shares.
-    """
+    """Read the nodes that share GPUs by gpushare, or the one that was named whatever it shares."""
     try:
         if node:
             books = [read_book(reader.client.get(core("nodes", node)))]
@@ -124,9 +114,7 @@ def _books(reader: ClusterReader, node: str) -> list[NodeBook]:
 
 
 def _holdings(reader: ClusterReader, books: Iterable[NodeBook], output: Output) -> Holdings:
-    """
-    Ask the agents of these nodes; a note says whose answers are missing.
-    """
+    """Ask the agents of these nodes; a note says whose answers are missing."""
     pods, hidden = reader.agent_pods()
     names = {book.name for book in books}
     asked = [pod for pod in pods if node_of(pod) in names]

@@ -30,9 +30,7 @@ _SUM: Final = "Allocated/Total GPU Memory In Cluster:"
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """
-    What the agents that answered have measured, by node.
-    """
+    """What the agents that answered have measured, by node."""
 
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
 
@@ -57,9 +55,7 @@ class Holdings:
 
 
 def summary(books: Sequence[NodeBook], holdings: Holdings | None = None) -> str:
-    """
-    Return a line for each node, the units that are booked and there on each card.
-    """
+    """Return a line for each node, the units that are booked and there on each card."""
     unit, pending = unit_of(books), any(book.pending for book in books)
     most = max((book.cards for book in books), default=0)
     sizes = [f"GPU{card}(Allocated/Total)" for card in range(most)]
@@ -85,9 +81,7 @@ def summary(books: Sequence[NodeBook], holdings: Holdings | None = None) -> str:
 
 
 def details(books: Sequence[NodeBook], holdings: Holdings | None = None) -> str:
-    """
-    Return for each node a line for each pod, the units that it has of each card.
-    """
+    """Return for each node a line for each pod, the units that it has of each card."""
     unit, shown = unit_of(books), [book for book in books if book.total > 0]
     ruler, text = 0, ""
     for book in shown:
@@ -141,9 +135,7 @@ def _pending(book: NodeBook) -> str:
 
 
 def _on_cards(book: NodeBook, most: int) -> int:
-    """
-    Sum what the columns of the summary show; cards beyond them are left out there.
-    """
+    """Sum what the columns of the summary show; cards beyond them are left out there."""
     return sum(units for card, units in book.shares.items() if PENDING <= card < most)
 
 
@@ -157,9 +149,7 @@ def _used_title(unit: str) -> str:
 
 
 def _used(amount: int | None, unit: str) -> str:
-    """
-    Render bytes in the cluster's unit, rounded up: whole MiB, or tenths of a GiB.
-    """
+    """Render bytes in the cluster's unit, rounded up: whole MiB, or tenths of a GiB."""
     if amount is None:
         return UNKNOWN
     if UNIT_BYTES.get(unit, MIB) == MIB:
@@ -169,9 +159,7 @@ def _used(amount: int | None, unit: str) -> str:
 
 
 def _aligned(text: str) -> str:
-    """
-    Put two spaces and as many as are needed in place of each tab.
-    """
+    """Put two spaces and as many as are needed in place of each tab."""
     lines = [line.split("\t") for line in text.split("\n")]
     widths: list[list[int]] = [[] for _ in lines]
     _measure(lines, widths, 0, len(lines))

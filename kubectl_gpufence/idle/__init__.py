@@ -1,6 +1,4 @@
-"""
-`idle`: who holds GPUs that nobody uses, for how long, and what becomes of them.
-"""
+"""`idle`: who holds GPUs that nobody uses, for how long, and what becomes of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Asking who owns GPU pods, what agents say of them, and what the controller is about to do.
-"""
+"""Asking who owns GPU pods, what agents say of them, and what the controller is about to do."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ _UNSCHEDULABLE: Final = "Unschedulable"
 
 
 def gather(reader: ClusterReader, namespace: str) -> IdleScene:
-    """
-    Ask about the GPU pods of a namespace, or of all.
-    """
+    """Ask about the GPU pods of a namespace, or of all."""
     pods, notes = _pods(reader, namespace)
     tops, note = _tops(reader, [item for _, item, _ in pods])
     snapshots, silent = snapshots_of(reader, {seen.node for seen, _, _ in pods})
@@ -59,9 +55,7 @@ def gather(reader: ClusterReader, namespace: str) -> IdleScene:
 def snapshots_of(
     reader: ClusterReader, nodes: Iterable[str]
 ) -> tuple[Mapping[str, Snapshot], Sequence[str]]:
-    """
-    Ask the agents of these nodes, and return with their snapshots who does not answer.
-    """
+    """Ask the agents of these nodes, and return with their snapshots who does not answer."""
     wanted = set(nodes) - {""}
     agent_pods, hidden = reader.agent_pods()
     if hidden or not agent_pods:
@@ -99,9 +93,7 @@ def read_releases(reader: ClusterReader) -> tuple[OwnerReleases | None, str]:
 
 
 def climb(reader: ClusterReader, kinds: Kinds, item: ApiOwner) -> ApiOwner:
-    """
-    Return who owns an object in the end, or as far up as one may look.
-    """
+    """Return who owns an object in the end, or as far up as one may look."""
     try:
         return find_owner(reader.client, kinds, item)
     except (ForbiddenError, NotFoundError):
@@ -139,9 +131,7 @@ def _waits(raw: Object) -> bool:
 
 
 def _tops(reader: ClusterReader, items: Iterable[ApiOwner]) -> tuple[dict[str, ApiOwner], str]:
-    """
-    Find who owns each pod in the end, those of one controller together.
-    """
+    """Find who owns each pod in the end, those of one controller together."""
     kinds = Kinds(reader.client)
     siblings: dict[str, list[ApiOwner]] = {}
     for item in items:

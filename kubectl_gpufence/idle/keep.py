@@ -1,6 +1,4 @@
-"""
-`keep OWNER`: nobody releases it before a moment that somebody names.
-"""
+"""`keep OWNER`: nobody releases it before a moment that somebody names."""
 
 from __future__ import annotations
 

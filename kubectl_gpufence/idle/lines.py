@@ -33,9 +33,7 @@ _HOUR: Final = 3600.0
 
 
 class OwnedPod(NamedTuple):
-    """
-    A living GPU pod and whose it is in the end; it `waits` where no node takes it.
-    """
+    """A living GPU pod and whose it is in the end; it `waits` where no node takes it."""
 
     seen: SeenPod
     top: ApiOwner
@@ -54,9 +52,7 @@ class IdleScene(NamedTuple):
 
 
 class PodUse(NamedTuple):
-    """
-    What one pod does and holds; `why` says what stands against knowing.
-    """
+    """What one pod does and holds; `why` says what stands against knowing."""
 
     pod: SeenPod
     state: str
@@ -67,9 +63,7 @@ class PodUse(NamedTuple):
 
 
 class IdleLine(NamedTuple):
-    """
-    One owner. `said` is what the controller says of it, at the moment `at`.
-    """
+    """One owner. `said` is what the controller says of it, at the moment `at`."""
 
     namespace: str
     api_version: str
@@ -82,9 +76,7 @@ class IdleLine(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """
-        Return its name as the other verbs take it.
-        """
+        """Return its name as the other verbs take it."""
         return f"{self.kind.lower()}/{self.name}"
 
     @property
@@ -118,36 +110,28 @@ class IdleLine(NamedTuple):
 
     @property
     def gib_hours(self) -> float | None:
-        """
-        Return how much was held in vain, for how long.
-        """
+        """Return how much was held in vain, for how long."""
         if self.held_bytes is None or self.idle_seconds is None:
             return None
         return self.held_bytes / GIB * self.idle_seconds / _HOUR
 
     @property
     def why(self) -> str:
-        """
-        Return what the controller says, or what stands against knowing.
-        """
+        """Return what the controller says, or what stands against knowing."""
         if self.said is not None:
             return self.said.why
         return next((f"{use.pod.name}: {use.why}" for use in self.uses if use.why), "")
 
     @property
     def due_seconds(self) -> float | None:
-        """
-        Return after which time it goes; None where nothing is planned.
-        """
+        """Return after which time it goes; None where nothing is planned."""
         if self.said is None or self.said.deadline is None:
             return None
         return max(self.said.deadline - self.at, 0.0)
 
 
 def idle_lines(scene: IdleScene, namespace: str) -> list[IdleLine]:
-    """
-    Return the owners of a namespace, or of all, by how much they have held in vain.
-    """
+    """Return the owners of a namespace, or of all, by how much they have held in vain."""
     releases = scene.releases
     at = 0.0 if releases is None else releases.at
     said = {
@@ -169,9 +153,7 @@ def is_about(line: IdleLine, owner: ApiOwner) -> bool:
 
 
 def waiting_note(lines: Iterable[IdleLine]) -> str:
-    """
-    Return who waits for a GPU.
-    """
+    """Return who waits for a GPU."""
     waiting = [
         f"{use.pod.namespace}/{use.pod.name}"
         for line in lines
@@ -183,9 +165,7 @@ def waiting_note(lines: Iterable[IdleLine]) -> str:
 
 
 def _key(namespace: str, api_version: str, kind: str, name: str) -> tuple[str, str, str, str]:
-    """
-    Return whom a line is about, in whichever version of its group.
-    """
+    """Return whom a line is about, in whichever version of its group."""
     return namespace, api_version.rpartition("/")[0], kind, name
 
 
@@ -209,9 +189,7 @@ def _line(
 
 
 def use_of(item: OwnedPod, snapshot: Snapshot | None) -> PodUse:
-    """
-    Return what a pod does, as far as its agent says so at this moment.
-    """
+    """Return what a pod does, as far as its agent says so at this moment."""
     pod = item.seen
     if not pod.node:
         return PodUse(pod, WAITS, why="no node takes it" if item.waits else "no node has it yet")

@@ -1,6 +1,4 @@
-"""
-`release`: what the controller would do and why not, or one owner at once, by a person's word.
-"""
+"""`release`: what the controller would do and why not, or one owner at once, by a person's word."""
 
 from __future__ import annotations
 
@@ -105,9 +103,7 @@ def _working(line: IdleLine) -> str:
 
 
 def _scaled(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> str:
-    """
-    Say which autoscaler's target an owner is, or that nobody can tell.
-    """
+    """Say which autoscaler's target an owner is, or that nobody can tell."""
     hidden = ""
     version, plural = _HPA
     paths = [("HorizontalPodAutoscaler", group(version, "namespaces", owner.namespace, plural))]
@@ -128,9 +124,7 @@ def _scaled(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> str:
 
 
 def _targeting(items: Iterable[Object], owner: ApiOwner) -> Iterator[str]:
-    """
-    Yield the names of those that scale an owner; one that names no kind means a Deployment.
-    """
+    """Yield the names of those that scale an owner; one that names no kind means a Deployment."""
     for item in items:
         spec = as_object(item.get("spec"), "spec")
         target = as_object(spec.get("scaleTargetRef"), "spec.scaleTargetRef")
@@ -157,9 +151,7 @@ def _release(client: Client, owner: ApiOwner, replicas: int, why: str) -> None:
 
 
 def _noted(owner: ApiOwner, note: ReleaseNote) -> ReleaseNote:
-    """
-    Keep what an earlier note knows of earlier releases.
-    """
+    """Keep what an earlier note knows of earlier releases."""
     try:
         old = read_note(owner.annotations.get(RELEASED, ""))
     except GpufenceError:

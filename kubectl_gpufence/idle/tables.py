@@ -1,6 +1,4 @@
-"""
-PURE. Lines of owners as tables and as JSON.
-"""
+"""PURE. Lines of owners as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -58,9 +56,7 @@ def idle_table(
 
 
 def plan_lines(lines: Sequence[IdleLine], display: Display, *, namespaces: bool) -> list[str]:
-    """
-    Show what the controller will do and when, each with its reason below it.
-    """
+    """Show what the controller will do and when, each with its reason below it."""
     columns: list[Column[IdleLine]] = [
         Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
         Column("OWNER", lambda line: line.owner, shrinks=True),
@@ -100,9 +96,7 @@ def idle_json(line: IdleLine) -> dict[str, object]:
 
 
 def _pods(line: IdleLine) -> str:
-    """
-    Write how many pods there are of how many that are wanted.
-    """
+    """Write how many pods there are of how many that are wanted."""
     there = str(len(line.uses))
     return there if line.replicas is None else f"{there}/{line.replicas}"
 
@@ -129,9 +123,7 @@ def _gib_hours(line: IdleLine) -> str:
 
 
 def release_text(line: IdleLine) -> str:
-    """
-    Return when an owner goes, or since when it is gone, in few words.
-    """
+    """Return when an owner goes, or since when it is gone, in few words."""
     said, due = line.said, line.due_seconds
     if said is None:
         return NOT_THERE

@@ -1,6 +1,4 @@
-"""
-`wake OWNER`: back to the replicas that it had before it was released.
-"""
+"""`wake OWNER`: back to the replicas that it had before it was released."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ def _wake(
 
 
 def _note(owner: ApiOwner, replicas: int | None) -> ReleaseNote | None:
-    """
-    Read the note of an owner; one that cannot be read is left alone, and says nothing.
-    """
+    """Read the note of an owner; one that cannot be read is left alone, and says nothing."""
     text = owner.annotations.get(RELEASED)
     if text is None:
         return None

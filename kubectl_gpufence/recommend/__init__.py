@@ -99,9 +99,7 @@ def patch_lines(patches: Sequence[OwnerPatch], *, together: bool) -> list[str]:
 
 
 def _by_owner(items: Iterable[NeedSummary]) -> list[list[NeedSummary]]:
-    """
-    Return the items of each owner that has any target, with those that have none.
-    """
+    """Return the items of each owner that has any target, with those that have none."""
     ordered = sorted(items, key=lambda item: item.key)
     owners = [list(items) for _, items in groupby(ordered, key=lambda item: item.key[:3])]
     return [items for items in owners if any(item.target_bytes for item in items)]
@@ -157,17 +155,13 @@ def _words(items: Sequence[NeedSummary], nodes: Mapping[str, SeenNode]) -> NodeW
 
 
 class _Block(str):
-    """
-    Text of several lines that is written as such.
-    """
+    """Text of several lines that is written as such."""
 
     __slots__ = ()
 
 
 class _Dumper(yaml.SafeDumper):
-    """
-    Writes blocks as people do.
-    """
+    """Writes blocks as people do."""
 
 
 _Dumper.add_representer(

@@ -1,6 +1,4 @@
-"""
-PURE. What every model needs and which limit would do, as table, JSON and CSV.
-"""
+"""PURE. What every model needs and which limit would do, as table, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ _TONES: Final = {
 
 
 def chosen(summaries: Iterable[NeedSummary], namespace: str) -> list[NeedSummary]:
-    """
-    Return those of a namespace, or of all, in the order of their names.
-    """
+    """Return those of a namespace, or of all, in the order of their names."""
     kept = (item for item in summaries if namespace in ("", item.key.namespace))
     return sorted(kept, key=lambda item: item.key)
 
@@ -98,9 +94,7 @@ def _confidence(item: NeedSummary) -> Cell:
 
 
 def _remark(item: NeedSummary) -> Cell:
-    """
-    Return what somebody should know before he follows.
-    """
+    """Return what somebody should know before he follows."""
     remarks = (
         ("at its cap", item.capped),
         (f"OOM {item.out_of_memory}d", item.out_of_memory),

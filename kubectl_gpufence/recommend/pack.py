@@ -37,9 +37,7 @@ class PodShare(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """
-    The cards of one model: how many there are, are held, and would do.
-    """
+    """The cards of one model: how many there are, are held, and would do."""
 
     model: str
     memory_bytes: int
@@ -54,9 +52,7 @@ class Packing(NamedTuple):
 def packings(
     snapshots: Mapping[str, Snapshot], summaries: Iterable[NeedSummary], namespace: str
 ) -> list[Packing]:
-    """
-    Pack the pods of a namespace, or of all, that hold memory on any card.
-    """
+    """Pack the pods of a namespace, or of all, that hold memory on any card."""
     targets = _targets(summaries)
     shares: dict[str, list[PodShare]] = {}
     cards: dict[str, list[CardRow]] = {}
@@ -75,9 +71,7 @@ def packings(
 
 
 def cards_needed(shares: Iterable[PodShare], memory_bytes: int) -> int:
-    """
-    Return how many cards of this size hold all shares, no two of one pod on the same.
-    """
+    """Return how many cards of this size hold all shares, no two of one pod on the same."""
     free: list[int] = []
     pods: list[set[str]] = []
     for share in sorted(shares, key=lambda item: (-item.share_bytes, item.pod, item.card)):
@@ -136,9 +130,7 @@ def _packing(model: str, cards: Sequence[CardRow], shares: Sequence[PodShare]) -
 
 
 def _targets(summaries: Iterable[NeedSummary]) -> dict[tuple[Owner, str], int | None]:
-    """
-    Add up the containers of each owner on each model of card; None where one has no target.
-    """
+    """Add up the containers of each owner on each model of card; None where one has no target."""
     rows: dict[tuple[Owner, str], list[NeedSummary]] = {}
     for item in summaries:
         rows.setdefault((item.key[:3], item.key.card), []).append(item)
@@ -146,9 +138,7 @@ def _targets(summaries: Iterable[NeedSummary]) -> dict[tuple[Owner, str], int | 
 
 
 def _target(groups: Sequence[Sequence[NeedSummary]]) -> int | None:
-    """
-    Return the most that containers need which run at the same time.
-    """
+    """Return the most that containers need which run at the same time."""
     targets = [item.target_bytes for group in groups for item in group]
     if None in targets:
         return None

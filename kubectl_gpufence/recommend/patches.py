@@ -36,9 +36,7 @@ OWNER_KINDS: Final = {kind.kind: kind for kind in TEMPLATES}
 
 
 class OwnerPatch(NamedTuple):
-    """
-    A strategic merge patch of one owner, with what people should read beside it.
-    """
+    """A strategic merge patch of one owner, with what people should read beside it."""
 
     namespace: str
     kind: str
@@ -97,9 +95,7 @@ def patch_of(
 
 
 def kustomization(patches: Sequence[OwnerPatch], texts: Sequence[str]) -> dict[str, object]:
-    """
-    Return a component of kustomize that applies the patches, each given as its YAML.
-    """
+    """Return a component of kustomize that applies the patches, each given as its YAML."""
     return {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1",
         "kind": "Component",
@@ -134,9 +130,7 @@ def _template(raw: Object, parts: tuple[str, ...]) -> Object:
 
 
 def _inner(change: Wanted, pod: Pod, template: Object) -> dict[str, object]:
-    """
-    Return what a template should say otherwise, as its own structure has it.
-    """
+    """Return what a template should say otherwise, as its own structure has it."""
     inner: dict[str, object] = {}
     if change.annotations:
         inner["metadata"] = {"annotations": dict(change.annotations)}

@@ -64,9 +64,7 @@ class Needs:
 
 
 def read_needs(reader: ClusterReader, namespace: str) -> Needs:
-    """
-    Ask for what models need, the best that is to be had.
-    """
+    """Ask for what models need, the best that is to be had."""
     profiles, why_not = _profiles(reader, namespace)
     if profiles:
         every = (item for profile in profiles for item in profile.containers)
@@ -86,9 +84,7 @@ def read_needs(reader: ClusterReader, namespace: str) -> Needs:
 
 
 def _ceilings(reader: ClusterReader, namespace: str) -> dict[str, ProposalTerms]:
-    """
-    Read what namespaces allow at most; nothing where they may not be read.
-    """
+    """Read what namespaces allow at most; nothing where they may not be read."""
 
     def keep(raw: JsonObject) -> tuple[str, ProposalTerms]:
         options = read_namespace_options(annotations_of(raw))
@@ -103,9 +99,7 @@ def _ceilings(reader: ClusterReader, namespace: str) -> dict[str, ProposalTerms]
 
 
 def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile], tuple[str, ...]]:
-    """
-    Read the profiles, and say why there are none or which cannot be read.
-    """
+    """Read the profiles, and say why there are none or which cannot be read."""
     path = PROFILE.path(namespace) if namespace else PROFILE.everywhere
     notes: list[str] = []
 
@@ -130,9 +124,7 @@ def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile
 
 
 def remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
-    """
-    Ask all agents what they remember; who does not answer is named, by node.
-    """
+    """Ask all agents what they remember; who does not answer is named, by node."""
     pods, hidden = reader.agent_pods()
     today = write_moment(time.time())[:_DAY]
     answers = reader.together(lambda pod: _need(reader, pod, today), pods)
@@ -153,9 +145,7 @@ def _need(reader: ClusterReader, pod: JsonObject, today: str) -> NodeNeed | None
 
 
 def _reported(line: OwnerLine) -> NeedSummary:
-    """
-    Make a need of a report's line, which knows neither containers nor days.
-    """
+    """Make a need of a report's line, which knows neither containers nor days."""
     row = line.row
     target = None if line.full else line.suggested_bytes
     why = f"since the agents started; {line.remark}".removesuffix("; ")

@@ -1,6 +1,4 @@
-"""
-`report`: what owners of GPU pods took since the agents started, and which limit would do.
-"""
+"""`report`: what owners of GPU pods took since the agents started, and which limit would do."""
 
 from __future__ import annotations
 

@@ -33,9 +33,7 @@ _NICE = (1, 2, 4, 5, 8, 10)
 
 
 class ChartDay(NamedTuple):
-    """
-    One day of a model, all nodes together; None where nothing was told or allowed.
-    """
+    """One day of a model, all nodes together; None where nothing was told or allowed."""
 
     day: str
     held_bytes: int
@@ -46,9 +44,7 @@ class ChartDay(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """
-    Where amounts and days are in the picture.
-    """
+    """Where amounts and days are in the picture."""
 
     top_bytes: int
     first: int
@@ -58,9 +54,7 @@ class _Scale(NamedTuple):
         return round(_FLOOR - (_FLOOR - _TOP) * amount / self.top_bytes, 1)
 
     def x(self, day: str) -> float:
-        """
-        Return the left end of a day's place.
-        """
+        """Return the left end of a day's place."""
         return round(_LEFT + self.width * (ordinal(day) - self.first), 1)
 
     def middle(self, day: str) -> float:
@@ -72,9 +66,7 @@ class _Scale(NamedTuple):
 
 
 def chart_days(rows: Sequence[NeedDay]) -> list[ChartDay]:
-    """
-    Put the rows of all nodes together by day.
-    """
+    """Put the rows of all nodes together by day."""
     by_day: dict[str, list[NeedDay]] = {}
     for row in rows:
         by_day.setdefault(row.day, []).append(row)
@@ -104,9 +96,7 @@ def chart(days: Sequence[ChartDay], target_bytes: int | None, about: str) -> str
 
 
 def ordinal(day: str) -> int:
-    """
-    Return the number of a day such as 2026-11-19, counted from one that is long past.
-    """
+    """Return the number of a day such as 2026-11-19, counted from one that is long past."""
     year, month, number = (int(part) for part in day.split("-"))
     if month <= 2:  # noqa: PLR2004 - the year begins in March, so that leap days end it
         year, month = year - 1, month + 12
@@ -114,9 +104,7 @@ def ordinal(day: str) -> int:
 
 
 def amount_label(amount: int) -> str:
-    """
-    Write an amount of the axis.
-    """
+    """Write an amount of the axis."""
     return f"{amount // GIB} GiB" if amount % GIB == 0 else f"{amount // MIB} MiB"
 
 
@@ -141,9 +129,7 @@ def _scale(days: Sequence[ChartDay], target_bytes: int | None) -> _Scale:
 
 
 def _nice_top(most: int) -> int:
-    """
-    Return a round amount that is above all: four steps of it are round, too.
-    """
+    """Return a round amount that is above all: four steps of it are round, too."""
     unit = GIB if most >= _STEPS * GIB else MIB
     step = -(-most // (_STEPS * unit))
     power = 1
@@ -172,9 +158,7 @@ def _bar(item: ChartDay, scale: _Scale) -> Iterator[str]:
 
 
 def _mark(item: ChartDay, scale: _Scale) -> Iterator[str]:
-    """
-    Mark a day on which a limit was too small, above its bar.
-    """
+    """Mark a day on which a limit was too small, above its bar."""
     mark = ("!" if item.evictions else "") + ("&times;" if item.out_of_memory else "")
     if mark:
         x, y = scale.middle(item.day), scale.y(item.held_bytes) - 4
@@ -182,9 +166,7 @@ def _mark(item: ChartDay, scale: _Scale) -> Iterator[str]:
 
 
 def words(item: ChartDay) -> str:
-    """
-    Say a day's figures.
-    """
+    """Say a day's figures."""
     parts = [f"{item.day}: held {mebibytes(item.held_bytes)}"]
     if item.told_bytes is not None:
         parts.append(f"told {limit_mebibytes(item.told_bytes)}")
@@ -223,9 +205,7 @@ def _target(target_bytes: int | None, scale: _Scale) -> Iterator[str]:
 
 
 def _dates(days: Sequence[ChartDay], scale: _Scale) -> Iterator[str]:
-    """
-    Write the first day and the last, and the one in the middle where there is room.
-    """
+    """Write the first day and the last, and the one in the middle where there is room."""
     places = sorted(
         {0, len(days) // 2, len(days) - 1} if len(days) > _STEPS else {0, len(days) - 1}
     )

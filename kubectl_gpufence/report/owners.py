@@ -64,33 +64,25 @@ class OwnerLine(NamedTuple):
 
     @property
     def suggested_bytes(self) -> int | None:
-        """
-        Return a limit under which the peak and a margin would fit; None without a peak.
-        """
+        """Return a limit under which the peak and a margin would fit; None without a peak."""
         if not self.row.peak_bytes:
             return None
         return suggested_limit(self.row.peak_bytes, self.row.processes, self.reserve_bytes)
 
     @property
     def remark(self) -> str:
-        """
-        Return what keeps the suggestion from being one.
-        """
+        """Return what keeps the suggestion from being one."""
         doubts = (("not injected", not self.row.injected), ("at its cap", self.full))
         return ", ".join(text for text, applies in doubts if applies)
 
 
 def suggested_limit(peak_bytes: int, processes: int, reserve_bytes: int) -> int:
-    """
-    Return the limit for a peak where nobody knows how it was spread over its processes.
-    """
+    """Return the limit for a peak where nobody knows how it was spread over its processes."""
     return limit_for(MostHeld(peak_bytes, processes, shares=processes), reserve_bytes)
 
 
 def owner_lines(scene: Scene, namespace: str) -> list[OwnerLine]:
-    """
-    Return the owners of a namespace, or of all, those longest over their limits first.
-    """
+    """Return the owners of a namespace, or of all, those longest over their limits first."""
     rows: dict[tuple[str, str, str], list[OwnerRow]] = {}
     reserves: dict[tuple[str, str, str], int] = {}
     for node, snapshot in scene.snapshots.items():
@@ -105,9 +97,7 @@ def owner_lines(scene: Scene, namespace: str) -> list[OwnerLine]:
 
 
 def since(scene: Scene) -> tuple[str, str]:
-    """
-    Return when the first and the last of the agents started.
-    """
+    """Return when the first and the last of the agents started."""
     starts = sorted(snapshot.started for snapshot in scene.snapshots.values())
     return (starts[0], starts[-1]) if starts else ("", "")
 
@@ -129,9 +119,7 @@ def owners_table(lines: Sequence[OwnerLine], display: Display, *, namespaces: bo
 
 
 def owners_csv(lines: Sequence[OwnerLine]) -> list[str]:
-    """
-    Write lines of CSV: names of Kubernetes objects need no quotes, remarks get them.
-    """
+    """Write lines of CSV: names of Kubernetes objects need no quotes, remarks get them."""
     rows = [owner_json(line) for line in lines]
     return [",".join(_CSV), *(csv_line(row[key] for key in _CSV) for row in rows)]
 
@@ -169,9 +157,7 @@ def _line(rows: list[OwnerRow], reserve_bytes: int) -> OwnerLine:
 
 
 def _reserve(node: SeenNode | None) -> int:
-    """
-    Return what a process holds beside its allocator on the newest card of a node.
-    """
+    """Return what a process holds beside its allocator on the newest card of a node."""
     cards = () if node is None or node.gpu is None else node.gpu.cards
     return max(
         (reserve_bytes(card.compute_capability) for card in cards), default=reserve_bytes(None)

@@ -28,18 +28,14 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 class ModelDays(NamedTuple):
-    """
-    What is known of one model: its need, and its days, none where nobody remembers them.
-    """
+    """What is known of one model: its need, and its days, none where nobody remembers them."""
 
     summary: NeedSummary
     days: tuple[NeedDay, ...] = ()
 
 
 def page(models: Sequence[ModelDays], where: str, notes: Sequence[str]) -> list[str]:
-    """
-    Write the page; `where` says whose models they are.
-    """
+    """Write the page; `where` says whose models they are."""
     title = f"GPU memory: {_text(where)}"
     return [
         "<!DOCTYPE html>",
@@ -69,9 +65,7 @@ def page(models: Sequence[ModelDays], where: str, notes: Sequence[str]) -> list[
 
 
 def _sentence(models: Sequence[ModelDays]) -> str:
-    """
-    Return in a sentence what the page shows.
-    """
+    """Return in a sentence what the page shows."""
     if not models:
         return "No model has been measured yet."
     days = sorted({row.day for model in models for row in model.days})
@@ -106,9 +100,7 @@ def _overview(models: Sequence[ModelDays]) -> Iterator[str]:
 
 
 def _legend(models: Sequence[ModelDays]) -> Iterator[str]:
-    """
-    Explain the pictures, where there are any.
-    """
+    """Explain the pictures, where there are any."""
     if any(model.days for model in models):
         yield (
             '<p class="legend" aria-label="Legend"><span><i class="held"></i>held</span>'

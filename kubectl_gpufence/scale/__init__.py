@@ -33,9 +33,7 @@ _LEAST_TARGET: Final = 0.1
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
-    """
-    Print the objects.
-    """
+    """Print the objects."""
     check(call)
     kind, owner = _owner(reader, call.namespace, call.owner)
     ceiling, note = _ceiling(call, reader, kind, owner)
@@ -127,9 +125,7 @@ def _owner(reader: ClusterReader, namespace: str, word: str) -> tuple[ApiKind, J
 def _ceiling(
     call: argparse.Namespace, reader: ClusterReader, kind: ApiKind, owner: JsonObject
 ) -> tuple[Ceiling, str]:
-    """
-    Return how many replicas there may be, and a note where that is a guess.
-    """
+    """Return how many replicas there may be, and a note where that is a guess."""
     if call.most is not None:
         return Ceiling(call.most, "as you said"), ""
     beyond = "what is beyond waits for a card"
@@ -159,9 +155,7 @@ def _least(call: argparse.Namespace, ceiling: Ceiling) -> Ceiling:
 
 
 def _room(reader: ClusterReader, path: str) -> tuple[int, int] | None:
-    """
-    Ask the controller how many there are, and how many more fit.
-    """
+    """Ask the controller how many there are, and how many more fit."""
     for text in _pages(reader, path):
         try:
             said = as_object(json.loads(text), path)
@@ -195,9 +189,7 @@ def _pages(reader: ClusterReader, path: str) -> list[str]:
 
 
 def _by_nodes(reader: ClusterReader, owner: JsonObject) -> tuple[int, int]:
-    """
-    Reckon from what the API server shows.
-    """
+    """Reckon from what the API server shows."""
     spec = as_object(owner.get("spec"), "spec")
     template = as_object(spec.get("template"), "spec.template")
     metadata = as_object(template.get("metadata"), "metadata")

@@ -28,9 +28,7 @@ _BY_CARD: Final = {GPUSHARE_MEMORY: GPUSHARE_COUNT, VOLCANO_MEMORY: VOLCANO_NUMB
 
 
 class Offer(NamedTuple):
-    """
-    What a node offers of GPU resources.
-    """
+    """What a node offers of GPU resources."""
 
     name: str
     amounts: Mapping[str, int]
@@ -38,9 +36,7 @@ class Offer(NamedTuple):
 
 
 class Taking(NamedTuple):
-    """
-    What a pod takes of them, or would; `card` is its index where that is known.
-    """
+    """What a pod takes of them, or would; `card` is its index where that is known."""
 
     node: str
     amounts: Mapping[str, int]
@@ -49,9 +45,7 @@ class Taking(NamedTuple):
 
 
 def offer_of(raw: Object) -> Offer | None:
-    """
-    Read a Node; None where it takes no pods, or has nothing to do with GPUs.
-    """
+    """Read a Node; None where it takes no pods, or has nothing to do with GPUs."""
     metadata = as_object(raw.get("metadata"), "metadata")
     spec = as_object(raw.get("spec"), "spec")
     status = as_object(raw.get("status"), "status")
@@ -63,9 +57,7 @@ def offer_of(raw: Object) -> Offer | None:
 
 
 def taking_of(metadata: Object, spec: Object) -> Taking:
-    """
-    Read a pod or the template of one.
-    """
+    """Read a pod or the template of one."""
     amounts: dict[str, int] = {}
     for container in objects(spec.get("containers"), "spec.containers"):
         resources = as_object(container.get("resources"), "resources")
@@ -82,9 +74,7 @@ def taking_of(metadata: Object, spec: Object) -> Taking:
 
 
 def fitting(wanted: Taking, offers: Iterable[Offer], pods: Iterable[Taking]) -> int:
-    """
-    Return how many more like this one fit beside those that are there.
-    """
+    """Return how many more like this one fit beside those that are there."""
     there: dict[str, list[Taking]] = {}
     for pod in pods:
         there.setdefault(pod.node, []).append(pod)

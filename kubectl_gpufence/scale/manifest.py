@@ -1,6 +1,4 @@
-"""
-PURE. Objects for a person to read: YAML with a reason beside each value that needs one.
-"""
+"""PURE. Objects for a person to read: YAML with a reason beside each value that needs one."""
 
 from __future__ import annotations
 
@@ -23,18 +21,14 @@ _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "
 
 @dataclass(frozen=True, slots=True)
 class Reasoned:
-    """
-    A value, and why it is what it is.
-    """
+    """A value, and why it is what it is."""
 
     value: Value
     why: str
 
 
 def bare(value: Value) -> Value:
-    """
-    Return a value without the reasons in it.
-    """
+    """Return a value without the reasons in it."""
     if isinstance(value, Reasoned):
         return bare(value.value)
     if isinstance(value, dict):
@@ -45,9 +39,7 @@ def bare(value: Value) -> Value:
 
 
 def yaml(objects: Sequence[Mapping[str, Value]]) -> Iterator[str]:
-    """
-    Write objects as documents of one stream.
-    """
+    """Write objects as documents of one stream."""
     for number, item in enumerate(objects):
         if number:
             yield "---"
@@ -60,9 +52,7 @@ def _mapping(value: Mapping[str, Value], indent: str) -> Iterator[str]:
 
 
 def _entry(start: str, item: Value, indent: str, deeper: str) -> Iterator[str]:
-    """
-    Write one entry of a mapping, and above or beside it the reason.
-    """
+    """Write one entry of a mapping, and above or beside it the reason."""
     beside = ""
     if isinstance(item, Reasoned):
         if len(item.why) <= _SHORT and not isinstance(item.value, dict | list):
@@ -82,9 +72,7 @@ def _entry(start: str, item: Value, indent: str, deeper: str) -> Iterator[str]:
 
 
 def _listed(item: Value, indent: str) -> Iterator[str]:
-    """
-    Write one entry of a list, its first line after the dash; its reason comes before that.
-    """
+    """Write one entry of a list, its first line after the dash; its reason comes before that."""
     if isinstance(item, Reasoned):
         yield from _comment(item.why, indent)
         item = item.value

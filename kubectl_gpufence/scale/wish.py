@@ -34,9 +34,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """
-    How many replicas there may be, and who says so.
-    """
+    """How many replicas there may be, and who says so."""
 
     replicas: int
     why: str
@@ -81,9 +79,7 @@ class Wish:
 
 
 def documents(wish: Wish) -> list[Document]:
-    """
-    Return the objects to apply, in order.
-    """
+    """Return the objects to apply, in order."""
     made: list[Document] = []
     if wish.asks_token:
         made += _account(wish)
@@ -294,7 +290,5 @@ def _busy(wish: Wish) -> Reasoned:
 
 
 def number(value: float) -> str:
-    """
-    Write a number as KEDA reads it, of at least a thousandth.
-    """
+    """Write a number as KEDA reads it, of at least a thousandth."""
     return f"{max(value, 0.001):.3f}".rstrip("0").rstrip(".")

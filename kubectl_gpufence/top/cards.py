@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 
 class CardLine(NamedTuple):
-    """
-    One card; without a snapshot it is what the Node says of it, and `state` says why.
-    """
+    """One card; without a snapshot it is what the Node says of it, and `state` says why."""
 
     node: str
     card: CardRow
@@ -64,9 +62,7 @@ class NodeLine(NamedTuple):
 
 
 def card_lines(scene: Scene) -> list[CardLine]:
-    """
-    Return all cards: of the agents that answer, else of the Nodes' annotations.
-    """
+    """Return all cards: of the agents that answer, else of the Nodes' annotations."""
     snapshots = scene.snapshots
     lines = [
         CardLine(node, card, snapshot, _card_state(card, snapshot))
@@ -81,9 +77,7 @@ def card_lines(scene: Scene) -> list[CardLine]:
 
 
 def node_lines(scene: Scene) -> list[NodeLine]:
-    """
-    Return every node that has cards or an agent.
-    """
+    """Return every node that has cards or an agent."""
     cards: dict[str, list[CardLine]] = {name: [] for name in scene.agents}
     for line in card_lines(scene):
         cards.setdefault(line.node, []).append(line)
@@ -218,9 +212,7 @@ def _card_state(card: CardRow, snapshot: Snapshot) -> str:
 
 
 def _agent_state(agent: NodeAgent | None) -> Cell:
-    """
-    Return in a few words how an agent is.
-    """
+    """Return in a few words how an agent is."""
     if agent is None:
         return Cell("none asked", Tone.FAINT)
     snapshot = agent.snapshot
@@ -250,8 +242,6 @@ def _number(number: int | None) -> str:
 
 
 def total_of(amounts: Sequence[int | None]) -> int | None:
-    """
-    Add up, unless one of them is unknown or there are none.
-    """
+    """Add up, unless one of them is unknown or there are none."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known and len(known) == len(amounts) else None

@@ -71,9 +71,7 @@ _KEY = re.compile(r"\x1b(?:\[|O)([0-9;]*[A-Za-z~])|(.)", re.DOTALL)
 
 
 def keys_of(text: str) -> list[str]:
-    """
-    Name the keys that a terminal sends as this text; those that nobody knows are left out.
-    """
+    """Name the keys that a terminal sends as this text; those that nobody knows are left out."""
     named = (
         _ESCAPED.get(match[1], "") if match[1] else _PLAIN.get(match[2], match[2])
         for match in _KEY.finditer(text)
@@ -135,9 +133,7 @@ def _typed(view: WatchView, key: str) -> WatchView:
 
 
 def _turned(view: WatchView, key: str) -> WatchView:
-    """
-    Go to another table, each of which begins in its own order.
-    """
+    """Go to another table, each of which begins in its own order."""
     place = WHATS.index(view.what)
     chosen = {"tab": place + 1, "back-tab": place - 1, "1": 0, "2": 1, "3": 2}.get(key)
     if chosen is None:

@@ -1,6 +1,4 @@
-"""
-PURE. `top pods`: one line for each pod and card, the worst first.
-"""
+"""PURE. `top pods`: one line for each pod and card, the worst first."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ class PodLine(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """
-        Return the mode that counts, or that of the plan where no agent says.
-        """
+        """Return the mode that counts, or that of the plan where no agent says."""
         if self.row is not None:
             return self.row.mode
         plan = None if self.pod is None else self.pod.recorded.plan
@@ -105,9 +101,7 @@ class PodLine(NamedTuple):
 
     @property
     def activity(self) -> ActivityRow | PodActivityRow | None:
-        """
-        Return what the pod does, as far as a measurement that is not old says so.
-        """
+        """Return what the pod does, as far as a measurement that is not old says so."""
         if self.row is None or self.snapshot is None or is_stale(self.snapshot):
             return None
         return self.row.activity if self.use is None else self.use.activity
@@ -118,9 +112,7 @@ class PodLine(NamedTuple):
 
     @property
     def nothing(self) -> str:
-        """
-        Return what stands for figures: unknown on a node whose agent says nothing of the pod.
-        """
+        """Return what stands for figures: unknown on a node whose agent says nothing of the pod."""
         return UNKNOWN if self.node and self.row is None else NOT_THERE
 
     @property
@@ -134,9 +126,7 @@ class PodLine(NamedTuple):
 
 
 def pod_lines(scene: Scene, namespace: str) -> list[PodLine]:
-    """
-    Return the lines of a namespace, or of all, by the share of the limit that is used.
-    """
+    """Return the lines of a namespace, or of all, by the share of the limit that is used."""
     lines = [line for pod in scene.pods for line in _of_pod(pod, scene)]
     listed = {pod.uid for pod in scene.pods}
     lines += (
@@ -255,9 +245,7 @@ def _of_pod(pod: SeenPod, scene: Scene) -> Iterator[PodLine]:
 
 
 def _state(pod: SeenPod, agent: NodeAgent | None) -> str:
-    """
-    Return why nothing is measured.
-    """
+    """Return why nothing is measured."""
     if not pod.node:
         return "not placed yet"
     if agent is None:
@@ -272,9 +260,7 @@ def _rank(line: PodLine) -> tuple[bool, float, str, str, str]:
 
 
 def told(line: PodLine) -> Cell:
-    """
-    Return what was injected: an amount, in parentheses if only planned, or why there is none.
-    """
+    """Return what was injected: an amount, in parentheses if only planned, or why there is none."""
     pod, amount = line.pod, allowed(line.told_bytes)
     if pod is None or not pod.injected:
         missed = bool(line.row and line.row.mode and not line.row.injected)
@@ -291,9 +277,7 @@ def told(line: PodLine) -> Cell:
 
 
 def verdict_on(line: PodLine) -> Cell:
-    """
-    Return the agent's verdict, or why there is none.
-    """
+    """Return the agent's verdict, or why there is none."""
     if line.row is None or line.use is None or line.snapshot is None:
         return Cell(line.state, Tone.FAINT)
     old = staleness(line.snapshot)

@@ -45,9 +45,7 @@ class ScreenSize(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """
-    What a screen is made of beside the view: what was seen, of which namespace, and when.
-    """
+    """What a screen is made of beside the view: what was seen, of which namespace, and when."""
 
     scene: Scene
     namespace: str
@@ -112,9 +110,7 @@ _NODES: Final[Mapping[str, Order[NodeLine]]] = {
 def screen(
     view: WatchView, shown: Shown, size: ScreenSize, display: Display
 ) -> tuple[list[str], WatchView]:
-    """
-    Return as many lines as fit, and the view with its offset where there is something to see.
-    """
+    """Return as many lines as fit, and the view with its offset where there is something to see."""
     display = Display(size.columns, display.colour, display.unicode)
     foot = _foot(view, display)
     body = size.lines - 2 if size.lines >= _FEW else size.lines
@@ -137,24 +133,18 @@ def screen(
 
 
 def titles_of(what: str, namespace: str) -> tuple[str, ...]:
-    """
-    Return by which columns a table can be sorted, from left to right.
-    """
+    """Return by which columns a table can be sorted, from left to right."""
     orders: Mapping[str, object] = {"pods": _PODS, "cards": _CARDS, "nodes": _NODES}[what]
     return tuple(title for title in orders if title != "NAMESPACE" or not namespace)
 
 
 def page_of(size: ScreenSize) -> int:
-    """
-    Return by how many lines a page key scrolls.
-    """
+    """Return by how many lines a page key scrolls."""
     return max(size.lines - _MOST_NOTES - 2, 1)
 
 
 def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], int, int]:
-    """
-    Return the table, how many lines it has, and how many there are without the filter.
-    """
+    """Return the table, how many lines it has, and how many there are without the filter."""
     scene = shown.scene
     if view.what == "cards":
         columns = card_columns(display, wide=view.wide)
@@ -250,9 +240,7 @@ def _notes(shown: Shown) -> list[str]:
 
 
 def _foot(view: WatchView, display: Display) -> str:
-    """
-    Write the keys, or what is being typed, with its end in sight.
-    """
+    """Write the keys, or what is being typed, with its end in sight."""
     if view.typing:
         text, width = f"filter: {printable(view.filter)}_", display.width or WIDTH
         return text if len(text) <= width else f"...{text[3 - width :]}"

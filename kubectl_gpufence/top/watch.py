@@ -68,9 +68,7 @@ def _objects(reader: ClusterReader, call: argparse.Namespace) -> SeenObjects:
 def _show(
     view: WatchView, namespace: str, looks: Looker, terminal: KeyTerminal, output: Output
 ) -> None:
-    """
-    Draw after each key and each look, until a key ends it.
-    """
+    """Draw after each key and each look, until a key ends it."""
     shown = Shown(looks.scene, namespace, looks.at)
     while True:
         if not view.paused:
@@ -107,9 +105,7 @@ class Looker:
         self.at = _clock()
 
     def start(self, told: Callable[[], None]) -> None:
-        """
-        Go on looking; `told` is called after each look.
-        """
+        """Go on looking; `told` is called after each look."""
         self._told = told
         threading.Thread(target=self._run, name="looks", daemon=True).start()
 
@@ -117,9 +113,7 @@ class Looker:
         self._due.set()
 
     def stop(self) -> None:
-        """
-        End after the look that is being taken, and do not wait for that.
-        """
+        """End after the look that is being taken, and do not wait for that."""
         self._over = True
         self._live.stop()
         self._due.set()

@@ -1,6 +1,4 @@
-"""
-Run a cluster in the foreground: `python -m simulator cluster`.
-"""
+"""Run a cluster in the foreground: `python -m simulator cluster`."""
 
 from __future__ import annotations
 
@@ -64,9 +62,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Start, say how to reach it, and stay until told to stop or until a part ends.
-    """
+    """Start, say how to reach it, and stay until told to stop or until a part ends."""
     arguments = parser().parse_args(argv)
     progress = Progress(sys.stderr)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -19,9 +19,7 @@ _INHERITED = ("cpuset.mems", "cpuset.cpus")
 
 
 def hierarchies(root: Path = ROOT) -> list[Path]:
-    """
-    List where groups can be made: one place with version 2, several with version 1.
-    """
+    """List where groups can be made: one place with version 2, several with version 1."""
     if (root / "cgroup.controllers").exists():
         return [root]
     if not root.is_dir():
@@ -35,9 +33,7 @@ def hierarchies(root: Path = ROOT) -> list[Path]:
 
 
 def make(name: str, root: Path = ROOT) -> None:
-    """
-    Make the group that a kubelet expects to find.
-    """
+    """Make the group that a kubelet expects to find."""
     for hierarchy in hierarchies(root):
         group = hierarchy / name
         group.mkdir()
@@ -48,9 +44,7 @@ def make(name: str, root: Path = ROOT) -> None:
 
 
 def remove(name: str, root: Path = ROOT, seconds: float = REMOVAL_SECONDS) -> None:
-    """
-    Remove the group and all below it, waiting for the last process to leave.
-    """
+    """Remove the group and all below it, waiting for the last process to leave."""
     deadline = time.monotonic() + seconds
     for hierarchy in hierarchies(root):
         while (group := hierarchy / name).exists() and not _removed(group):
@@ -71,9 +65,7 @@ def _names(folder: Path) -> set[str]:
 
 
 def _removed(group: Path) -> bool:
-    """
-    Remove a tree of groups from its leaves on, as far as that goes.
-    """
+    """Remove a tree of groups from its leaves on, as far as that goes."""
     below = sorted((path for path in group.rglob("*/") if path.is_dir()), reverse=True)
     try:
         for path in [*below, group]:

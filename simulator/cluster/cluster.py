@@ -1,6 +1,4 @@
-"""
-A Kubernetes cluster of one node, for as long as a block of code runs.
-"""
+"""A Kubernetes cluster of one node, for as long as a block of code runs."""
 
 from __future__ import annotations
 
@@ -96,9 +94,7 @@ class SimulatedCluster:
         self.stop()
 
     def stop(self) -> None:
-        """
-        End everything and leave nothing behind. Stopping twice is no mistake.
-        """
+        """End everything and leave nothing behind. Stopping twice is no mistake."""
         self._undo.close()
 
     @property
@@ -115,9 +111,7 @@ class SimulatedCluster:
 
     @property
     def state(self) -> Path:
-        """
-        The state file of the node's cards, as it can be opened from here.
-        """
+        """The state file of the node's cards, as it can be opened from here."""
         return Path(f"/proc/{self._machine.pid}/root{STATE}")
 
     @property

@@ -24,9 +24,7 @@ SCRIPT = Path(__file__).resolve()
 
 
 async def pass_on(listening: socket.socket, host: str, port: int) -> None:
-    """
-    Serve until standard input ends.
-    """
+    """Serve until standard input ends."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Cancelled only at the end. asyncio would complain of a task that ends so.
@@ -62,18 +60,14 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """
-    Break a connection off, so that nobody takes it for a conversation that came to its end.
-    """
+    """Break a connection off, so that nobody takes it for a conversation that came to its end."""
     at_once = struct.pack("ii", 1, 0)
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     writer.transport.abort()
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Forward for as long as somebody holds our standard input.
-    """
+    """Forward for as long as somebody holds our standard input."""
     descriptor, host, port = argv
     listening = socket.socket(fileno=int(descriptor))
     listening.settimeout(0)

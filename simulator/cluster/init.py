@@ -24,9 +24,7 @@ SCRIPT = Path(__file__).resolve()
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Wait for whoever ends, until that is the command; return its status.
-    """
+    """Wait for whoever ends, until that is the command; return its status."""
     pid_file, *command = argv
     note_outer_pid(Path(pid_file))
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], check=True)
@@ -43,9 +41,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def note_outer_pid(path: Path) -> None:
-    """
-    Ask the outside's /proc, as long as it is mounted, who we are there.
-    """
+    """Ask the outside's /proc, as long as it is mounted, who we are there."""
     aside = path.with_suffix(".new")
     aside.write_text(Path("/proc/self").readlink().name)
     aside.replace(path)

@@ -63,9 +63,7 @@ class IsolatedMachine:
 
     @property
     def pid(self) -> int:
-        """
-        The machine's process 1, by the number it has here.
-        """
+        """The machine's process 1, by the number it has here."""
         try:
             return int(self._pid_file.read_text())
         except FileNotFoundError:
@@ -84,9 +82,7 @@ class IsolatedMachine:
         return ["nsenter", "--target", str(self.pid), "--all", "--", *command]
 
     def end(self) -> None:
-        """
-        End everything that runs inside; return when it has.
-        """
+        """End everything that runs inside; return when it has."""
         first = self._first_process()
         self._warden.terminate()
         wait_or_kill(self._warden, END_SECONDS)
@@ -102,9 +98,7 @@ class IsolatedMachine:
 
 
 class PortForward:
-    """
-    A loopback port here that leads to one inside, until it is closed.
-    """
+    """A loopback port here that leads to one inside, until it is closed."""
 
     def __init__(self, machine: IsolatedMachine, port: int) -> None:
         with socket.create_server((LOOPBACK, 0)) as listening:
@@ -122,9 +116,7 @@ class PortForward:
             )
 
     def close(self) -> None:
-        """
-        Close it: whoever is connected is cut off.
-        """
+        """Close it: whoever is connected is cut off."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()

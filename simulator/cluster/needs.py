@@ -1,6 +1,4 @@
-"""
-What this machine must have before a cluster can be started on it, and what it can do.
-"""
+"""What this machine must have before a cluster can be started on it, and what it can do."""
 
 from __future__ import annotations
 
@@ -40,25 +38,19 @@ NETWORKING = "containernetworking-plugins"
 
 @dataclass(frozen=True)
 class Missing:
-    """
-    What is not there, and the Debian packages that bring it.
-    """
+    """What is not there, and the Debian packages that bring it."""
 
     things: tuple[str, ...]
     packages: tuple[str, ...]
 
 
 def search_path() -> str:
-    """
-    Return where programs are looked for; runc and ip are at times outside a user's PATH.
-    """
+    """Return where programs are looked for; runc and ip are at times outside a user's PATH."""
     return f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin"
 
 
 def missing(path: str | None = None) -> Missing:
-    """
-    Look for programs, on our search path or another, and for plugins.
-    """
+    """Look for programs, on our search path or another, and for plugins."""
     looked = search_path() if path is None else path
     absent = [name for name in PACKAGES if shutil.which(name, path=looked) is None]
     packages = {PACKAGES[name] for name in absent}
@@ -76,9 +68,7 @@ def network_plugins() -> Path:
 
 
 def check() -> None:
-    """
-    Raise a NeedError that names everything that is missing, if anything is.
-    """
+    """Raise a NeedError that names everything that is missing, if anything is."""
     wrong = problems(os.geteuid(), missing(), cgroups.hierarchies())
     if wrong:
         raise NeedError("; moreover, ".join(wrong))
@@ -86,9 +76,7 @@ def check() -> None:
 
 
 def problems(user: int, lacking: Missing, hierarchies: Sequence[Path]) -> list[str]:
-    """
-    Return what is wrong with a user and a machine, and what to do about it.
-    """
+    """Return what is wrong with a user and a machine, and what to do about it."""
     wrong = []
     if user != 0:
         wrong.append("a cluster of real containers needs root; run this as root")

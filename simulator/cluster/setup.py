@@ -24,34 +24,24 @@ STATE = SIMULATED / "state"
 
 
 class ClusterError(GpufenceError):
-    """
-    Covers every way in which the cluster can fail its caller.
-    """
+    """Covers every way in which the cluster can fail its caller."""
 
 
 class NeedError(ClusterError):
-    """
-    Raised before anything is started, with all that is missing and how to get it.
-    """
+    """Raised before anything is started, with all that is missing and how to get it."""
 
 
 class ImageError(ClusterError):
-    """
-    Raised when an image cannot be built, with the last words of who tried.
-    """
+    """Raised when an image cannot be built, with the last words of who tried."""
 
 
 class MachineError(ClusterError):
-    """
-    Raised when a part of the node ends early or is not ready in time.
-    """
+    """Raised when a part of the node ends early or is not ready in time."""
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """
-    One node and its simulated cards, shared as Aliyun's gpushare shares them.
-    """
+    """One node and its simulated cards, shared as Aliyun's gpushare shares them."""
 
     node: str = NODE
     cards: str = CARDS
@@ -78,16 +68,12 @@ class ClusterSetup:
 
     @property
     def pid(self) -> Path:
-        """
-        Where process 1 of the machine notes its PID as the outside knows it.
-        """
+        """Where process 1 of the machine notes its PID as the outside knows it."""
         return self.folder / "pid"
 
     @property
     def ready(self) -> Path:
-        """
-        Written last, with the API server's port as the inside knows it.
-        """
+        """Written last, with the API server's port as the inside knows it."""
         return self.folder / "ready"
 
     def write(self) -> Path:

@@ -1,6 +1,4 @@
-"""
-Run a control plane in the foreground: `python -m simulator controlplane`.
-"""
+"""Run a control plane in the foreground: `python -m simulator controlplane`."""
 
 import argparse
 import os
@@ -43,9 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Start, say how to reach it, and stay until told to stop or until a part ends.
-    """
+    """Start, say how to reach it, and stay until told to stop or until a part ends."""
     arguments = parser().parse_args(argv)
     options = PlaneOptions(
         scheduler=arguments.scheduler,

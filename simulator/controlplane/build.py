@@ -52,9 +52,7 @@ class Assets:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """
-        Read where programs are and may be put; the mapping is kept for the compiler.
-        """
+        """Read where programs are and may be put; the mapping is kept for the compiler."""
         given = environment.get("KUBEBUILDER_ASSETS")
         if given and not Path(given).is_dir():
             raise BuildError(
@@ -105,9 +103,7 @@ class Assets:
                 compile_component(go, self.recipe.module, one, self.built, self.environment)
 
     def go(self, progress: Progress) -> Path:
-        """
-        Return the Go to build with, fetching one where the machine has none that will do.
-        """
+        """Return the Go to build with, fetching one where the machine has none that will do."""
         search = find_go(self.environment, self.recipe.go, self.go_places)
         if search.go is not None:
             return search.go
@@ -126,9 +122,7 @@ class Assets:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """
-    Name our part of the user's cache folder as the XDG base directory specification has it.
-    """
+    """Name our part of the user's cache folder as the XDG base directory specification has it."""
     named = environment.get("XDG_CACHE_HOME", "")
     if named.startswith("/"):
         return Path(named) / "gpufence"
@@ -141,9 +135,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 def compile_component(
     go: Path, module: GoModule, component: Component, folder: Path, environment: Mapping[str, str]
 ) -> Path:
-    """
-    Build into a name nobody looks for, then rename.
-    """
+    """Build into a name nobody looks for, then rename."""
     target = folder / component.name
     partial = folder / f".{component.name}.partial"
     options = ["-ldflags", module.linker_flags, "-o", str(partial)]

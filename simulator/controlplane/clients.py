@@ -33,9 +33,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class PlaneClients:
-    """
-    Issues identities of one control plane, and acts as its administrator.
-    """
+    """Issues identities of one control plane, and acts as its administrator."""
 
     def __init__(
         self,
@@ -55,9 +53,7 @@ class PlaneClients:
         )
 
     def is_found(self, path: str, program: str = programs.API_SERVER) -> bool:
-        """
-        Return whether a program answers a path with 200; one that is not there yet does not.
-        """
+        """Return whether a program answers a path with 200; one that is not there yet does not."""
         try:
             return self._answer("GET", path, program=program)[0] == HTTPStatus.OK
         except (OSError, http.client.HTTPException):

@@ -11,24 +11,16 @@ from gpufence.errors import GpufenceError
 
 
 class ControlPlaneError(GpufenceError):
-    """
-    Covers every way in which the control plane can fail its caller.
-    """
+    """Covers every way in which the control plane can fail its caller."""
 
 
 class BuildError(ControlPlaneError):
-    """
-    Raised when a program of the control plane can neither be found nor built.
-    """
+    """Raised when a program of the control plane can neither be found nor built."""
 
 
 class StartError(ControlPlaneError):
-    """
-    Raised when a program of the control plane ends early or is not ready in time.
-    """
+    """Raised when a program of the control plane ends early or is not ready in time."""
 
 
 class RequestError(ControlPlaneError):
-    """
-    Raised when the API server, or kubectl on our behalf, refuses what was asked.
-    """
+    """Raised when the API server, or kubectl on our behalf, refuses what was asked."""

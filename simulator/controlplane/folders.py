@@ -25,9 +25,7 @@ LONGEST_PATH = 107 - len("/etcd-peer.sock")
 
 @dataclass(frozen=True)
 class OwnedFolder:
-    """
-    A folder that is ours alone until it is left.
-    """
+    """A folder that is ours alone until it is left."""
 
     path: Path
     lock: int
@@ -40,9 +38,7 @@ class OwnedFolder:
 
 
 def temporary_folder(parent: Path | None = None, prefix: str = PREFIX) -> OwnedFolder:
-    """
-    Make a folder that nobody else can read, and lock it.
-    """
+    """Make a folder that nobody else can read, and lock it."""
     root = Path(tempfile.gettempdir()) if parent is None else parent
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
@@ -78,9 +74,7 @@ def given_folder(path: Path) -> OwnedFolder:
 
 
 def sweep(parent: Path | None = None, prefix: str = PREFIX) -> list[Path]:
-    """
-    Remove the temporary folders of that prefix whose owner has died; return them.
-    """
+    """Remove the temporary folders of that prefix whose owner has died; return them."""
     root = Path(tempfile.gettempdir()) if parent is None else parent
     removed: list[Path] = []
     for path in sorted(root.glob(f"{prefix}*")):
@@ -116,9 +110,7 @@ def _is_too_long(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """
-    Lock an existing folder, or return nothing if it is another's or no longer there.
-    """
+    """Lock an existing folder, or return nothing if it is another's or no longer there."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:

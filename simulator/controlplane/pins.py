@@ -25,9 +25,7 @@ _SAMPLES: Final = "k8s.io/sample-"  # no program is made of these
 
 
 def lines(go: Path, version: str) -> list[str]:
-    """
-    Have Go fetch everything, and return the checksums that it found.
-    """
+    """Have Go fetch everything, and return the checksums that it found."""
     (kubernetes,) = _download(go, f"{_KUBERNETES}@{version}")
     own = (Path(kubernetes["Dir"]) / "go.mod").read_text(encoding="utf-8")
     released = "v0." + version.removeprefix("v1.")

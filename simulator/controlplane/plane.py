@@ -1,6 +1,4 @@
-"""
-A Kubernetes control plane for as long as a block of code runs.
-"""
+"""A Kubernetes control plane for as long as a block of code runs."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -67,9 +65,7 @@ class ControlPlane:
     def start(
         cls, assets: Assets, options: PlaneOptions = PLAIN, progress: Progress = SILENCE
     ) -> Self:
-        """
-        Build what is missing, start everything and return when it is ready.
-        """
+        """Build what is missing, start everything and return when it is ready."""
         binaries = assets.ensure([*options.servers, programs.KUBECTL], progress)
         begin = time.monotonic()
         for path in sweep():
@@ -89,9 +85,7 @@ class ControlPlane:
         self.stop()
 
     def stop(self) -> None:
-        """
-        Stop all programs and leave nothing behind. Stopping twice is no mistake.
-        """
+        """Stop all programs and leave nothing behind. Stopping twice is no mistake."""
         self._undo.close()
 
     def restart_api_server(self) -> None:
@@ -141,9 +135,7 @@ class ControlPlane:
         return str(made["status"]["token"])
 
     def token_kubeconfig(self, label: str, token: str) -> Path:
-        """
-        Return a kubeconfig file for the holder of a token; the label tells the files apart.
-        """
+        """Return a kubeconfig file for the holder of a token; the label tells the files apart."""
         return self._clients.token_kubeconfig(f"token-{label}", token)
 
     @contextmanager

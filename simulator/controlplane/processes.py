@@ -1,6 +1,4 @@
-"""
-Start programs that end with us, wait until they are ready, and stop them.
-"""
+"""Start programs that end with us, wait until they are ready, and stop them."""
 
 import os
 import socket
@@ -70,9 +68,7 @@ class GuardedProcess:
         self._warden.terminate()
 
     def wait_for_end(self, seconds: float = _END_SECONDS) -> None:
-        """
-        Wait for the end that was asked for; should even the warden not answer, kill it.
-        """
+        """Wait for the end that was asked for; should even the warden not answer, kill it."""
         wait_or_kill(self._warden, seconds)
 
     def end(self) -> None:
@@ -101,9 +97,7 @@ def wait_or_kill(process: subprocess.Popen[bytes], seconds: float) -> None:
 def wait_until(
     ready: Callable[[], bool], processes: Sequence[GuardedProcess], seconds: float, what: str
 ) -> None:
-    """
-    Wait for a condition as long as the programs run on which it depends.
-    """
+    """Wait for a condition as long as the programs run on which it depends."""
     deadline = time.monotonic() + seconds
     while not ready():
         for process in processes:

@@ -58,9 +58,7 @@ class PlaneOptions:
 
 @dataclass(frozen=True)
 class PlaneLayout:
-    """
-    Where one control plane lives: its programs, its folder and the ports that it holds.
-    """
+    """Where one control plane lives: its programs, its folder and the ports that it holds."""
 
     binaries: Mapping[str, Path]
     folder: Path
@@ -102,9 +100,7 @@ class PlaneLayout:
         return [str(self.binaries[name]), *options]
 
     def serving(self, name: str) -> list[str]:
-        """
-        Serve on the port that is held for the program, and nowhere but on loopback.
-        """
+        """Serve on the port that is held for the program, and nowhere but on loopback."""
         return [
             f"--bind-address={LOOPBACK}",
             f"--secure-port={self.ports[name]}",
@@ -115,9 +111,7 @@ class PlaneLayout:
 
 
 def etcd(layout: PlaneLayout) -> list[str]:
-    """
-    One member, behind sockets in a folder that only we can enter: no port, no password.
-    """
+    """One member, behind sockets in a folder that only we can enter: no port, no password."""
     clients = f"unix://{layout.folder}/etcd.sock"
     peers = f"unix://{layout.folder}/etcd-peer.sock"
     return layout.program(

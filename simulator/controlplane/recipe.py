@@ -21,9 +21,7 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Component:
-    """
-    One program and the Go package it is made of.
-    """
+    """One program and the Go package it is made of."""
 
     name: str
     package: str
@@ -55,9 +53,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 @dataclass(frozen=True)
 class GoModule:
-    """
-    The folder in which the compiler runs, and what the linker is to write into the programs.
-    """
+    """The folder in which the compiler runs, and what the linker is to write into the programs."""
 
     folder: Path
     linker_flags: str
@@ -94,9 +90,7 @@ def read_recipe(sources: Path = SOURCES) -> Recipe:
 
 
 def linker_flags(kubernetes: str) -> str:
-    """
-    Name the Kubernetes version in the programs; without these they call themselves v0.0.0.
-    """
+    """Name the Kubernetes version in the programs; without these they call themselves v0.0.0."""
     major, minor, _ = kubernetes.removeprefix("v").split(".")
     version = "k8s.io/component-base/version"
     return (
@@ -125,9 +119,7 @@ def parse_version(text: str) -> Version:
 
 
 def platform_name() -> str:
-    """
-    Name this machine as Go does, `linux-amd64`.
-    """
+    """Name this machine as Go does, `linux-amd64`."""
     system, machine = platform.system().lower(), platform.machine().lower()
     if system != "linux":
         raise BuildError(

@@ -1,6 +1,4 @@
-"""
-The running servers of one control plane: started in order, stopped in reverse.
-"""
+"""The running servers of one control plane: started in order, stopped in reverse."""
 
 from collections.abc import Sequence
 
@@ -23,9 +21,7 @@ _SIGNS = {
 
 
 class Servers:
-    """
-    Starts, watches and stops the servers, and knows when each is ready.
-    """
+    """Starts, watches and stops the servers, and knows when each is ready."""
 
     def __init__(
         self, layout: programs.PlaneLayout, clients: PlaneClients, surroundings: Surroundings
@@ -50,9 +46,7 @@ class Servers:
                     self._wait_for(name)
 
     def stop(self) -> None:
-        """
-        Stop all of them: first, at the same time, whatever depends on the API server.
-        """
+        """Stop all of them: first, at the same time, whatever depends on the API server."""
         others = [
             name for name in self._processes if name not in (programs.ETCD, programs.API_SERVER)
         ]
@@ -61,15 +55,11 @@ class Servers:
         self._end(programs.ETCD)
 
     def stop_api_server(self) -> None:
-        """
-        Begin an outage: clients are refused; data, certificates and the port stay.
-        """
+        """Begin an outage: clients are refused; data, certificates and the port stay."""
         self._end(programs.API_SERVER)
 
     def start_api_server(self) -> None:
-        """
-        End an outage; return when the API server is ready.
-        """
+        """End an outage; return when the API server is ready."""
         if programs.API_SERVER in self._processes:
             raise ControlPlaneError("the API server was not stopped; call stop_api_server first")
         self._run(programs.API_SERVER)

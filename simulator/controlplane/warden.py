@@ -62,9 +62,7 @@ def main(argv: Sequence[str]) -> int:
 def guard(
     child: subprocess.Popen[bytes], caller_gone: int, told_to_stop: int, grace_seconds: float
 ) -> int:
-    """
-    Wait for a reason to end the command, then end it and whatever it started in its group.
-    """
+    """Wait for a reason to end the command, then end it and whatever it started in its group."""
     child_gone = os.pidfd_open(child.pid)
     happened = ready(child_gone, caller_gone, told_to_stop)
     if told_to_stop in happened:
@@ -86,9 +84,7 @@ def ready(*descriptors: int, seconds: float | None = None) -> set[int]:
 
 
 def stop_signals() -> int:
-    """
-    Turn SIGTERM into something that can be waited for, and let a terminal's Ctrl-C pass by.
-    """
+    """Turn SIGTERM into something that can be waited for, and let a terminal's Ctrl-C pass by."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -98,9 +94,7 @@ def stop_signals() -> int:
 
 
 def die_with_parent() -> Callable[[], None]:
-    """
-    Prepare, ahead of the fork, what the child does between fork and exec.
-    """
+    """Prepare, ahead of the fork, what the child does between fork and exec."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     warden = os.getpid()
 

@@ -29,9 +29,7 @@ def runtime(major: int) -> str:
 
 
 def library_folder(*, cache: Path | None = None, flags: tuple[str, ...] = ()) -> Path:
-    """
-    Return the folder with driver and runtimes, building it if these sources were never built.
-    """
+    """Return the folder with driver and runtimes, building it if these sources were never built."""
     return compiled("cuda", (_driver(flags), *(_runtime(one, flags) for one in RUNTIMES)), cache)
 
 
@@ -42,9 +40,7 @@ def environment(
     variant: str = CURRENT,
     cache: Path | None = None,
 ) -> dict[str, str]:
-    """
-    Return the variables to start a program with; `cuda` is the major its runtime must have.
-    """
+    """Return the variables to start a program with; `cuda` is the major its runtime must have."""
     folder = library_folder(cache=cache)
     preload = {PRELOAD: str(folder / runtime(cuda))} if cuda is not None else {}
     return {

@@ -34,9 +34,7 @@ TOLD: Final = {"idle": idle.tell, "need": need.tell}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """
-    Tell the story; 1 where it did not happen.
-    """
+    """Tell the story; 1 where it did not happen."""
     parser = argparse.ArgumentParser(prog="python -m simulator demo", description=__doc__)
     parser.add_argument(
         "--story",
@@ -77,9 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _real(name: str, progress: Progress) -> Cast:
-    """
-    See to it that the framework is there; says before it begins how much is to be fetched.
-    """
+    """See to it that the framework is there; says before it begins how much is to be fetched."""
     wheels = find_wheels(name)
     if wheels.framework != "torch":
         raise StoryError(f"the story is one of PyTorch; {name} is none: use FRAMEWORK=torch")
@@ -88,9 +84,7 @@ def _real(name: str, progress: Progress) -> Cast:
 
 
 def _to_try(stage: Stage) -> str:
-    """
-    Return what to type in another terminal.
-    """
+    """Return what to type in another terminal."""
     plugin = stage.plugin_environment
     path = f"{Path(sys.executable).parent}:{stage.plane.kubectl_path.parent}"
     return "\n".join(

@@ -1,6 +1,4 @@
-"""
-Who plays: simulated frameworks, or a real one on the simulated cards.
-"""
+"""Who plays: simulated frameworks, or a real one on the simulated cards."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """
-    The manifests of the two tenants, and how the story calls them.
-    """
+    """The manifests of the two tenants, and how the story calls them."""
 
     trainer: str
     greedy: str

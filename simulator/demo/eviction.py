@@ -1,6 +1,4 @@
-"""
-What happens next: a second tenant keeps to no setting, takes too much and is evicted.
-"""
+"""What happens next: a second tenant keeps to no setting, takes too much and is evicted."""
 
 from __future__ import annotations
 
@@ -102,9 +100,7 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
 
 
 def _side_by_side(say: Narrator) -> None:
-    """
-    Show what everybody can see while it happens, then go on with the gauge.
-    """
+    """Show what everybody can see while it happens, then go on with the gauge."""
     say.settle()
     say.tell(
         "At this moment, for whoever looks: what was declared, what the frameworks were told, and "

@@ -1,6 +1,4 @@
-"""
-Two colleagues: one holds a card that he does not use, the other's job needs both.
-"""
+"""Two colleagues: one holds a card that he does not use, the other's job needs both."""
 
 from __future__ import annotations
 
@@ -70,9 +68,7 @@ PLAN = StagePlan(
 
 
 def tell(stage: Stage, say: Narrator) -> None:
-    """
-    Tell the story; raises `StoryError` where it does not happen.
-    """
+    """Tell the story; raises `StoryError` where it does not happen."""
     _in_vain(stage, say)
     _needed(stage, say)
     _released(stage, say)
@@ -170,9 +166,7 @@ def _pods(stage: Stage, namespace: str) -> list[dict[str, Any]]:
 
 
 def _phases(stage: Stage, namespace: str) -> list[str]:
-    """
-    Return the phases of a namespace's pods, without those that are on their way out.
-    """
+    """Return the phases of a namespace's pods, without those that are on their way out."""
     return [
         str(pod["status"].get("phase"))
         for pod in _pods(stage, namespace)

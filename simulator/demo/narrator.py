@@ -1,6 +1,4 @@
-"""
-Tells the story: chapters, the commands a user would type, and their true output.
-"""
+"""Tells the story: chapters, the commands a user would type, and their true output."""
 
 from __future__ import annotations
 
@@ -25,15 +23,11 @@ _TEXT_WIDTH = 96
 
 
 class StoryError(Exception):
-    """
-    Raised when what the story tells did not happen.
-    """
+    """Raised when what the story tells did not happen."""
 
 
 class Narrator:
-    """
-    Speaks to a person on a terminal, or to a log, where it leaves the colours out.
-    """
+    """Speaks to a person on a terminal, or to a log, where it leaves the colours out."""
 
     def __init__(self, stream: TextIO, plane: ControlPlane, environment: Mapping[str, str]) -> None:
         self._stream = stream
@@ -45,9 +39,7 @@ class Narrator:
         self._write(f"\n{self._paint('1;36', f'== {title}')}\n")
 
     def tell(self, text: str) -> None:
-        """
-        Explain in a paragraph, apart from what stands above.
-        """
+        """Explain in a paragraph, apart from what stands above."""
         self._write("\n" + textwrap.fill(" ".join(text.split()), _TEXT_WIDTH) + "\n")
 
     def show(self, text: str) -> None:
@@ -57,18 +49,14 @@ class Narrator:
         self._write(f"\n{self._paint('1', f'$ {command}')}\n")
 
     def redraw(self, line: str) -> None:
-        """
-        Show a line that moves: in place on a terminal, once more in a log.
-        """
+        """Show a line that moves: in place on a terminal, once more in a log."""
         self._write(f"\r\x1b[K    {line}" if self._colours else f"    {line}\n")
 
     def settle(self) -> None:
         self._write("\n" if self._colours else "")
 
     def kubectl(self, *arguments: str, stdin: str = "", quiet: bool = False) -> str:
-        """
-        Type a kubectl command, run it for real, and show what it says.
-        """
+        """Type a kubectl command, run it for real, and show what it says."""
         typed = shlex.join(["kubectl", *arguments])
         self.typed(typed)
         if stdin:
@@ -88,9 +76,7 @@ class Narrator:
         return done.stdout
 
     def expect(self, happened: object, text: str) -> None:
-        """
-        Note that something happened, or end the story where it did not.
-        """
+        """Note that something happened, or end the story where it did not."""
         if not happened:
             raise StoryError(text)
         self._write(f"{self._paint('32', 'ok')}  {text}\n")
@@ -110,9 +96,7 @@ def run(command: list[str], environment: dict[str, str]) -> None:
 
 
 def gauge(total_bytes: int, holders: Mapping[str, int]) -> str:
-    """
-    Draw who holds what of a card, each holder with a mark of its own, then the sum.
-    """
+    """Draw who holds what of a card, each holder with a mark of its own, then the sum."""
     cells = ""
     for mark, amount in zip(_LETTERS, holders.values(), strict=False):
         cells += mark * _cells(amount, total_bytes)
@@ -125,7 +109,5 @@ def legend(names: Sequence[str]) -> str:
 
 
 def _cells(amount: int, total: int) -> int:
-    """
-    Round up, so that who holds anything is seen.
-    """
+    """Round up, so that who holds anything is seen."""
     return -(-amount * GAUGE_WIDTH // total)

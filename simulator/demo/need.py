@@ -1,6 +1,4 @@
-"""
-Three models of which nobody knows how much memory they need: measured, proposed, enforced.
-"""
+"""Three models of which nobody knows how much memory they need: measured, proposed, enforced."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ PLAN = StagePlan(
 
 
 def tell(stage: Stage, say: Narrator) -> None:
-    """
-    Tell the story; raises `StoryError` where it does not happen.
-    """
+    """Tell the story; raises `StoryError` where it does not happen."""
     _measured(stage, say)
     _proposed(stage, say)
     _applied(stage, say)
@@ -194,9 +190,7 @@ def _show_cards(snapshot: Snapshot, say: Narrator) -> None:
 
 
 def _let_days_pass(stage: Stage) -> None:
-    """
-    Write down for the days before what was measured today, as an administrator can.
-    """
+    """Write down for the days before what was measured today, as an administrator can."""
     name = need_configmap(stage.node.name)
     where = ("-n", names.SYSTEM_NAMESPACE)
     raw = json.loads(stage.plane.kubectl("get", "cm", name, *where, "-o", "json").stdout)
@@ -222,9 +216,7 @@ def _with_past(owner: OwnerNeed) -> OwnerNeed:
 
 
 def _ready(stage: Stage) -> int:
-    """
-    Count the profiles that have a target for every container.
-    """
+    """Count the profiles that have a target for every container."""
     return sum(
         condition["status"] == "True"
         for item in _profiles(stage)
@@ -240,9 +232,7 @@ def _profiles(stage: Stage) -> list[dict[str, Any]]:
 
 
 def _is_applied(stage: Stage) -> bool:
-    """
-    Return whether the next pod of each model would get its target: nothing is made of these.
-    """
+    """Return whether the next pod of each model would get its target: nothing is made of these."""
     command = ("create", "--dry-run=server", "-n", TEAM, "-f", "-", "-o", "json")
     tried = [
         stage.plane.kubectl(*command, stdin=json.dumps(_next_pod(name)), check=False).stdout
@@ -277,9 +267,7 @@ def _running(stage: Stage) -> list[dict[str, Any]]:
 
 
 def _limited(stage: Stage) -> list[dict[str, Any]]:
-    """
-    Return the pods that run and have a limit, nothing while there are any without.
-    """
+    """Return the pods that run and have a limit, nothing while there are any without."""
     pods = _running(stage)
     if len(pods) != len(_pods(stage)):
         return []

@@ -1,6 +1,4 @@
-"""
-gpufence's programs as processes of their own, watched through their logs.
-"""
+"""gpufence's programs as processes of their own, watched through their logs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Everything a story needs, as real processes, from the control plane to the controller.
-"""
+"""Everything a story needs, as real processes, from the control plane to the controller."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ class Stage:
 
     @property
     def plugin_environment(self) -> dict[str, str]:
-        """
-        Return where the plugin finds programs that are no pods here.
-        """
+        """Return where the plugin finds programs that are no pods here."""
         agents = {"GPUFENCE_AGENTS": f"{self.node.name}=http://{self.agent}"}
         controller = {"GPUFENCE_CONTROLLER": f"http://{self.controller}"} if self.controller else {}
         return agents | controller
@@ -104,9 +100,7 @@ class Stage:
         return f'"{names.INJECTED}"' in self._tried(namespace)
 
     def takes_pods(self, namespace: str) -> bool:
-        """
-        Return whether a namespace has by now what the API server wants there before any pod.
-        """
+        """Return whether a namespace has by now what the API server wants there before any pod."""
         return bool(self._tried(namespace))
 
     def _tried(self, namespace: str) -> str:
@@ -116,9 +110,7 @@ class Stage:
 
 @contextmanager
 def built(progress: Progress, plan: StagePlan) -> Iterator[Stage]:
-    """
-    Build the stage, and take it down again however the story ends.
-    """
+    """Build the stage, and take it down again however the story ends."""
     assets = Assets.from_environment(os.environ)
     options = PlaneOptions(scheduler=True, controller_manager=True)
     with (
@@ -237,9 +229,7 @@ def _apply(plane: ControlPlane, items: list[dict[str, object]]) -> None:
 
 
 def _certificates(plane: ControlPlane) -> None:
-    """
-    Let gpufence's own program issue the certificates and hand the CA to the API server.
-    """
+    """Let gpufence's own program issue the certificates and hand the CA to the API server."""
     environment = _environment(plane.kubeconfig()) | {
         "GPUFENCE_CERTS_ADDRESSES": "127.0.0.1",
         "GPUFENCE_CERTS_SETTLE_SECONDS": "1",
@@ -248,9 +238,7 @@ def _certificates(plane: ControlPlane) -> None:
 
 
 def _project(plane: ControlPlane, folder: Path) -> None:
-    """
-    Put the Secret's keys into the webhook's folder, as a kubelet would mount them.
-    """
+    """Put the Secret's keys into the webhook's folder, as a kubelet would mount them."""
     where = ("-n", names.SYSTEM_NAMESPACE, "-o", "json")
     secret = json.loads(plane.kubectl("get", "secret", names.TLS_SECRET, *where).stdout)
     for key, value in secret["data"].items():
@@ -275,9 +263,7 @@ def _environment(kubeconfig: Path) -> dict[str, str]:
 
 
 def _manifests(*parts: str) -> list[dict[str, Any]]:
-    """
-    Return the objects of parts of the installation that mean something without containers.
-    """
+    """Return the objects of parts of the installation that mean something without containers."""
     items = [item for part in parts for item in _of_part(part)]
     return [item for item in items if item["kind"] not in _LEFT_OUT]
 

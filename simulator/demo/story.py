@@ -22,9 +22,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def tell(stage: Stage, say: Narrator, cast: Cast) -> None:
-    """
-    Tell the story; raises `StoryError` where it does not happen.
-    """
+    """Tell the story; raises `StoryError` where it does not happen."""
     _unfenced(stage, say, cast)
     _opt_in(stage, say)
     _rewritten(stage, say, cast)
@@ -106,9 +104,7 @@ def jsonpath(key: str) -> str:
 
 
 def running_pod(stage: Stage, namespace: str, name: str) -> dict[str, Any]:
-    """
-    Return a pod once it runs.
-    """
+    """Return a pod once it runs."""
     text = stage.plane.kubectl("get", "pod", "-n", namespace, name, "-o", "json").stdout
     pod: dict[str, Any] = json.loads(text)
     return pod if pod["status"].get("phase") == "Running" else {}
@@ -120,9 +116,7 @@ def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
 
 
 def _held(stage: Stage, namespace: str) -> int:
-    """
-    Return the MiB that the pod's processes hold, as the simulated driver counts them.
-    """
+    """Return the MiB that the pod's processes hold, as the simulated driver counts them."""
     pids = set(stage.node.pids(namespace, "trainer"))
     cards = stage.node.state.cards
     return sum(use.memory for card in cards for use in card.uses if use.pid in pids) // 2**20
@@ -133,9 +127,7 @@ def _log(stage: Stage) -> str:
 
 
 def wait_for(look: Callable[[], Any], what: str) -> Any:  # noqa: ANN401 - whatever is waited for
-    """
-    Look until there is something to see, and return it.
-    """
+    """Look until there is something to see, and return it."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (answer := look()):
         if time.monotonic() > deadline:

@@ -38,9 +38,7 @@ _RESOURCES = "crds"
 
 @dataclass(frozen=True, slots=True)
 class KedaPrograms:
-    """
-    Where the programs are, and the folder with the definitions of KEDA's resources.
-    """
+    """Where the programs are, and the folder with the definitions of KEDA's resources."""
 
     operator: Path
     adapter: Path
@@ -58,9 +56,7 @@ def folder_of(pin: ModulePin, cache: Path) -> Path:
 
 
 def ensure(assets: Assets, progress: Progress) -> KedaPrograms:
-    """
-    Return where everything is, building first what is missing.
-    """
+    """Return where everything is, building first what is missing."""
     pin = read_pin()
     folder = folder_of(pin, assets.cache)
     made = KedaPrograms(folder / OPERATOR.name, folder / ADAPTER.name, folder / _RESOURCES)

@@ -35,9 +35,7 @@ _AUTHORIZATION = "rbac.authorization.k8s.io"
 
 
 class Keda:
-    """
-    A running KEDA; entering its block starts it and waits until the API server reaches it.
-    """
+    """A running KEDA; entering its block starts it and waits until the API server reaches it."""
 
     def __init__(self, plane: ControlPlane, programs: KedaPrograms, folder: Path) -> None:
         self._plane = plane
@@ -186,9 +184,7 @@ def _objects(authority: str, port: int) -> list[dict[str, object]]:
 
 
 def free_ports(count: int) -> list[int]:
-    """
-    Find ports that nobody has at the moment: KEDA's programs share theirs with nobody.
-    """
+    """Find ports that nobody has at the moment: KEDA's programs share theirs with nobody."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

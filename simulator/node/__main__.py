@@ -1,6 +1,4 @@
-"""
-Run a node in the foreground: `python -m simulator node --help`.
-"""
+"""Run a node in the foreground: `python -m simulator node --help`."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ _STEP_SECONDS = 0.5
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Register the node, print how to look at its cards, and stay until told to stop.
-    """
+    """Register the node, print how to look at its cards, and stay until told to stop."""
     arguments = _parser().parse_args(argv)
     if not arguments.kubeconfig:
         print("python -m simulator node: name --kubeconfig or set KUBECONFIG", file=sys.stderr)

@@ -53,17 +53,13 @@ class NodeApi:
         self._client = client
 
     def report(self, pod: NodePod, status: dict[str, object]) -> None:
-        """
-        Write a pod's status; a successor of the same name is refused by its uid.
-        """
+        """Write a pod's status; a successor of the same name is refused by its uid."""
         path = core("namespaces", pod.namespace, "pods", pod.name, "status")
         body: JsonObject = {"metadata": {"uid": pod.uid}, "status": status}
         self._client.patch(path, body, PatchType.STRATEGIC, timeout_seconds=REQUEST_SECONDS)
 
     def remove(self, pod: NodePod) -> None:
-        """
-        Take a deleted pod, all of whose processes have ended, out of the API.
-        """
+        """Take a deleted pod, all of whose processes have ended, out of the API."""
         options: JsonObject = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
         path = core("namespaces", pod.namespace, "pods", pod.name)
         self._client.delete(path, options, timeout_seconds=REQUEST_SECONDS)
@@ -71,9 +67,7 @@ class NodeApi:
     def read(
         self, namespace: str, references: Iterable[Reference]
     ) -> dict[Reference, dict[str, str]]:
-        """
-        Read ConfigMaps and Secrets; those that do not exist are left out.
-        """
+        """Read ConfigMaps and Secrets; those that do not exist are left out."""
         objects: dict[Reference, dict[str, str]] = {}
         for reference in references:
             path = core("namespaces", namespace, _RESOURCES[reference.kind], reference.name)
@@ -98,9 +92,7 @@ def node_object(machine: GpuMachine) -> JsonObject:
 
 
 def node_status(machine: GpuMachine, since: str, ready: tuple[str, str, str] = READY) -> JsonObject:
-    """
-    Build the status, which is also what a heartbeat repeats.
-    """
+    """Build the status, which is also what a heartbeat repeats."""
     offered = {
         "cpu": "64",
         "memory": "256Gi",
@@ -130,9 +122,7 @@ def node_status(machine: GpuMachine, since: str, ready: tuple[str, str, str] = R
 
 
 class Registration:
-    """
-    One Node object and its lease. `administrator` may be None: then others lift the taint.
-    """
+    """One Node object and its lease. `administrator` may be None: then others lift the taint."""
 
     def __init__(
         self,
@@ -151,9 +141,7 @@ class Registration:
         self._since = timestamp()
 
     def register(self) -> None:
-        """
-        Make the Node, or make an existing one of that name ours.
-        """
+        """Make the Node, or make an existing one of that name ours."""
         node = node_object(self._machine)
         try:
             self._client.post(core("nodes"), node)
@@ -166,9 +154,7 @@ class Registration:
         self._renew_lease()
 
     def beat(self) -> None:
-        """
-        Renew the lease and, now and then or after trouble, the status.
-        """
+        """Renew the lease and, now and then or after trouble, the status."""
         try:
             self._renew_lease()
             if time.monotonic() >= self._status_due:

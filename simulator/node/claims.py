@@ -29,9 +29,7 @@ _SECONDS = 5.0
 
 
 class Driver:
-    """
-    Speaks as the node, which may write its own slices and read the claims of its pods.
-    """
+    """Speaks as the node, which may write its own slices and read the claims of its pods."""
 
     def __init__(self, client: Client, machine: GpuMachine) -> None:
         self._client = client
@@ -39,9 +37,7 @@ class Driver:
         self._name = f"{machine.name}-{names.DRA_DRIVER}"
 
     def publish(self) -> None:
-        """
-        List the cards; a slice that a node of this name has left behind is replaced.
-        """
+        """List the cards; a slice that a node of this name has left behind is replaced."""
         self.withdraw()
         node = self._client.get(core("nodes", self._machine.name), timeout_seconds=_SECONDS)
         body = slice_object(self._machine, self._name, node["metadata"]["uid"])
@@ -52,9 +48,7 @@ class Driver:
             self._client.delete(f"{_SLICES}/{self._name}", timeout_seconds=_SECONDS)
 
     def place(self, pod: NodePod) -> Placement:
-        """
-        Return the cards of a pod's claims; none where nobody can say.
-        """
+        """Return the cards of a pod's claims; none where nobody can say."""
         cards = {device_name(card): card for card in self._machine.cards}
         found: dict[str, Card] = {}
         for claim in pod.claims:
@@ -72,16 +66,12 @@ class Driver:
 
 
 def device_name(card: Card) -> str:
-    """
-    Name a card as NVIDIA's driver does.
-    """
+    """Name a card as NVIDIA's driver does."""
     return f"gpu-{card.index}"
 
 
 def slice_object(machine: GpuMachine, name: str, node_uid: str) -> JsonObject:
-    """
-    Describe the whole cards of a machine; one that is cut into instances is left out.
-    """
+    """Describe the whole cards of a machine; one that is cut into instances is left out."""
     return {
         "apiVersion": names.RESOURCE_GROUP,
         "kind": "ResourceSlice",

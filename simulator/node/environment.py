@@ -26,9 +26,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(?P<map>annotations|labels)\['(?P<key>.*)'\]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """
-    A ConfigMap or Secret of the pod's namespace that the pod names.
-    """
+    """A ConfigMap or Secret of the pod's namespace that the pod names."""
 
     kind: str
     name: str
@@ -81,9 +79,7 @@ def field_value(pod: NodePod, address: str, path: str) -> str:
 
 
 def field_of(parent: Object, pod: NodePod, address: str) -> str:
-    """
-    Return what a `fieldRef` names, in a variable or in a volume.
-    """
+    """Return what a `fieldRef` names, in a variable or in a volume."""
     if "fieldRef" not in parent:
         raise NotYetError(f"{', '.join(parent)} is not simulated; use a fieldRef")
     path = as_text(as_object(parent["fieldRef"], "fieldRef").get("fieldPath"), "fieldPath")
@@ -91,9 +87,7 @@ def field_of(parent: Object, pod: NodePod, address: str) -> str:
 
 
 def references(container: NodeContainer) -> frozenset[Reference]:
-    """
-    Return every object that has to be read before the variables can be resolved.
-    """
+    """Return every object that has to be read before the variables can be resolved."""
     return frozenset(
         Reference(kind, as_text(as_object(source[key], key).get("name"), "name"))
         for entry in container.env

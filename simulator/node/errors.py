@@ -13,24 +13,16 @@ from gpufence.errors import GpufenceError
 
 
 class NodeError(GpufenceError):
-    """
-    Covers every way in which the simulated node can fail its pods or its caller.
-    """
+    """Covers every way in which the simulated node can fail its pods or its caller."""
 
 
 class NotYetError(NodeError):
-    """
-    Raised with the kubelet's own words where a variable or a volume has no source yet.
-    """
+    """Raised with the kubelet's own words where a variable or a volume has no source yet."""
 
 
 class RefusedPodError(NodeError):
-    """
-    Raised for a pod that no amount of waiting lets run here.
-    """
+    """Raised for a pod that no amount of waiting lets run here."""
 
 
 class SetupError(NodeError):
-    """
-    Raised when the node, or something on it, is not as the caller supposes.
-    """
+    """Raised when the node, or something on it, is not as the caller supposes."""

@@ -39,9 +39,7 @@ _PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
 
 
 class ObjectReader(Protocol):
-    """
-    Where ConfigMaps and Secrets are read; those that do not exist are left out.
-    """
+    """Where ConfigMaps and Secrets are read; those that do not exist are left out."""
 
     def read(
         self, namespace: str, references: Iterable[Reference]
@@ -49,9 +47,7 @@ class ObjectReader(Protocol):
 
 
 class Placing(Protocol):
-    """
-    Who knows which cards a pod was given, where that is not for the node to choose.
-    """
+    """Who knows which cards a pod was given, where that is not for the node to choose."""
 
     def place(self, pod: NodePod) -> Placement: ...
 
@@ -95,9 +91,7 @@ class PodStarter:
             self._volumes.fill(pod, ValueSources(self._context.machine.address))
 
     def start(self, pod: NodePod, container: NodeContainer, restarts: int) -> StartedContainer:
-        """
-        Start a container; raises NotYetError or RefusedPodError where that cannot be.
-        """
+        """Start a container; raises NotYetError or RefusedPodError where that cannot be."""
         wanted = references(container) | volume_references(pod)
         sources = ValueSources(
             self._context.machine.address, self._context.reader.read(pod.namespace, wanted)

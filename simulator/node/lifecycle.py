@@ -23,9 +23,7 @@ CONFIG_ERROR = "CreateContainerConfigError"
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """
-    Not started yet, or waiting to be started again.
-    """
+    """Not started yet, or waiting to be started again."""
 
     reason: str
     message: str = ""
@@ -33,9 +31,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """
-    A process lives; times are as the API writes them.
-    """
+    """A process lives; times are as the API writes them."""
 
     container_id: str
     started_at: str
@@ -55,9 +51,7 @@ ContainerState: TypeAlias = Waiting | Running | Terminated
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """
-    One container's past and present; `failures` counts towards its back-off, `due` ends it.
-    """
+    """One container's past and present; `failures` counts towards its back-off, `due` ends it."""
 
     state: ContainerState
     last: Terminated | None = None
@@ -98,9 +92,7 @@ class RestartPauses:
     forgiven_seconds: float = 600.0
 
     def after(self, failures: int) -> float:
-        """
-        Return the pause before the start that follows so many failures in a row.
-        """
+        """Return the pause before the start that follows so many failures in a row."""
         if failures <= 1:
             return 0.0
         return doubled(self.first_seconds, self.most_seconds, failures - 2)
@@ -108,9 +100,7 @@ class RestartPauses:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """
-    What to do now. `finished` means that nothing runs and nothing will.
-    """
+    """What to do now. `finished` means that nothing runs and nothing will."""
 
     start: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
@@ -122,9 +112,7 @@ def fresh(pod: NodePod) -> dict[str, ContainerRecord]:
 
 
 def next_steps(pod: NodePod, records: Records, now: float, *, ending: bool) -> Steps:
-    """
-    Decide what a kubelet would do next; with `ending` nothing is started any more.
-    """
+    """Decide what a kubelet would do next; with `ending` nothing is started any more."""
     if ending:
         running = tuple(name for name, record in records.items() if record.is_running)
         return Steps(stop=running, finished=not running)
@@ -147,16 +135,12 @@ def is_final(pod: NodePod, record: ContainerRecord) -> bool:
 
 
 def started(record: ContainerRecord, running: Running) -> ContainerRecord:
-    """
-    Note that a container was started, for the first time or again.
-    """
+    """Note that a container was started, for the first time or again."""
     return replace(record, state=running, restarts=record.restarts + record.was_started)
 
 
 def ended(record: ContainerRecord, ending: Terminated) -> ContainerRecord:
-    """
-    Note that a container has ended and is not started again.
-    """
+    """Note that a container has ended and is not started again."""
     return replace(record, state=ending, last=ending)
 
 

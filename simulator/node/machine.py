@@ -61,9 +61,7 @@ class GpuMachine:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """
-    A pod's cards, none where it asked for none, and how much of each was declared.
-    """
+    """A pod's cards, none where it asked for none, and how much of each was declared."""
 
     cards: tuple[Card, ...] = ()
     declared: int = 0
@@ -131,9 +129,7 @@ def labels(machine: GpuMachine) -> dict[str, str]:
 
 
 def place(pod: NodePod, machine: GpuMachine, taken: Mapping[str, int]) -> Placement:
-    """
-    Choose the pod's cards; `taken` is what other pods declared of each card, by UUID.
-    """
+    """Choose the pod's cards; `taken` is what other pods declared of each card, by UUID."""
     units = sum(_units(container, machine) for container in pod.containers)
     cards = machine.whole_cards
     if not units or not cards:
@@ -149,9 +145,7 @@ def place(pod: NodePod, machine: GpuMachine, taken: Mapping[str, int]) -> Placem
 def device_variables(
     container: NodeContainer, cards: tuple[Card, ...], machine: GpuMachine
 ) -> dict[str, str]:
-    """
-    Return what the device plugin puts into the container; nothing where it asked for no card.
-    """
+    """Return what the device plugin puts into the container; nothing where it asked for no card."""
     if machine.unit == CLAIMS and cards:
         return {VISIBLE: ",".join(card.uuid for card in cards)}
     if not cards or not _units(container, machine):

@@ -1,6 +1,4 @@
-"""
-A node without kubelet or containers, for as long as a block of code runs.
-"""
+"""A node without kubelet or containers, for as long as a block of code runs."""
 
 from __future__ import annotations
 
@@ -85,24 +83,18 @@ class SimulatedNode:
         self.stop()
 
     def start(self) -> None:
-        """
-        Register the node and look after its pods from now on.
-        """
+        """Register the node and look after its pods from now on."""
         with ExitStack() as undo:
             self._set_up(undo)
             self._undo = undo.pop_all()
 
     def stop(self) -> None:
-        """
-        End all pods, take the node out of the API and leave nothing behind.
-        """
+        """End all pods, take the node out of the API and leave nothing behind."""
         self._undo.close()
 
     @property
     def folder(self) -> Path:
-        """
-        Where pods have their volumes and logs; it goes with the node.
-        """
+        """Where pods have their volumes and logs; it goes with the node."""
         return self._folder
 
     @property
@@ -196,9 +188,7 @@ class SimulatedNode:
         self._turn()
 
     def _turn(self) -> None:
-        """
-        Take the changes there are and look after all pods; no bug with one pod may end that.
-        """
+        """Take the changes there are and look after all pods; no bug with one pod may end that."""
         try:
             change = self._inbox.next(TICK_SECONDS)
             while change is not None:

@@ -1,6 +1,4 @@
-"""
-PURE. A pod as a node sees it: read once from the API's JSON, typed from then on.
-"""
+"""PURE. A pod as a node sees it: read once from the API's JSON, typed from then on."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ GUARANTEED = "Guaranteed"
 
 
 class RestartPolicy(StrEnum):
-    """
-    After which endings a container is started again.
-    """
+    """After which endings a container is started again."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
@@ -34,9 +30,7 @@ class RestartPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VolumeMount:
-    """
-    Where a container sees a volume, or with `sub_path` one file or folder of it.
-    """
+    """Where a container sees a volume, or with `sub_path` one file or folder of it."""
 
     volume: str
     path: str
@@ -45,9 +39,7 @@ class VolumeMount:
 
 @dataclass(frozen=True, slots=True)
 class NodeContainer:
-    """
-    One container. `env` stays as it came: `environment` reads it.
-    """
+    """One container. `env` stays as it came: `environment` reads it."""
 
     name: str
     image: str
@@ -89,9 +81,7 @@ class NodePod:
 
 
 def read_pod(pod: Object) -> NodePod:
-    """
-    Read a pod of the API; raises InvalidError for what no API server would have stored.
-    """
+    """Read a pod of the API; raises InvalidError for what no API server would have stored."""
     metadata = as_object(pod.get("metadata"), "metadata")
     spec = as_object(pod.get("spec"), "spec")
     status = as_object(pod.get("status"), "status")

@@ -1,6 +1,4 @@
-"""
-All pods of the node: taken from the API, given cards, kept going, and let go.
-"""
+"""All pods of the node: taken from the API, given cards, kept going, and let go."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ PodChange: TypeAlias = "tuple[ChangeType | None, Sequence[NodePod]]"
 
 
 class Inbox:
-    """
-    Takes what the reflector learns and keeps it for the thread that looks after the pods.
-    """
+    """Takes what the reflector learns and keeps it for the thread that looks after the pods."""
 
     def __init__(self) -> None:
         self._changes: queue.SimpleQueue[PodChange] = queue.SimpleQueue()
@@ -41,9 +37,7 @@ class Inbox:
         self._changes.put((change, [read_pod(item)]))
 
     def next(self, seconds: float) -> PodChange | None:
-        """
-        Return the oldest change, waiting for one at most so long.
-        """
+        """Return the oldest change, waiting for one at most so long."""
         try:
             return self._changes.get(timeout=seconds) if seconds > 0 else self._changes.get_nowait()
         except queue.Empty:
@@ -69,9 +63,7 @@ class Pods:
         self._placements: dict[str, Placement] = {}
 
     def take(self, update: PodChange) -> None:
-        """
-        Take a list of all pods, or one change.
-        """
+        """Take a list of all pods, or one change."""
         change, pods = update
         now = time.monotonic()
         if change is None:
@@ -90,9 +82,7 @@ class Pods:
                 self._runs[pod.uid] = PodRun(pod, self._pod_context, now)
 
     def tick(self, proc: ProcRoot) -> None:
-        """
-        Look after every pod once: first the processes and what /proc shows, then the API.
-        """
+        """Look after every pod once: first the processes and what /proc shows, then the API."""
         now = time.monotonic()
         for run in self._runs.values():
             run.advance(now)
@@ -105,9 +95,7 @@ class Pods:
         }
 
     def shut_down(self, seconds: float) -> None:
-        """
-        Begin to end everything, with so much grace at most.
-        """
+        """Begin to end everything, with so much grace at most."""
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
             run.shut_down(deadline)

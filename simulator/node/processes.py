@@ -38,22 +38,16 @@ class ContainerProcess(GuardedProcess):
 
     @property
     def session(self) -> int:
-        """
-        The session of everything that belongs to the container, led by the warden.
-        """
+        """The session of everything that belongs to the container, led by the warden."""
         return self._warden.pid
 
     def poll(self) -> int | None:
-        """
-        Return the exit code as a container runtime reports it, None while the process lives.
-        """
+        """Return the exit code as a container runtime reports it, None while the process lives."""
         status = self._warden.poll()
         return _SIGNAL_EXIT - status if status is not None and status < 0 else status
 
     def terminate(self) -> None:
-        """
-        Send SIGTERM to the container's first process, as runtimes do, and to no other.
-        """
+        """Send SIGTERM to the container's first process, as runtimes do, and to no other."""
         for pid in members({self.session}).get(self.session, ()):
             with suppress(ProcessLookupError):
                 if os.getpgid(pid) == pid:
@@ -70,9 +64,7 @@ class ContainerProcess(GuardedProcess):
 
 
 def members(sessions: Collection[int]) -> dict[int, list[int]]:
-    """
-    Return the processes of each session, its leader left out, in one pass over /proc.
-    """
+    """Return the processes of each session, its leader left out, in one pass over /proc."""
     by_session: dict[int, list[int]] = {}
     if not sessions:
         return by_session

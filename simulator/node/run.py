@@ -1,6 +1,4 @@
-"""
-One pod on the node: its containers' processes, its reports, and its end.
-"""
+"""One pod on the node: its containers' processes, its reports, and its end."""
 
 from __future__ import annotations
 
@@ -78,9 +76,7 @@ class PodRun:
 
     @property
     def is_finished(self) -> bool:
-        """
-        Return whether nothing of the pod runs or will run.
-        """
+        """Return whether nothing of the pod runs or will run."""
         return self._finished
 
     @property
@@ -105,16 +101,12 @@ class PodRun:
             self._starter.refresh(self.pod)
 
     def vanish(self, now: float) -> None:
-        """
-        Note that the API no longer has the pod: end what runs, and report nothing more.
-        """
+        """Note that the API no longer has the pod: end what runs, and report nothing more."""
         self._vanished = True
         self._end_within(self.pod.grace, now)
 
     def shut_down(self, deadline: float) -> None:
-        """
-        End the pod because the node ends, until then at the latest.
-        """
+        """End the pod because the node ends, until then at the latest."""
         self._deadline = min(deadline, self._deadline or deadline)
         if not self._finished and self._failure is None:
             self._failure, self._changed = _SHUT_DOWN, True
@@ -131,9 +123,7 @@ class PodRun:
             self._changed |= bool(steps.start) or steps.finished
 
     def report(self, now: float) -> None:
-        """
-        Bring the API up to date; what fails is tried again after a pause.
-        """
+        """Bring the API up to date; what fails is tried again after a pause."""
         if now < self._quiet_until:
             return
         try:

@@ -1,6 +1,4 @@
-"""
-PURE. The status of a pod, as its node reports it.
-"""
+"""PURE. The status of a pod, as its node reports it."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ RUNTIME = "containerd://"
 
 @dataclass(frozen=True, slots=True)
 class PodFailure:
-    """
-    Why a whole pod has failed, where that is not its containers' doing.
-    """
+    """Why a whole pod has failed, where that is not its containers' doing."""
 
     reason: str
     message: str
@@ -43,9 +39,7 @@ def phase(pod: NodePod, records: Records, *, terminal: bool = False) -> str:
 def pod_status(
     pod: NodePod, records: Records, address: str, times: tuple[str, str], *, terminal: bool = False
 ) -> dict[str, object]:
-    """
-    Build the status; `times` are the pod's start and now.
-    """
+    """Build the status; `times` are the pod's start and now."""
     started_at, now = times
     summary = phase(pod, records, terminal=terminal)
     return {
@@ -72,9 +66,7 @@ def failed_status(failure: PodFailure, started_at: str) -> dict[str, object]:
 
 
 def _conditions(pod: NodePod, records: Records, summary: str, now: str) -> list[dict[str, object]]:
-    """
-    Build the conditions a node answers for; one that did not change keeps its time.
-    """
+    """Build the conditions a node answers for; one that did not change keeps its time."""
     ready = all(record.is_running for record in records.values())
     over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
     unready = "" if ready else over.get(summary, "ContainersNotReady")

@@ -1,6 +1,4 @@
-"""
-A pod's volumes as folders of this machine, and a container's mounts of them.
-"""
+"""A pod's volumes as folders of this machine, and a container's mounts of them."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ _BOUNDARY = r"[:;,=\s]"
 
 
 def check_volumes(pod: NodePod) -> None:
-    """
-    Raise RefusedPodError for a volume that is made of anything but the API's own text.
-    """
+    """Raise RefusedPodError for a volume that is made of anything but the API's own text."""
     for volume in pod.volumes:
         for kind, _ in _parts(volume):
             if kind not in {*_NAMED, *_EMPTY, "downwardAPI"}:
@@ -93,9 +89,7 @@ class Volumes:
         self._folder = folder
 
     def fill(self, pod: NodePod, sources: ValueSources) -> None:
-        """
-        Bring all volumes up to date; a file changes as a whole, what is not ours stays.
-        """
+        """Bring all volumes up to date; a file changes as a whole, what is not ours stays."""
         for volume in pod.volumes:
             folder = self._folder / as_text(volume.get("name"), "name")
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,4 @@
-"""
-Make, show and change simulated cards from a shell: `python -m simulator nvml --help`.
-"""
+"""Make, show and change simulated cards from a shell: `python -m simulator nvml --help`."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ variants of the library:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Do what the arguments say; anything wrong with them is one line and the exit code 1.
-    """
+    """Do what the arguments say; anything wrong with them is one line and the exit code 1."""
     arguments = _parser().parse_args(argv)
     verb: Verb = arguments.verb
     try:
@@ -131,9 +127,7 @@ def _read_argument(text: str) -> int:
 
 
 def describe(state: State) -> str:
-    """
-    List cards, their instances and processes, and the active faults.
-    """
+    """List cards, their instances and processes, and the active faults."""
     return "\n".join([*_cards(state), *_faults(state)])
 
 

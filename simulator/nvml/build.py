@@ -21,9 +21,7 @@ SOURCES = Path(__file__).parent / "library"
 
 @dataclass(frozen=True)
 class Variant:
-    """
-    One driver's library; `without` and `widths` are the macros of `library/library.h`.
-    """
+    """One driver's library; `without` and `widths` are the macros of `library/library.h`."""
 
     name: str
     driver: str
@@ -84,9 +82,7 @@ def find_variant(name: str) -> Variant:
 
 
 def library_path(variant: str = CURRENT, *, cache: Path | None = None) -> Path:
-    """
-    Return the compiled library, building it if no earlier build of these sources is there.
-    """
+    """Return the compiled library, building it if no earlier build of these sources is there."""
     chosen = find_variant(variant)
     macros = {
         "DRIVER_VERSION": f'"{chosen.driver}"',
@@ -104,9 +100,7 @@ def library_path(variant: str = CURRENT, *, cache: Path | None = None) -> Path:
 def environment(
     state: Path, variant: str = CURRENT, *, cache: Path | None = None
 ) -> dict[str, str]:
-    """
-    Return the variables to start a client with; both are read when it starts, not later.
-    """
+    """Return the variables to start a client with; both are read when it starts, not later."""
     return {
         SIMULATOR_STATE: str(state.absolute()),
         LIBRARY_VARIABLE: str(library_path(variant, cache=cache).parent),

@@ -1,6 +1,4 @@
-"""
-One card of an open state, and the MIG instances it is cut into.
-"""
+"""One card of an open state, and the MIG instances it is cut into."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ class SimulatedInstance:
 
 
 class SimulatedCard:
-    """
-    A card as it is now; what is set here shows in the next call of every client.
-    """
+    """A card as it is now; what is set here shows in the next call of every client."""
 
     def __init__(self, file: StateFile, place: int) -> None:
         self._file = file
@@ -76,9 +72,7 @@ class SimulatedCard:
 
     @property
     def accounting(self) -> bool:
-        """
-        Tell whether processes that begin are accounted, as root may have wanted.
-        """
+        """Tell whether processes that begin are accounted, as root may have wanted."""
         return bool(self._layout.accounting)
 
     @accounting.setter
@@ -91,9 +85,7 @@ class SimulatedCard:
 
     @property
     def instances(self) -> tuple[SimulatedInstance, ...]:
-        """
-        The instances the card is cut into; none outside MIG mode.
-        """
+        """The instances the card is cut into; none outside MIG mode."""
         return tuple(
             SimulatedInstance(
                 CardPlace(self.place, number),

@@ -1,6 +1,4 @@
-"""
-What a machine holds: a list of cards, read from text such as `T4,2xA100-40:3g.20gb+1g.5gb`.
-"""
+"""What a machine holds: a list of cards, read from text such as `T4,2xA100-40:3g.20gb+1g.5gb`."""
 
 from __future__ import annotations
 
@@ -113,9 +111,7 @@ def _fill_card(card: layout.CardLayout, blueprint: Blueprint, place: int, seed: 
 
 
 def fill_instances(card: layout.CardLayout, profiles: Sequence[Profile], per_slice: int) -> None:
-    """
-    Cut a card anew; an instance's UUID depends on the card, its place and its profile.
-    """
+    """Cut a card anew; an instance's UUID depends on the card, its place and its profile."""
     taken: set[int] = set()
     for place, instance in enumerate(card.instances):
         instance.used = 0

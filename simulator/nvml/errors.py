@@ -15,27 +15,19 @@ from gpufence.quantity import MIB
 
 
 class SimulatorError(GpufenceError):
-    """
-    Covers every way in which the simulated card can fail its caller.
-    """
+    """Covers every way in which the simulated card can fail its caller."""
 
 
 class LibraryError(SimulatorError):
-    """
-    Raised when the library can neither be found in the cache nor built.
-    """
+    """Raised when the library can neither be found in the cache nor built."""
 
 
 class StateFileError(SimulatorError):
-    """
-    Raised when a path names no state file that this version can read.
-    """
+    """Raised when a path names no state file that this version can read."""
 
 
 class CardFullError(SimulatorError):
-    """
-    Raised for an allocation that the card has no room for; nothing has changed then.
-    """
+    """Raised for an allocation that the card has no room for; nothing has changed then."""
 
     def __init__(self, wanted: int, free: int, total: int) -> None:
         super().__init__(
@@ -47,9 +39,7 @@ class CardFullError(SimulatorError):
 
 
 class TableFullError(SimulatorError):
-    """
-    Raised when the state file has no place for one more of something.
-    """
+    """Raised when the state file has no place for one more of something."""
 
     def __init__(self, what: str, most: int) -> None:
         super().__init__(f"the state file holds at most {most} {what}; remove some first")

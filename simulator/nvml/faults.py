@@ -1,6 +1,4 @@
-"""
-Faults: what shall go wrong, for which function and card, from which call on and how often.
-"""
+"""Faults: what shall go wrong, for which function and card, from which call on and how often."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ _SUFFIX = re.compile(r"_v\d+$|WithFlags$")
 
 
 class NvmlCode(IntEnum):
-    """
-    What a function of NVML answers; pynvml turns each into an exception of its own.
-    """
+    """What a function of NVML answers; pynvml turns each into an exception of its own."""
 
     SUCCESS = 0
     UNINITIALIZED = 1
@@ -151,9 +147,7 @@ def _name(first: int, last: int) -> str:
 
 
 def family(name: str) -> str:
-    """
-    Strip what tells the versions of one function apart.
-    """
+    """Strip what tells the versions of one function apart."""
     return _SUFFIX.sub("", name)
 
 

@@ -42,9 +42,7 @@ _START_TIME_FIELD = 22
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """
-    Who a process is: its PID, the namespace that PID counts in, and when it started.
-    """
+    """Who a process is: its PID, the namespace that PID counts in, and when it started."""
 
     pid: int
     name_space: int
@@ -79,9 +77,7 @@ class Locks:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, ALLOCATION_LOCK)
 
     def take(self, slot: int) -> bool:
-        """
-        Become the holder of a record; False if another process is.
-        """
+        """Become the holder of a record; False if another process is."""
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, RECORD_LOCKS + slot)
         except OSError as error:
@@ -125,9 +121,7 @@ class StateFile:
 
     @classmethod
     def create(cls, path: Path, fill: Callable[[layout.StateLayout], None]) -> StateFile:
-        """
-        Put a new state in place of whatever the path named; nobody sees it half-made.
-        """
+        """Put a new state in place of whatever the path named; nobody sees it half-made."""
         aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
             descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
@@ -151,9 +145,7 @@ class StateFile:
 
     @classmethod
     def open(cls, path: Path) -> StateFile:
-        """
-        Map a state that somebody made, or return it if this process has it open already.
-        """
+        """Map a state that somebody made, or return it if this process has it open already."""
         try:
             status = path.stat()
             existing = cls._open.get((status.st_dev, status.st_ino))

@@ -34,9 +34,7 @@ NOT_SUPPORTED = 0xFFFFFFFF
 
 
 class Liveness(IntEnum):
-    """
-    How the library learns whether a process lives.
-    """
+    """How the library learns whether a process lives."""
 
     HELD = 0
     CHECKED = 1
@@ -44,9 +42,7 @@ class Liveness(IntEnum):
 
 
 class Lists(IntFlag):
-    """
-    The process lists of NVML that show a process.
-    """
+    """The process lists of NVML that show a process."""
 
     COMPUTE = 1
     GRAPHICS = 2
@@ -54,9 +50,7 @@ class Lists(IntFlag):
 
 
 class FaultAction(IntEnum):
-    """
-    What a fault does to the calls it concerns.
-    """
+    """What a fault does to the calls it concerns."""
 
     RETURN = 1
     DELAY = 2
@@ -81,9 +75,7 @@ S = TypeVar("S", bound=type[Structure])
 
 
 def laid_out(structure: S) -> S:
-    """
-    Lay a structure out as its annotations say, in their order.
-    """
+    """Lay a structure out as its annotations say, in their order."""
     hints = get_type_hints(structure, include_extras=True)
     structure._fields_ = [(name, hint.__metadata__[0]) for name, hint in hints.items()]
     return structure

@@ -17,9 +17,7 @@ SLICES = 7
 
 @dataclass(frozen=True)
 class Profile:
-    """
-    One way to cut: compute slices, memory, and the first GPU instance id the driver gives it.
-    """
+    """One way to cut: compute slices, memory, and the first GPU instance id the driver gives it."""
 
     name: str
     slices: int

@@ -1,6 +1,4 @@
-"""
-Who holds memory of which card: the writing side of the process records.
-"""
+"""Who holds memory of which card: the writing side of the process records."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ FREE, USED = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class CardPlace:
-    """
-    Where memory is taken: a card, by its place in the state, or one of its MIG instances.
-    """
+    """Where memory is taken: a card, by its place in the state, or one of its MIG instances."""
 
     card: int
     instance: int = layout.NO_INSTANCE
@@ -34,9 +30,7 @@ class CardPlace:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """
-    How much memory a place has; `free` is what an allocation may still take.
-    """
+    """How much memory a place has; `free` is what an allocation may still take."""
 
     total: int
     reserved: int
@@ -53,9 +47,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """
-    One living process on one card; `pid` is 0 where this PID namespace cannot see it.
-    """
+    """One living process on one card; `pid` is 0 where this PID namespace cannot see it."""
 
     pid: int
     place: CardPlace
@@ -66,9 +58,7 @@ class Use:
 
 
 class Holding:
-    """
-    What one process holds on one card; lasts until released or until the process ends.
-    """
+    """What one process holds on one card; lasts until released or until the process ends."""
 
     def __init__(self, processes: ProcessLedger, slot: int, place: CardPlace) -> None:
         self._processes = processes
@@ -88,9 +78,7 @@ class Holding:
         return self._record.managed
 
     def resize(self, memory: int | None = None, *, managed: int | None = None) -> None:
-        """
-        Hold this much from now on; an increase that does not fit raises CardFullError.
-        """
+        """Hold this much from now on; an increase that does not fit raises CardFullError."""
         record = self._record
         memory = record.memory if memory is None else memory
         managed = record.managed if managed is None else managed
@@ -128,9 +116,7 @@ class ProcessLedger:
         return self._file.layout.records[slot]
 
     def hold(self, place: CardPlace, memory: int = 0, *, lists: Lists = Lists.COMPUTE) -> Holding:
-        """
-        Register this process on a card; the kernel ends the holding when the process ends.
-        """
+        """Register this process on a card; the kernel ends the holding when the process ends."""
         return self._claim(place, memory, lists, Liveness.HELD, ProcessIdentity.own())
 
     def put(
@@ -165,9 +151,7 @@ class ProcessLedger:
                 yield Use(pid, place, record.memory, record.managed, lists, kind)
 
     def room(self, place: CardPlace) -> Room:
-        """
-        Measure a card or an instance as an allocation would find it.
-        """
+        """Measure a card or an instance as an allocation would find it."""
         card = self._file.layout.cards[place.card]
         uses = tuple(self.living(place.card))
         if place.instance == layout.NO_INSTANCE:
@@ -228,9 +212,7 @@ class ProcessLedger:
         raise TableFullError("processes", layout.MAX_RECORDS)
 
     def _keep_account(self, record: layout.RecordLayout) -> None:
-        """
-        Keep what is known of an accounted process; drivers do so for a while after its end.
-        """
+        """Keep what is known of an accounted process; drivers do so for a while after its end."""
         if record.status != USED or not record.accounted:
             return
         state = self._file.layout
@@ -242,9 +224,7 @@ class ProcessLedger:
         record.accounted = 0
 
     def _pid(self, slot: int, record: layout.RecordLayout) -> int | None:
-        """
-        Return a living process's PID as seen from here, 0 if invisible, None if it is gone.
-        """
+        """Return a living process's PID as seen from here, 0 if invisible, None if it is gone."""
         if record.status != USED:
             return None
         if record.kind == Liveness.KEPT:

@@ -22,9 +22,7 @@ DEFAULT_SEED = "gpufence"
 
 
 class State:
-    """
-    One state file, open for reading and changing.
-    """
+    """One state file, open for reading and changing."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
@@ -64,9 +62,7 @@ class State:
         return tuple(int(state.order[index]) for index in range(state.card_count))
 
     def reorder(self, places: Sequence[int]) -> None:
-        """
-        Change which index each card has, as a reboot may.
-        """
+        """Change which index each card has, as a reboot may."""
         if sorted(places) != list(range(self._file.layout.card_count)):
             raise InvalidError(
                 Problem("order", str(list(places)), "leaves cards out", "name each place once")
@@ -75,9 +71,7 @@ class State:
             self._file.layout.order[index] = place
 
     def find(self, name: str) -> CardPlace:
-        """
-        Find a card or a MIG instance by index (`0`), index and instance (`0:1`) or UUID.
-        """
+        """Find a card or a MIG instance by index (`0`), index and instance (`0:1`) or UUID."""
         for label, place in self._names():
             if label == name:
                 return place
@@ -94,9 +88,7 @@ class State:
                 yield instance.uuid, instance.place
 
     def upgrade_driver(self, version: str) -> None:
-        """
-        Replace the driver: clients that loaded the library before see a version mismatch.
-        """
+        """Replace the driver: clients that loaded the library before see a version mismatch."""
         if len(version.encode()) >= layout.SHORT_TEXT_SIZE:
             raise StateFileError(
                 f"driver version: {shown(version)} is too long; "

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Do what the verb says; anything wrong is one line and the exit code 1.
-    """
+    """Do what the verb says; anything wrong is one line and the exit code 1."""
     parser = argparse.ArgumentParser(
         prog="python -m simulator wheels",
         description="Unmodified wheels of frameworks, each in an environment in the user's cache.",

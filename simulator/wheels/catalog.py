@@ -34,9 +34,7 @@ class WheelSet:
 
     @property
     def version(self) -> str:
-        """
-        The framework's exact version, from its pin.
-        """
+        """The framework's exact version, from its pin."""
         return self.requirements[0].partition("==")[2]
 
 
@@ -107,9 +105,7 @@ WHEEL_SETS = (
 
 
 def find_wheels(name: str) -> WheelSet:
-    """
-    Find an environment by its name, or the newest one of a framework by that.
-    """
+    """Find an environment by its name, or the newest one of a framework by that."""
     for one in WHEEL_SETS:
         if name in {one.name, one.framework}:
             return one

@@ -35,9 +35,7 @@ LEAN = ("--no-compile", "--no-cache-dir", "--quiet")
 
 
 class WheelsError(GpufenceError):
-    """
-    Raised when an environment cannot be built, or is asked for before it was.
-    """
+    """Raised when an environment cannot be built, or is asked for before it was."""
 
 
 def folder_of(wheels: WheelSet, cache: Path | None = None) -> Path:
@@ -50,9 +48,7 @@ def is_built(wheels: WheelSet, cache: Path | None = None) -> bool:
 
 
 def python_of(wheels: WheelSet, cache: Path | None = None) -> Path:
-    """
-    Return the interpreter of an environment that is there.
-    """
+    """Return the interpreter of an environment that is there."""
     if not is_built(wheels, cache):
         raise WheelsError(
             f"{wheels.name} is not built; build it with: make frameworks ONLY={wheels.name}"
@@ -62,17 +58,13 @@ def python_of(wheels: WheelSet, cache: Path | None = None) -> Path:
 
 
 def packages_of(wheels: WheelSet, cache: Path | None = None) -> Path:
-    """
-    Return the folder of an environment into which pip installs.
-    """
+    """Return the folder of an environment into which pip installs."""
     (packages,) = folder_of(wheels, cache).glob("lib/python3*/site-packages")
     return packages
 
 
 def build(wanted: Iterable[WheelSet], progress: Progress, cache: Path | None = None) -> None:
-    """
-    Build what is missing; says before it begins how much there is to come.
-    """
+    """Build what is missing; says before it begins how much there is to come."""
     root = cache or default_cache()
     missing = [one for one in wanted if not is_built(one, root)]
     if not missing:
@@ -88,9 +80,7 @@ def build(wanted: Iterable[WheelSet], progress: Progress, cache: Path | None = N
 
 
 def remove(wanted: Iterable[WheelSet], progress: Progress, cache: Path | None = None) -> None:
-    """
-    Remove environments, and nothing else.
-    """
+    """Remove environments, and nothing else."""
     root = cache or default_cache()
     (root / "frameworks").mkdir(parents=True, exist_ok=True)
     with exclusive(root / "frameworks" / ".lock", progress):

@@ -1,6 +1,4 @@
-"""
-How a program of a framework is started so that it finds simulated cards.
-"""
+"""How a program of a framework is started so that it finds simulated cards."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ def ours(module: str, *arguments: str) -> tuple[str, ...]:
 
 @cache
 def _namespace() -> tuple[str, ...]:
-    """
-    Return the command that gives a program mounts of its own, as root or as anybody.
-    """
+    """Return the command that gives a program mounts of its own, as root or as anybody."""
     for prefix in _NAMESPACES:
         tried = [*prefix, "mount", "-t", "tmpfs", "none", "/mnt"]
         if subprocess.run(tried, capture_output=True, check=False).returncode == 0:
@@ -112,9 +108,7 @@ def visible(own: Mapping[str, str]) -> dict[str, str]:
 def become(
     wheels: WheelSet, state: Path, arguments: tuple[str, ...], settings: Mapping[str, str]
 ) -> NoReturn:
-    """
-    Replace this process by a program of the framework.
-    """
+    """Replace this process by a program of the framework."""
     own = {**os.environ, **visible(os.environ), **settings}
     words = command(wheels, arguments)
     os.execvpe(words[0], words, variables(wheels, state, own))  # noqa: S606 - no shell is wanted

@@ -22,9 +22,7 @@ _VERSIONED = re.compile(r"(?P<name>\w+)@{1,2}(?P<version>\S+)")
 
 
 def stand_ins(names: Iterable[str], packages: Path, cache: Path) -> Path:
-    """
-    Return the folder with a library of each name, made for what is installed in `packages`.
-    """
+    """Return the folder with a library of each name, made for what is installed in `packages`."""
     wanted = sorted(set(_imports(packages)))
     sources = cache / "frameworks" / ".stand-ins" / packages.parents[2].name
     sources.mkdir(parents=True, exist_ok=True)
@@ -33,9 +31,7 @@ def stand_ins(names: Iterable[str], packages: Path, cache: Path) -> Path:
 
 
 def _imports(packages: Path) -> Iterator[str]:
-    """
-    Yield the symbols that the framework's libraries lack, NVIDIA's own libraries left out.
-    """
+    """Yield the symbols that the framework's libraries lack, NVIDIA's own libraries left out."""
     for path in sorted(packages.rglob("*.so*")):
         if path.is_file() and "nvidia" not in path.relative_to(packages).parts:
             done = subprocess.run(

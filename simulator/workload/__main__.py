@@ -1,6 +1,4 @@
-"""
-Be a process that uses memory of a simulated card: `python -m simulator workload --help`.
-"""
+"""Be a process that uses memory of a simulated card: `python -m simulator workload --help`."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ TENANT = "simulator.workload.real.tenant"
 
 
 class StepLog:
-    """
-    One line per step, with the seconds since the start and the PID.
-    """
+    """One line per step, with the seconds since the start and the PID."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -47,9 +43,7 @@ class StepLog:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Follow the script, in this process or as a program of a real framework.
-    """
+    """Follow the script, in this process or as a program of a real framework."""
     arguments = parser().parse_args(argv)
     if arguments.wheels is None:
         return follow(arguments, partial(_simulated, arguments))
@@ -61,9 +55,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def follow(arguments: argparse.Namespace, take: Callable[[StepLog], Sequence[TenantMemory]]) -> int:
-    """
-    Follow the script; out of memory or unreadable settings end it as they end a real program.
-    """
+    """Follow the script; out of memory or unreadable settings end it as they end a real program."""
     log = StepLog()
     workers = Workers(log.say)
     clock = SignalClock(deaf_to_term=arguments.on_term == "ignore", child_ended=workers.reap)
@@ -117,9 +109,7 @@ def state_path(arguments: argparse.Namespace) -> Path:
 
 
 def become_real(arguments: argparse.Namespace, argv: tuple[str, ...]) -> NoReturn:
-    """
-    Go on as a program of the framework's own Python, with the same PID.
-    """
+    """Go on as a program of the framework's own Python, with the same PID."""
     from simulator.wheels.catalog import find_wheels  # noqa: PLC0415 - others start without
     from simulator.wheels.launch import become, ours  # noqa: PLC0415 - the same
 

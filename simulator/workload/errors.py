@@ -16,29 +16,21 @@ SIGNAL_EXIT = 128
 
 
 class WorkloadError(GpufenceError):
-    """
-    Covers every failure that a program of its kind would end with.
-    """
+    """Covers every failure that a program of its kind would end with."""
 
     code = 1
 
 
 class NoCardError(WorkloadError):
-    """
-    Raised when the environment or the machine leaves the process without a card.
-    """
+    """Raised when the environment or the machine leaves the process without a card."""
 
 
 class OutOfMemoryError(WorkloadError):
-    """
-    Raised with the framework's own words when an allocation fails; what was held still is.
-    """
+    """Raised with the framework's own words when an allocation fails; what was held still is."""
 
 
 class FrameworkError(WorkloadError):
-    """
-    Raised when the framework would end the process over its settings.
-    """
+    """Raised when the framework would end the process over its settings."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)

@@ -1,6 +1,4 @@
-"""
-The memory of one process on its cards, taken the way its framework's allocator takes it.
-"""
+"""The memory of one process on its cards, taken the way its framework's allocator takes it."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ ARENA_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class AllocatorProgram:
-    """
-    What decides how a process takes memory; `context` is taken first and outside any cap.
-    """
+    """What decides how a process takes memory; `context` is taken first and outside any cap."""
 
     framework: Framework
     variables: Mapping[str, str]
@@ -64,9 +60,7 @@ class FrameworkMemory:
         return f"{card.name} ({card.uuid})"
 
     def reopened(self) -> Self:
-        """
-        Take as much again for another process: the one that calls this, after a fork.
-        """
+        """Take as much again for another process: the one that calls this, after a fork."""
         again = type(self)(self._state, self._place, self._index, self._program)
         again.resize(self.in_use)
         if self._holding is not None:
@@ -74,9 +68,7 @@ class FrameworkMemory:
         return again
 
     def resize(self, size: int) -> None:
-        """
-        Use so much from now on; raises OutOfMemoryError and changes nothing if it cannot be.
-        """
+        """Use so much from now on; raises OutOfMemoryError and changes nothing if it cannot be."""
         if self._holding is None:
             self.in_use = size
             return
@@ -91,9 +83,7 @@ class FrameworkMemory:
         self.in_use = size
 
     def resize_managed(self, size: int) -> None:
-        """
-        Use so much managed memory: no allocator caps it and NVML charges nobody with it.
-        """
+        """Use so much managed memory: no allocator caps it and NVML charges nobody with it."""
         if self._holding is None:
             return
         try:
@@ -118,9 +108,7 @@ class FrameworkMemory:
             raise self._shortage(error.wanted, None, error.free) from error
 
     def _open_framework(self, holding: Holding) -> Budget:
-        """
-        Decide anew when somebody else takes the memory that an arena was planned from.
-        """
+        """Decide anew when somebody else takes the memory that an arena was planned from."""
         for attempt in range(1, ARENA_ATTEMPTS + 1):
             decision = self._program.framework.decide(self._program.variables, self._device())
             if isinstance(decision, Dies):
@@ -162,9 +150,7 @@ class FrameworkMemory:
 def choose_cards(
     state: State, asked: str | None, variables: Mapping[str, str]
 ) -> tuple[CardPlace, ...]:
-    """
-    Resolve the cards to use: those asked for or, like any framework, the first visible one.
-    """
+    """Resolve the cards to use: those asked for or, like any framework, the first visible one."""
     if asked is not None:
         names = asked.split(",") if asked != "all" else [str(i) for i in range(len(state.cards))]
     else:
@@ -185,9 +171,7 @@ def _first_visible(variables: Mapping[str, str]) -> str:
 
 
 def _usable(state: State, place: CardPlace) -> CardPlace:
-    """
-    Replace a card in MIG mode by its first instance, as CUDA does.
-    """
+    """Replace a card in MIG mode by its first instance, as CUDA does."""
     card = state.cards[place.card]
     if place.instance != NO_INSTANCE or not card.mig:
         return place

@@ -1,6 +1,4 @@
-"""
-Do the steps of a script.
-"""
+"""Do the steps of a script."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ _SYS_EXIT = {"x86_64": 60}.get(platform.machine(), 93)  # of a thread alone, as 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """
-    What a run needs besides memory; `patient` waits for memory instead of dying of its lack.
-    """
+    """What a run needs besides memory; `patient` waits for memory instead of dying of its lack."""
 
     clock: WorkloadClock
     workers: Workers
@@ -55,24 +51,18 @@ class RunContext:
 
 
 class TenantMemory(Protocol):
-    """
-    The memory of one process on one card: of a simulated framework, or of a real one.
-    """
+    """The memory of one process on one card: of a simulated framework, or of a real one."""
 
     @property
     def in_use(self) -> int: ...
 
     @property
     def shown(self) -> int:
-        """
-        What NVML shows of it, the context included.
-        """
+        """What NVML shows of it, the context included."""
         ...
 
     def resize(self, size: int) -> None:
-        """
-        Use so much from now on; raises OutOfMemoryError if it cannot be.
-        """
+        """Use so much from now on; raises OutOfMemoryError if it cannot be."""
         ...
 
     def resize_managed(self, size: int) -> None: ...
@@ -91,9 +81,7 @@ class ScriptRun:
         self._is_worker = False
 
     def follow(self, steps: Sequence[Step]) -> int:
-        """
-        Do all steps and return the exit code; without an `exit`, hold on until stopped.
-        """
+        """Do all steps and return the exit code; without an `exit`, hold on until stopped."""
         for step in steps:
             if isinstance(step.action, Exit):
                 self._context.say(step.text)
@@ -193,9 +181,7 @@ class ScriptRun:
                 self._attempt(memory, partial(_hold, size=size, managed=False))
 
     def _fork(self, count: int) -> None:
-        """
-        Start workers, but not from workers: theirs is the work, not the hiring.
-        """
+        """Start workers, but not from workers: theirs is the work, not the hiring."""
         if not self._is_worker and self._context.workers.fork(count):
             self._is_worker = True
             parents, self._memories = self._memories, []  # not ours to give back

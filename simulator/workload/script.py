@@ -47,18 +47,14 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """
-    Take more (or, negative, less) at once.
-    """
+    """Take more (or, negative, less) at once."""
 
     delta: int
 
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """
-    Move to a size at a steady rate per second; which way is said, so that a mistake shows.
-    """
+    """Move to a size at a steady rate per second; which way is said, so that a mistake shows."""
 
     rate: int
     target: int
@@ -97,9 +93,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """
-    Whose messages to work off.
-    """
+    """Whose messages to work off."""
 
     host: str
     port: int
@@ -116,9 +110,7 @@ class Step:
 
 
 def read_script(text: str) -> tuple[Step, ...]:
-    """
-    Read a script; the first word that makes no sense raises and says what was expected.
-    """
+    """Read a script; the first word that makes no sense raises and says what was expected."""
     steps: list[Step] = []
     for number, part in enumerate(text.split(";"), start=1):
         if part.strip():

@@ -27,9 +27,7 @@ STEP_SECONDS = 0.01
 
 class WorkloadClock(Protocol):
     def pause(self, seconds: float | None) -> None:
-        """
-        Wait so long or, with None, for ever; raises StoppedError when the process shall end.
-        """
+        """Wait so long or, with None, for ever; raises StoppedError when the process shall end."""
         ...
 
     def now(self) -> float: ...
@@ -100,9 +98,7 @@ class Workers:
 
 
 def _die_with(parent: int) -> None:
-    """
-    Let the kernel kill this process with its parent, also if the parent is gone already.
-    """
+    """Let the kernel kill this process with its parent, also if the parent is gone already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -23,9 +23,7 @@ _ONE_BY_ONE: Final = "client-individual"
 
 
 class BrokerError(WorkloadError):
-    """
-    Raised where the broker refuses, or is gone.
-    """
+    """Raised where the broker refuses, or is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +34,7 @@ class Frame:
 
 
 class StompClient:
-    """
-    One connection to the broker of a test, whose guest may do everything.
-    """
+    """One connection to the broker of a test, whose guest may do everything."""
 
     def __init__(self, host: str, port: int) -> None:
         try:
@@ -83,9 +79,7 @@ class StompClient:
         self._write("ACK", {"id": message.headers["ack"]})
 
     def receive(self, seconds: float) -> Frame | None:
-        """
-        Return the next frame, or nothing if none comes in time.
-        """
+        """Return the next frame, or nothing if none comes in time."""
         self._socket.settimeout(seconds)
         while (frame := self._next()) is None:
             try:

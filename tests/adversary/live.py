@@ -53,9 +53,7 @@ MOST_HELD: Final = T4_BYTES - GIB - sum(held for _, held in INNOCENT.values())
 
 
 def settings_of(policy: EvictionPolicy) -> dict[str, str]:
-    """
-    Write a policy as the agent's environment takes it.
-    """
+    """Write a policy as the agent's environment takes it."""
     values = [getattr(policy, item.name) for item in fields(policy) if item.metadata]
     pairs = zip(rows(EvictionPolicy), values, strict=True)
     return {row.variable: row.kind.write(value) for row, value in pairs}
@@ -81,9 +79,7 @@ class LiveStage:
             )
 
     def uids(self, namespace: str) -> dict[str, str]:
-        """
-        Return the pods of a namespace that nobody has asked to go, by name.
-        """
+        """Return the pods of a namespace that nobody has asked to go, by name."""
         listed = self.client.get(core("namespaces", namespace, "pods"))
         data = (item["metadata"] for item in listed["items"])
         return {item["name"]: item["uid"] for item in data if "deletionTimestamp" not in item}
@@ -91,9 +87,7 @@ class LiveStage:
 
 @contextmanager
 def staged() -> Iterator[LiveStage]:
-    """
-    Start a control plane, a node with two cards, the innocent and the agent.
-    """
+    """Start a control plane, a node with two cards, the innocent and the agent."""
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(Assets.from_environment(os.environ)))
         options = NodeOptions(

@@ -69,9 +69,7 @@ class LivePlay:
     impaired_until: float = 0.0
 
     def run(self) -> Haul:
-        """
-        Play it to its end, then take the tenant's pods away.
-        """
+        """Play it to its end, then take the tenant's pods away."""
         began = before = time.monotonic()
         innocent = {name: self.stage.uids(f"of-{name}") for name in INNOCENT}
         looks = 0
@@ -98,9 +96,7 @@ class LivePlay:
         )
 
     def _befall(self, second: int, now: float) -> None:
-        """
-        Begin and end what befalls the node, and note for how long the agent may not act.
-        """
+        """Begin and end what befalls the node, and note for how long the agent may not act."""
         active = {trick.kind for trick in self.scheme if trick.is_on(second)}
         if any(trick.kind is Kind.RESTART and trick.begins(second) for trick in self.scheme):
             self.stage.agent.kill()
@@ -123,9 +119,7 @@ class LivePlay:
         self.impaired_until = max(self.impaired_until, now + rest)
 
     def _come_and_go(self, second: int, now: float) -> None:
-        """
-        Make the pods again that went, a while after, and decoys that end slowly.
-        """
+        """Make the pods again that went, a while after, and decoys that end slowly."""
         stage, living = self.stage, self.stage.uids(THIEF)
         for who in range(THIEVES):
             name = self.thieves.get(who, "")
@@ -168,9 +162,7 @@ class LivePlay:
         return name
 
     def _count(self, name: str, second: int) -> None:
-        """
-        Note an eviction; one of a pod that never was over its limit is a false one.
-        """
+        """Note an eviction; one of a pod that never was over its limit is a false one."""
         if self.excess.get(name, 0) <= POLICY.report_margin_bytes:
             self.false.append(Act(second, name))
         self.evictions += 1
@@ -181,9 +173,7 @@ class LivePlay:
                 self.false.append(Act(second, name))
 
     def _measure(self, now: float, seconds: float) -> None:
-        """
-        Ask each card who holds what, and add up what the innocent lack because of the tenant.
-        """
+        """Ask each card who holds what, and add up what the innocent lack because of the tenant."""
         present: dict[int, str] = {}
         for card in self.stage.node.state.cards:
             held: dict[str, int] = {}
@@ -216,9 +206,7 @@ class LivePlay:
 
 @contextmanager
 def _shield(stage: LiveStage) -> Iterator[None]:
-    """
-    Let a disruption budget allow nobody of the tenant's to go.
-    """
+    """Let a disruption budget allow nobody of the tenant's to go."""
     path = group("policy/v1", "namespaces", THIEF, "poddisruptionbudgets")
     budget = {"minAvailable": 1, "selector": {"matchLabels": _SHIELDED}}
     made = stage.client.post(path, {"metadata": {"name": "nobody"}, "spec": budget})
@@ -231,9 +219,7 @@ def _shield(stage: LiveStage) -> Iterator[None]:
 
 @contextmanager
 def _fat(stage: LiveStage) -> Iterator[None]:
-    """
-    Put pods on the node that are as large as the API server takes, and ask for no GPU.
-    """
+    """Put pods on the node that are as large as the API server takes, and ask for no GPU."""
     for number in range(FAT_PODS):
         manifest = pod_of(f"fat-{number}", None, "wait 1000m", "<" * FAT_BYTES)
         stage.create(FREE, manifest)

@@ -25,9 +25,7 @@ class Finding(NamedTuple):
 
 
 def told(finding: Finding) -> str:
-    """
-    Say what a scheme came to, and how to play it again.
-    """
+    """Say what a scheme came to, and how to play it again."""
     haul = finding.haul
     mean, most = (amount / GIB / max(haul.seconds, 1) for amount in (haul.stolen, haul.allowed))
     false = ", ".join(f"{act.pod} in second {act.second}" for act in haul.false)
@@ -73,9 +71,7 @@ class Search:
         self._dice = Random(f"adversary {self.seed}")
 
     def go_on(self, plays: int) -> None:
-        """
-        Try so many schemes more.
-        """
+        """Try so many schemes more."""
         for _ in range(plays):
             scheme = self._next()
             finding = Finding(self.play(scheme, self.seconds), scheme)
@@ -89,9 +85,7 @@ class Search:
 
     @property
     def worst(self) -> list[Finding]:
-        """
-        Return what broke a promise, or the worst by each goal.
-        """
+        """Return what broke a promise, or the worst by each goal."""
         return self.broken or [kept[0] for kept in self.best.values()]
 
     def _next(self) -> Scheme:

@@ -54,16 +54,12 @@ class Haul(NamedTuple):
 
     @property
     def broke_a_promise(self) -> bool:
-        """
-        Return whether somebody went wrongly, or more was taken than is allowed.
-        """
+        """Return whether somebody went wrongly, or more was taken than is allowed."""
         return bool(self.false) or self.stolen > self.allowed
 
 
 def played(scheme: Scheme, seconds: int, policy: EvictionPolicy) -> Haul:
-    """
-    Play a scheme for so many seconds.
-    """
+    """Play a scheme for so many seconds."""
     stage = _Stage(scheme, policy)
     stage.world.run(seconds, stage.second)
     stage.note_acts()
@@ -120,9 +116,7 @@ class _Stage:
         self.world.settle_in()
 
     def second(self, now: int) -> None:
-        """
-        Do everything that this second has, and count what it takes.
-        """
+        """Do everything that this second has, and count what it takes."""
         self.note_acts()
         active = [trick for trick in self.scheme if trick.is_on(now)]
         self._befall(active, now)
@@ -134,9 +128,7 @@ class _Stage:
             self.stolen += sum(self._stolen_from(card) for card in range(CARDS))
 
     def note_acts(self) -> None:
-        """
-        Hold every act since the last look against the truth.
-        """
+        """Hold every act since the last look against the truth."""
         for act in self.world.acts[self.known_acts :]:
             if self.excess.get(act.pod, 0) <= self.policy.report_margin_bytes:
                 self.false.append(act)
@@ -166,9 +158,7 @@ class _Stage:
         self.impaired_until = max(self.impaired_until, now + 1 + round(rest))
 
     def _come_and_go(self, active: list[Trick], now: int) -> None:
-        """
-        Make the pods again that went, and the decoys and the crowd that a scheme asks for.
-        """
+        """Make the pods again that went, and the decoys and the crowd that a scheme asks for."""
         world = self.world
         for who, name in enumerate(self.thieves):
             if name not in world.pods:
@@ -193,9 +183,7 @@ class _Stage:
                     self.decoys[name] = now + trick.seconds
 
     def _take(self, who: int, active: list[Trick], now: int) -> None:
-        """
-        Have a thief hold what his tricks say, as far as the card has it.
-        """
+        """Have a thief hold what his tricks say, as far as the card has it."""
         name = self.thieves[who]
         if name not in self.world.pods:
             return
@@ -215,9 +203,7 @@ class _Stage:
         self._hold(name, wanted, turns % CARDS, container)
 
     def _hold(self, name: str, wanted: int, card: int, container: str = "main") -> None:
-        """
-        Let a pod hold so much on one card and nothing elsewhere.
-        """
+        """Let a pod hold so much on one card and nothing elsewhere."""
         holds = self.world.holds
         for key in [key for key in holds if key[0] == name]:
             del holds[key]

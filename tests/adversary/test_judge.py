@@ -51,9 +51,7 @@ def test_no_scheme_beats_the_bound(policy: EvictionPolicy) -> None:
 def test_no_scheme_of_a_million_seconds_beats_the_bound(
     policy: EvictionPolicy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    Neither does any scheme of a search through a million seconds.
-    """
+    """Neither does any scheme of a search through a million seconds."""
     search = searched(policy, SEED + 1, LONG_PLAYS)
     with capsys.disabled():
         said = Progress(sys.stderr).say
@@ -65,9 +63,7 @@ def test_no_scheme_of_a_million_seconds_beats_the_bound(
 
 
 def test_who_takes_nothing_has_taken_nothing() -> None:
-    """
-    A tenant who stays within his limits takes nothing, and none of his pods goes.
-    """
+    """A tenant who stays within his limits takes nothing, and none of his pods goes."""
     haul = played((NOTHING,), SECONDS, EvictionPolicy())
 
     assert 0 == haul.stolen == haul.evictions
@@ -75,9 +71,7 @@ def test_who_takes_nothing_has_taken_nothing() -> None:
 
 
 def test_who_takes_all_is_seen_to() -> None:
-    """
-    What a pod takes from a neighbour who was promised it is counted for as long as it does.
-    """
+    """What a pod takes from a neighbour who was promised it is counted for as long as it does."""
     never = EvictionPolicy(hold_seconds=80_000, short_hold_seconds=80_000)
     haul = played((TAKES,), 100, never)
 
@@ -97,9 +91,7 @@ def test_an_eviction_of_somebody_else_breaks_a_promise() -> None:
 
 
 def test_a_scheme_can_be_written_and_read() -> None:
-    """
-    A scheme that was printed plays as the one that was found.
-    """
+    """A scheme that was printed plays as the one that was found."""
     search = searched(EvictionPolicy(), SEED, 5)
     found = search.worst[0]
 
@@ -108,7 +100,5 @@ def test_a_scheme_can_be_written_and_read() -> None:
 
 
 def test_a_seed_names_a_search() -> None:
-    """
-    The same seed tries the same schemes.
-    """
+    """The same seed tries the same schemes."""
     assert searched(EvictionPolicy(), 7, 6).worst == searched(EvictionPolicy(), 7, 6).worst

@@ -42,9 +42,7 @@ def stage() -> Iterator[LiveStage]:
 
 @pytest.mark.parametrize("scheme", KNOWN.values(), ids=KNOWN)
 def test_known_schemes_stay_below_the_bound(stage: LiveStage, scheme: str) -> None:
-    """
-    What did best once takes no more than the policy allows, and has nobody else evicted.
-    """
+    """What did best once takes no more than the policy allows, and has nobody else evicted."""
     found = tricks.read(scheme)
     haul = LivePlay(stage, found, SECONDS).run()
 
@@ -57,9 +55,7 @@ def test_known_schemes_stay_below_the_bound(stage: LiveStage, scheme: str) -> No
 def test_a_search_against_the_running_agent(
     stage: LiveStage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    A search through running schemes finds none that takes more than the policy allows.
-    """
+    """A search through running schemes finds none that takes more than the policy allows."""
     known = [tricks.read(scheme) for scheme in KNOWN.values()]
     search = Search(
         SEED, SECONDS, lambda scheme, seconds: LivePlay(stage, scheme, seconds).run(), known

@@ -68,16 +68,12 @@ class Trick(NamedTuple):
         return self.at <= second < self.at + self.seconds
 
     def is_up(self, second: int) -> bool:
-        """
-        Return whether this second is in the part of its period that counts.
-        """
+        """Return whether this second is in the part of its period that counts."""
         since = second - self.at
         return self.is_on(second) and since % self.period * 100 < self.period * self.percent
 
     def begins(self, second: int) -> bool:
-        """
-        Return whether a period begins.
-        """
+        """Return whether a period begins."""
         return self.is_on(second) and (second - self.at) % self.period == 0
 
 
@@ -88,16 +84,12 @@ MOST_TRICKS = 9
 
 
 def drawn(dice: Random, seconds: int) -> Scheme:
-    """
-    Draw a scheme of a few tricks within so many seconds.
-    """
+    """Draw a scheme of a few tricks within so many seconds."""
     return tuple(_trick(dice, seconds) for _ in range(dice.randint(1, 6)))
 
 
 def changed(dice: Random, scheme: Scheme, seconds: int) -> Scheme:
-    """
-    Change a scheme a little: one trick more, one less, or one that is done otherwise.
-    """
+    """Change a scheme a little: one trick more, one less, or one that is done otherwise."""
     tricks = list(scheme)
     for _ in range(dice.choice((1, 1, 2, 3))):
         way = dice.random()
@@ -114,9 +106,7 @@ def changed(dice: Random, scheme: Scheme, seconds: int) -> Scheme:
 
 
 def written(scheme: Scheme) -> str:
-    """
-    Write a scheme so that it can be read again and put into a test.
-    """
+    """Write a scheme so that it can be read again and put into a test."""
     return json.dumps([[str(trick.kind), *trick[1:]] for trick in scheme], separators=(",", ":"))
 
 

@@ -1,6 +1,4 @@
-"""
-Runs every bench beside this file, one after the other: `python -m tests.bench [name ...]`.
-"""
+"""Runs every bench beside this file, one after the other: `python -m tests.bench [name ...]`."""
 
 import pkgutil
 import subprocess

@@ -1,6 +1,4 @@
-"""
-A bench's command line: run its parts, print their table, put it into a document if asked to.
-"""
+"""A bench's command line: run its parts, print their table, put it into a document if asked to."""
 
 import argparse
 import re
@@ -36,9 +34,7 @@ def report(
 
 
 def _write_into(path: Path, name: str, table: str) -> None:
-    """
-    Replace what stands between the marks of the file.
-    """
+    """Replace what stands between the marks of the file."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = path.read_text(encoding="utf-8")
     marked = re.compile(f"{begin}.*?{end}", re.DOTALL)

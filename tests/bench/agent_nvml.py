@@ -25,18 +25,14 @@ SAMPLES = 300
 MIB = 2**20
 WALL_MILLISECONDS = 50.0
 SAMPLE_MILLISECONDS = 5.0
-"""
-Half of the whole tick's budget: the rest is for owners, judging, events and metrics.
-"""
+"""Half of the whole tick's budget: the rest is for owners, judging, events and metrics."""
 
 CHILD_MEBIBYTES = 30.0
 
 
 @dataclass(frozen=True)
 class Figure:
-    """
-    One measurement beside what it may be.
-    """
+    """One measurement beside what it may be."""
 
     what: str
     measured: float
@@ -49,9 +45,7 @@ class Figure:
 
 
 def measure() -> Iterator[Figure]:
-    """
-    Measure samples without lists, samples with all lists, and the child's memory.
-    """
+    """Measure samples without lists, samples with all lists, and the child's memory."""
     with tempfile.TemporaryDirectory() as folder:
         state = _machine(Path(folder) / "cards")
         children: list[Child] = []
@@ -93,9 +87,7 @@ def _machine(path: Path) -> State:
 
 
 def _cost(sampler: Sampler, child: int, suspects: frozenset[str]) -> tuple[float, float, float]:
-    """
-    Return a sample's milliseconds of CPU here and in the child, and by the clock.
-    """
+    """Return a sample's milliseconds of CPU here and in the child, and by the clock."""
     before = time.process_time(), _cpu_seconds(child), time.monotonic()
     for _ in range(SAMPLES):
         sampler.sample(suspects)
@@ -115,9 +107,7 @@ def _resident(pid: int) -> float:
 
 
 def main() -> int:
-    """
-    Print the figures; a budget that is not kept is the exit code 1.
-    """
+    """Print the figures; a budget that is not kept is the exit code 1."""
     print(f"{f'{CARDS} cards x {PROCESSES} processes':44} {'measured':>12} {'budget':>12}")
     late = 0
     for figure in measure():

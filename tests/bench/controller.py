@@ -60,9 +60,7 @@ PROFILES_PATH: Final = f"/apis/{names.PROFILE_GROUP}/{names.PROFILES}"
 
 
 class Collections:
-    """
-    What the server has, made object by object when it is asked for.
-    """
+    """What the server has, made object by object when it is asked for."""
 
     def __init__(self, gpu_pods: int, profiles: int, *, reports: bool = False) -> None:
         self.gpu_pods = gpu_pods
@@ -83,17 +81,13 @@ class Collections:
         }
 
     def snapshot(self, node: int) -> str:
-        """
-        Return what the agent of a node sees of the pods there.
-        """
+        """Return what the agent of a node sees of the pods there."""
         places = range(node, self.gpu_pods, self.nodes)
         state = Snapshot(f"node-{node}", "0", "", "", fresh=True, stale_seconds=0.5)
         return write_snapshot(state._replace(pods=tuple(_row(place) for place in places)))
 
     def page(self, path: str, query: dict[str, list[str]]) -> Iterator[JsonObject | str]:
-        """
-        Yield the objects of one page, and then where the next one begins, empty at the end.
-        """
+        """Yield the objects of one page, and then where the next one begins, empty at the end."""
         count, make = self.lists.get(path, (0, _namespace))
         if path == NEEDS_PATH and "labelSelector" not in query:
             count = 0
@@ -104,9 +98,7 @@ class Collections:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """
-    Answers what the controller asks; a watch tells nothing.
-    """
+    """Answers what the controller asks; a watch tells nothing."""
 
     there: Collections
     lease: ClassVar[dict[str, Any]] = {"metadata": {"resourceVersion": "1"}, "spec": {}}
@@ -256,9 +248,7 @@ def _pod(place: int, gpu_pods: int, nodes: int) -> JsonObject:
 
 
 def _row(place: int) -> PodRow:
-    """
-    Make what an agent sees of a pod: within its limit, and busy.
-    """
+    """Make what an agent sees of a pod: within its limit, and busy."""
     set_of = _about(place // PODS_OF_OWNER, "ReplicaSet")
     uid = f"aaaaaaaa-0000-0000-0000-{place:012}"
     busy = ActivityRow("busy", 0.0, "Busy")
@@ -381,9 +371,7 @@ def _wait_for_all(port: int, profiles: int) -> None:
 
 
 def _told(port: int) -> list[str]:
-    """
-    Return the metrics by which one sees that it knows everything and has nothing to write.
-    """
+    """Return the metrics by which one sees that it knows everything and has nothing to write."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
         lines = page.read().decode().splitlines()
     return [line for line in lines if line.startswith(_SHOWN)]

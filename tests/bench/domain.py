@@ -1,6 +1,4 @@
-"""
-How long the shared domain takes: importing it, and the limits and shares of one pod.
-"""
+"""How long the shared domain takes: importing it, and the limits and shares of one pod."""
 
 import subprocess
 import sys
@@ -47,9 +45,7 @@ def limits_and_shares(pod: Pod, options: PodOptions) -> None:
 
 
 def import_milliseconds() -> float:
-    """
-    Time the import in fresh interpreters, best of several, less what an empty program takes.
-    """
+    """Time the import in fresh interpreters, best of several, less what an empty program takes."""
     script = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", script.format(MODULES)]
     runs = [subprocess.run(command, capture_output=True, check=True) for _ in range(ROUNDS)]

@@ -28,9 +28,7 @@ CALLS = (
 
 @dataclass(frozen=True)
 class Figure:
-    """
-    One measurement in microseconds beside what it may be.
-    """
+    """One measurement in microseconds beside what it may be."""
 
     what: str
     microseconds: float
@@ -42,9 +40,7 @@ class Figure:
 
 
 def measure() -> list[Figure]:
-    """
-    Measure the calls of a tick on a card that real processes share.
-    """
+    """Measure the calls of a tick on a card that real processes share."""
     with tempfile.TemporaryDirectory() as folder:
         state = State.create(Path(folder) / "cards", "8xA100-40")
         script = f"hold 100Mi; fork {PROCESSES - 1}"
@@ -70,9 +66,7 @@ def _best(client: Client, call: str) -> float:
 
 
 def main() -> int:
-    """
-    Print the figures; a budget that is not kept is the exit code 1.
-    """
+    """Print the figures; a budget that is not kept is the exit code 1."""
     figures = measure()
     print(f"{f'through pynvml, {PROCESSES} processes':44} {'measured':>12} {'budget':>10}")
     for figure in figures:

@@ -33,9 +33,7 @@ PROFILES_METRIC: Final = "gpufence_controller_profiles"
 
 
 def needs(owners: int) -> list[NodeNeed]:
-    """
-    Make up what all nodes remember.
-    """
+    """Make up what all nodes remember."""
     chance = random.Random(17)
     now = time.time()
     days = [write_moment(now - ago * 86_400)[:10] for ago in reversed(range(DAYS))]

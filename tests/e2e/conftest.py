@@ -1,6 +1,4 @@
-"""
-One real cluster of one node for all tests, with gpufence installed as its manual says.
-"""
+"""One real cluster of one node for all tests, with gpufence installed as its manual says."""
 
 import os
 import sys
@@ -16,9 +14,7 @@ from tests.e2e.site import RealSite
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
-    """
-    Start a cluster, progress visible, and end it with all that ran in it.
-    """
+    """Start a cluster, progress visible, and end it with all that ran in it."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
@@ -31,9 +27,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
 
 @pytest.fixture(scope="session")
 def site(cluster: SimulatedCluster) -> Iterator[RealSite]:
-    """
-    The cluster with gpufence in it, ready to fence.
-    """
+    """The cluster with gpufence in it, ready to fence."""
     with RealSite(cluster) as made:
         made.install()
         yield made
@@ -43,9 +37,7 @@ def site(cluster: SimulatedCluster) -> Iterator[RealSite]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """
-    Add to a failure what the cluster has to say; soon nobody can ask it any more.
-    """
+    """Add to a failure what the cluster has to say; soon nobody can ask it any more."""
     report = yield
     site = getattr(item, "funcargs", {}).get("site")
     if report.failed and isinstance(site, RealSite) and site.cluster.is_running:
@@ -55,8 +47,6 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def team(site: RealSite) -> Iterator[str]:
-    """
-    A namespace whose pods are fenced.
-    """
+    """A namespace whose pods are fenced."""
     with site.namespace("evict") as name:
         yield name

@@ -1,6 +1,4 @@
-"""
-What the tests do with a cluster: the things a person does with kubectl.
-"""
+"""What the tests do with a cluster: the things a person does with kubectl."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -33,18 +31,14 @@ Json = dict[str, Any]
 
 
 class RealSite(Site):
-    """
-    A cluster seen by its administrator.
-    """
+    """A cluster seen by its administrator."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster.kubeconfig, cluster.kubectl)
         self.cluster = cluster
 
     def install(self) -> None:
-        """
-        Apply the overlay, hurry the agent, and wait until all parts say that they are ready.
-        """
+        """Apply the overlay, hurry the agent, and wait until all parts say that they are ready."""
         self.cluster.kubectl("apply", "-k", OVERLAY)
         self.system("set", "env", f"daemonset/{AGENT}", *QUICK)
         self.system("wait", "job", "--all", "--for=condition=complete", "--timeout=100s")
@@ -52,33 +46,25 @@ class RealSite(Site):
         self.system("rollout", "status", f"daemonset/{AGENT}", "--timeout=100s")
 
     def system(self, *arguments: str) -> str:
-        """
-        Run kubectl in gpufence's own namespace.
-        """
+        """Run kubectl in gpufence's own namespace."""
         return self.cluster.kubectl(*SYSTEM, *arguments).stdout
 
     def answer(self, *arguments: str) -> str:
-        """
-        Run `kubectl gpufence` as administrator.
-        """
+        """Run `kubectl gpufence` as administrator."""
         done = self.plugin(*arguments, COLUMNS="200")
         assert 0 == done.returncode, done.stdout + done.stderr
         return done.stdout
 
     @contextmanager
     def namespace(self, mode: str | None = None, **annotations: str) -> Iterator[str]:
-        """
-        Lend a namespace once pods can be made in it.
-        """
+        """Lend a namespace once pods can be made in it."""
         with super().namespace(mode, **annotations) as name:
             account = core("namespaces", name, "serviceaccounts", "default")
             self.until(lambda: self.exists(account), f"{name} took pods")
             yield name
 
     def admitted(self, made: Json) -> Json:
-        """
-        Return an object as admission would leave it, without making it.
-        """
+        """Return an object as admission would leave it, without making it."""
         arguments = ("create", "--dry-run=server", "--output=json", "-f", "-")
         answer: Json = json.loads(self.cluster.kubectl(*arguments, stdin=json.dumps(made)).stdout)
         return answer
@@ -88,9 +74,7 @@ class RealSite(Site):
         return answer
 
     def pods(self, namespace: str, app: str, *, running: bool = True) -> list[Json]:
-        """
-        List an application's pods, those on their way out left out.
-        """
+        """List an application's pods, those on their way out left out."""
         found = self.get("pods", "--namespace", namespace, "--selector", f"{APP}={app}")["items"]
         return [
             pod
@@ -99,16 +83,12 @@ class RealSite(Site):
         ]
 
     def pod_of(self, namespace: str, app: str) -> Json:
-        """
-        Wait for an application's only pod to run, and return it.
-        """
+        """Wait for an application's only pod to run, and return it."""
         self.until(lambda: len(self.pods(namespace, app)) == 1, f"{app} ran")
         return self.pods(namespace, app)[0]
 
     def environment(self, pod: Json) -> dict[str, str]:
-        """
-        Read the environment of a pod's first process, as the kernel has it.
-        """
+        """Read the environment of a pod's first process, as the kernel has it."""
         text = self.execute(pod, "python3", "-c", "print(open('/proc/1/environ').read())")
         pairs = (entry.partition("=") for entry in text.strip().split("\0") if entry)
         return {name: value for name, _, value in pairs}
@@ -118,9 +98,7 @@ class RealSite(Site):
         return self.cluster.kubectl("exec", *where, "--", *command).stdout
 
     def events(self, namespace: str, reason: str, kind: str = "Pod") -> list[Json]:
-        """
-        List the events about objects of one kind.
-        """
+        """List the events about objects of one kind."""
         wanted = f"reason={reason},involvedObject.kind={kind}"
         items: list[Json] = self.get(
             "events", "--namespace", namespace, "--field-selector", wanted
@@ -128,26 +106,20 @@ class RealSite(Site):
         return items
 
     def kill(self, pod: Json) -> None:
-        """
-        Kill a pod's container as a crash or the kernel would, past Kubernetes.
-        """
+        """Kill a pod's container as a crash or the kernel would, past Kubernetes."""
         container = pod["status"]["containerStatuses"][0]["containerID"].partition("//")[2]
         done = self.cluster.inside(*CTR, "tasks", "kill", "--signal", "SIGKILL", container)
         assert 0 == done.returncode, done.stderr
 
     def everything(self) -> set[str]:
-        """
-        Name every object of the cluster that the API server lists.
-        """
+        """Name every object of the cluster that the API server lists."""
         resources = self.cluster.kubectl("api-resources", "--verbs=list", "--output=name").stdout
         kinds = ",".join(kind for kind in resources.split() if kind not in PASSING)
         every = ("--all-namespaces", "--output=name", "--ignore-not-found")
         return set(self.cluster.kubectl("get", kinds, *every).stdout.split())
 
     def diagnosis(self) -> str:
-        """
-        Collect what a person would look at after a failure.
-        """
+        """Collect what a person would look at after a failure."""
         questions = (
             ("get", "pods", "--all-namespaces", "--output=wide"),
             ("get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"),
@@ -170,23 +142,17 @@ APP = "app.kubernetes.io/name"
 
 
 def is_ready(pod: Json) -> bool:
-    """
-    Tell whether a pod's Ready condition holds.
-    """
+    """Tell whether a pod's Ready condition holds."""
     conditions = pod["status"].get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def restarts(pod: Json) -> int:
-    """
-    Count how often a pod's container was started again.
-    """
+    """Count how often a pod's container was started again."""
     return int(pod["status"]["containerStatuses"][0]["restartCount"])
 
 
 def notes(pod: Json) -> dict[str, str]:
-    """
-    Return a pod's annotations.
-    """
+    """Return a pod's annotations."""
     found: dict[str, str] = pod["metadata"].get("annotations", {})
     return found

@@ -1,6 +1,4 @@
-"""
-Tenants of the node's cards: ordinary pods that know nothing of gpufence.
-"""
+"""Tenants of the node's cards: ordinary pods that know nothing of gpufence."""
 
 from gpufence import names
 from simulator.cluster.setup import SIMULATED
@@ -38,9 +36,7 @@ def pod(namespace: str, name: str, *script: str, units: int = 3) -> Json:
 
 
 def deployment(namespace: str, name: str, *script: str, units: int = 3) -> Json:
-    """
-    Build a Deployment of one such pod.
-    """
+    """Build a Deployment of one such pod."""
     template = pod(namespace, name, *script, units=units)
     return {
         "apiVersion": "apps/v1",

@@ -1,6 +1,4 @@
-"""
-Certificates replaced in a running cluster.
-"""
+"""Certificates replaced in a running cluster."""
 
 import json
 
@@ -16,9 +14,7 @@ ROTATION = "rotate-now"
 
 
 def trusted(site: RealSite) -> str:
-    """
-    Read whom the API server trusts when it calls the webhook.
-    """
+    """Read whom the API server trusts when it calls the webhook."""
     hooks = site.get("mutatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)["webhooks"]
     (bundle,) = {hook["clientConfig"]["caBundle"] for hook in hooks}
     return str(bundle)

@@ -1,6 +1,4 @@
-"""
-The cluster itself: nothing of it outlives it, however it ends.
-"""
+"""The cluster itself: nothing of it outlives it, however it ends."""
 
 import signal
 import subprocess
@@ -19,9 +17,7 @@ COMMAND = (sys.executable, "-m", "simulator", "cluster", "--node", "passing")
 
 
 class Running:
-    """
-    A cluster in the foreground of nobody's terminal.
-    """
+    """A cluster in the foreground of nobody's terminal."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True)
@@ -37,9 +33,7 @@ class Running:
 
 
 def traces(running: Running) -> list[str]:
-    """
-    List what the machine still knows of a cluster: folder, groups, mounts, processes.
-    """
+    """List what the machine still knows of a cluster: folder, groups, mounts, processes."""
     name = running.folder.name
     found = [str(running.folder)] if running.folder.exists() else []
     found += sorted(cgroups.leftovers(name))
@@ -65,16 +59,12 @@ def eventually(running: Running) -> list[str]:
 
 
 def interfaces() -> list[str]:
-    """
-    Name the machine's network interfaces.
-    """
+    """Name the machine's network interfaces."""
     return sorted(path.name for path in Path("/sys/class/net").iterdir())
 
 
 def settings() -> list[str]:
-    """
-    Read the kernel settings that a kubelet would change.
-    """
+    """Read the kernel settings that a kubelet would change."""
     return [
         Path("/proc/sys", name).read_text()
         for name in ("vm/overcommit_memory", "kernel/panic", "net/ipv4/ip_forward")
@@ -82,18 +72,14 @@ def settings() -> list[str]:
 
 
 def places() -> list[bool]:
-    """
-    Look at the folders in which kubelets, runtimes and networks usually live.
-    """
+    """Look at the folders in which kubelets, runtimes and networks usually live."""
     usual = ("/var/lib/kubelet", "/var/lib/cni", "/etc/cni", "/var/lib/gpufence", "/opt/containerd")
     return [Path(place).exists() for place in usual]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_cluster_leaves_nothing(number: signal.Signals) -> None:
-    """
-    Told to stop, a cluster takes everything with it.
-    """
+    """Told to stop, a cluster takes everything with it."""
     before = (interfaces(), settings(), places())
     running = Running()
 
@@ -103,9 +89,7 @@ def test_a_stopped_cluster_leaves_nothing(number: signal.Signals) -> None:
 
 
 def test_a_killed_cluster_is_cleared_away() -> None:
-    """
-    What a killed cluster could not take with it, the next start or `--clean` removes.
-    """
+    """What a killed cluster could not take with it, the next start or `--clean` removes."""
     before = (interfaces(), settings(), places())
     running = Running()
     running.end(signal.SIGKILL)

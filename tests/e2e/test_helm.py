@@ -1,6 +1,4 @@
-"""
-From nothing to evictions with Helm, as the manual types it, and back to nothing.
-"""
+"""From nothing to evictions with Helm, as the manual types it, and back to nothing."""
 
 import os
 import re
@@ -57,9 +55,7 @@ def wait_for_programs(site: RealSite) -> None:
 
 @pytest.fixture(scope="module")
 def installed(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """
-    A cluster without gpufence, and the manual's five commands; at the end all is as before.
-    """
+    """A cluster without gpufence, and the manual's five commands; at the end all is as before."""
     program = HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
     helm = Helm(program, tmp_path_factory.mktemp("helm"), site.kubeconfig)
     site.cluster.kubectl("delete", "-k", OVERLAY, "--timeout=100s")
@@ -80,9 +76,7 @@ def installed(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_five_commands_lead_to_an_eviction(installed: Installed) -> None:
-    """
-    Who breaks his limit is gone, and his successor is told it.
-    """
+    """Who breaks his limit is gone, and his successor is told it."""
     (event, *_) = installed.site.events(installed.team, names.EVICTED)
     successor = installed.site.pods(installed.team, "greedy", running=False)[0]
 
@@ -92,9 +86,7 @@ def test_five_commands_lead_to_an_eviction(installed: Installed) -> None:
 
 
 def test_the_doctor_is_content_in_its_pod(installed: Installed) -> None:
-    """
-    `helm test` passes, shows what the doctor says, and leaves nothing of it.
-    """
+    """`helm test` passes, shows what the doctor says, and leaves nothing of it."""
     tested = installed.helm("test", "gpufence", "--logs", "--timeout=100s")
 
     assert "permissions   you may see everything" in tested.stdout
@@ -103,9 +95,7 @@ def test_the_doctor_is_content_in_its_pod(installed: Installed) -> None:
 
 
 def test_no_admission_suffers_from_an_upgrade(installed: Installed) -> None:
-    """
-    While Helm replaces the webhook, it sees every pod.
-    """
+    """While Helm replaces the webhook, it sees every pod."""
     before = {one["metadata"]["uid"] for one in installed.site.pods(SYSTEM[1], WEBHOOK)}
     setting = "--set-string=settings.webhook.GPUFENCE_LOG_LEVEL=debug"
     upgrade = ["upgrade", "gpufence", str(CHART), "--reset-then-reuse-values", setting]

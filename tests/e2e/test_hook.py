@@ -20,9 +20,7 @@ OWN_PATH = "/opt/simulator"
 
 
 def hooked(namespace: str, name: str, **container: object) -> Json:
-    """
-    Describe a pod that asks for the hook, in a container whose root cannot be written to.
-    """
+    """Describe a pod that asks for the hook, in a container whose root cannot be written to."""
     made = pod(namespace, name, "hold 1Gi")
     made["metadata"]["annotations"] = {names.PYTHON_HOOK: "enabled"}
     made["spec"]["containers"][0] |= {
@@ -38,9 +36,7 @@ def running(site: RealSite, made: Json) -> Json:
 
 
 def test_the_hook_hides_no_path_of_the_images_own(site: RealSite, team: str) -> None:
-    """
-    An image that lives by a PYTHONPATH of its own starts with it, and has the hook as well.
-    """
+    """An image that lives by a PYTHONPATH of its own starts with it, and has the hook as well."""
     found = running(site, hooked(team, "own-path"))
 
     assert f"hook {OWN_PATH} 65532" == site.execute(found, "python3", "-c", ASK).strip()
@@ -50,9 +46,7 @@ def test_the_hook_hides_no_path_of_the_images_own(site: RealSite, team: str) -> 
 def test_the_hook_reaches_interpreters_that_listen_to_no_variable(
     site: RealSite, team: str, flags: str
 ) -> None:
-    """
-    Python's switches against surroundings do not leave the hook out, but -S does.
-    """
+    """Python's switches against surroundings do not leave the hook out, but -S does."""
     found = running(site, hooked(team, "isolated"))
 
     assert site.execute(found, "python3", flags, "-c", ASK).startswith("hook ")
@@ -60,9 +54,7 @@ def test_the_hook_reaches_interpreters_that_listen_to_no_variable(
 
 
 def test_the_hook_finds_a_virtual_environment(site: RealSite, team: str) -> None:
-    """
-    A virtual environment at one of the usual places has the hook; one anywhere else does not.
-    """
+    """A virtual environment at one of the usual places has the hook; one anywhere else does not."""
     made = hooked(
         team,
         "venv",
@@ -79,9 +71,7 @@ def test_the_hook_finds_a_virtual_environment(site: RealSite, team: str) -> None
 
 
 def test_an_image_that_is_not_asked_has_no_hook(site: RealSite, team: str) -> None:
-    """
-    Without the annotation nothing is mounted.
-    """
+    """Without the annotation nothing is mounted."""
     site.apply(pod(team, "unasked", "hold 1Gi"))
     found = site.pod_of(team, "unasked")
 

@@ -29,9 +29,7 @@ CONTROLLER_QUICK = (
 
 @pytest.fixture(scope="module")
 def extended(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
-    """
-    The installation with components idle-release and need, in a hurry; afterwards as it was.
-    """
+    """The installation with components idle-release and need, in a hurry; afterwards as it was."""
     folder = own_overlay(tmp_path_factory.mktemp("overlay"), PARTS, Path(OVERLAY))
     site.cluster.kubectl("apply", "-k", str(folder))
     try:
@@ -51,9 +49,7 @@ def extended(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def idle_team(extended: RealSite) -> Iterator[str]:
-    """
-    A fenced namespace in which an idle worker may be released at once.
-    """
+    """A fenced namespace in which an idle worker may be released at once."""
     with extended.namespace("evict", **{names.IDLE_AFTER: "10s"}) as name:
         extended.cluster.kubectl("label", "namespace", name, f"{names.IDLE}=release")
         yield name
@@ -103,9 +99,7 @@ def test_a_busy_worker_is_left_alone(extended: RealSite, idle_team: str) -> None
 
 
 def test_what_a_model_needs_is_written_down(extended: RealSite, team: str) -> None:
-    """
-    The agent remembers a worker's memory in its node's ConfigMap, and a profile shows it.
-    """
+    """The agent remembers a worker's memory in its node's ConfigMap, and a profile shows it."""
     extended.apply(deployment(team, WORKER, "hold 1Gi; busy 10%"))
 
     def shown() -> str:

@@ -1,6 +1,4 @@
-"""
-The images as they run: whose they are, what they hold, and what they cannot do.
-"""
+"""The images as they run: whose they are, what they hold, and what they cannot do."""
 
 import pytest
 
@@ -19,9 +17,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("program", [WEBHOOK, AGENT])
 def test_programs_run_as_nobody(site: RealSite, program: str) -> None:
-    """
-    The process has the user of the manifest and no capability.
-    """
+    """The process has the user of the manifest and no capability."""
     pod = site.pods(SYSTEM[1], program)[0]
     status = site.execute(pod, PYTHON, "-c", "print(open('/proc/self/status').read())")
     said = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
@@ -32,9 +28,7 @@ def test_programs_run_as_nobody(site: RealSite, program: str) -> None:
 
 @pytest.mark.parametrize("program", [WEBHOOK, AGENT])
 def test_the_root_is_read_only(site: RealSite, program: str) -> None:
-    """
-    Not even a temporary file can be made.
-    """
+    """Not even a temporary file can be made."""
     pod = site.pods(SYSTEM[1], program)[0]
     attempt = "import os; print([path for path in ('/', '/tmp', '/opt') if os.access(path, 2)])"
 
@@ -43,9 +37,7 @@ def test_the_root_is_read_only(site: RealSite, program: str) -> None:
 
 @pytest.mark.parametrize("program", [WEBHOOK, AGENT])
 def test_an_image_is_for_one_program(site: RealSite, program: str) -> None:
-    """
-    Neither other programs, nor their libraries, nor installers are in it.
-    """
+    """Neither other programs, nor their libraries, nor installers are in it."""
     pod = site.pods(SYSTEM[1], program)[0]
 
     assert "" == site.execute(pod, PYTHON, "-I", "-c", FIND, *FOREIGN[program]).strip()

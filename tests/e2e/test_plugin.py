@@ -1,6 +1,4 @@
-"""
-What a person sees of it all by `kubectl gpufence`.
-"""
+"""What a person sees of it all by `kubectl gpufence`."""
 
 import pytest
 
@@ -11,9 +9,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def test_declared_told_and_measured_side_by_side(site: RealSite, team: str) -> None:
-    """
-    One line tells a pod's limit, what its framework was told, and what it really holds.
-    """
+    """One line tells a pod's limit, what its framework was told, and what it really holds."""
     site.apply(deployment(team, "trainer", "hold 1Gi"))
     name = site.pod_of(team, "trainer")["metadata"]["name"]
 
@@ -29,9 +25,7 @@ def test_declared_told_and_measured_side_by_side(site: RealSite, team: str) -> N
 
 
 def test_a_pod_is_explained(site: RealSite, team: str) -> None:
-    """
-    The sums behind a pod's values can be read.
-    """
+    """The sums behind a pod's values can be read."""
     site.apply(deployment(team, "trainer"))
     name = site.pod_of(team, "trainer")["metadata"]["name"]
 
@@ -43,9 +37,7 @@ def test_a_pod_is_explained(site: RealSite, team: str) -> None:
 
 
 def test_a_healthy_installation_has_nothing_wrong(site: RealSite) -> None:
-    """
-    The check-up of everything finds no fault.
-    """
+    """The check-up of everything finds no fault."""
     verdict = site.answer("doctor").splitlines()[-1]
 
     assert verdict == "all is well" or verdict.startswith("nothing is wrong")

@@ -1,6 +1,4 @@
-"""
-What an agent may do with its token, and what nobody with that token may.
-"""
+"""What an agent may do with its token, and what nobody with that token may."""
 
 import json
 from collections.abc import Iterator
@@ -20,9 +18,7 @@ NOWHERE = ""
 
 @pytest.fixture
 def elsewhere(site: RealSite) -> Iterator[str]:
-    """
-    Another node, of which only the API server knows.
-    """
+    """Another node, of which only the API server knows."""
     site.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": ELSEWHERE}})
     yield ELSEWHERE
     site.cluster.kubectl("delete", "node", ELSEWHERE)
@@ -30,18 +26,14 @@ def elsewhere(site: RealSite) -> Iterator[str]:
 
 @pytest.fixture
 def token(site: RealSite) -> str:
-    """
-    A token such as the running agent holds: bound to its pod, and thereby to its node.
-    """
+    """A token such as the running agent holds: bound to its pod, and thereby to its node."""
     (agent,) = site.pods(SYSTEM[1], AGENT)
     bound = ("--bound-object-kind=Pod", f"--bound-object-name={agent['metadata']['name']}")
     return site.system("create", "token", AGENT, *bound).strip()
 
 
 def evict(site: RealSite, token: str, where: str, name: str, node: str) -> CompletedProcess[str]:
-    """
-    Ask for an eviction, all but carried out, with an agent's token and in the name of a node.
-    """
+    """Ask for an eviction, all but carried out, with an agent's token and in the name of a node."""
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -62,9 +54,7 @@ def evict(site: RealSite, token: str, where: str, name: str, node: str) -> Compl
 
 
 def test_an_agent_evicts_as_its_own_node(site: RealSite, team: str, token: str) -> None:
-    """
-    In the name of the node on which its pod runs an agent may evict that node's pods.
-    """
+    """In the name of the node on which its pod runs an agent may evict that node's pods."""
     site.apply(pod(team, "near"))
     site.pod_of(team, "near")
 
@@ -77,9 +67,7 @@ def test_an_agent_evicts_as_its_own_node(site: RealSite, team: str, token: str) 
 def test_an_agent_cannot_evict_elsewhere(
     site: RealSite, team: str, token: str, elsewhere: str, node: str
 ) -> None:
-    """
-    A pod of another node is out of an agent's reach, in whosever name it asks.
-    """
+    """A pod of another node is out of an agent's reach, in whosever name it asks."""
     far = pod(team, "far")
     far["spec"] |= {"nodeName": elsewhere, "tolerations": [{"operator": "Exists"}]}
     site.apply(far)
@@ -91,9 +79,7 @@ def test_an_agent_cannot_evict_elsewhere(
 
 
 def test_an_agent_without_a_node_cannot_evict(site: RealSite, team: str, token: str) -> None:
-    """
-    As itself an agent may not even evict the pods of its own node.
-    """
+    """As itself an agent may not even evict the pods of its own node."""
     site.apply(pod(team, "near"))
     site.pod_of(team, "near")
 

@@ -1,6 +1,4 @@
-"""
-The whole way, on a real node: from a label on a namespace to an explained eviction.
-"""
+"""The whole way, on a real node: from a label on a namespace to an explained eviction."""
 
 import pytest
 
@@ -18,9 +16,7 @@ FRACTION = "0.140000"
 
 
 def test_values_are_exact_in_the_environment(site: RealSite, team: str) -> None:
-    """
-    A container starts with the values for the card of the node that its pod was bound to.
-    """
+    """A container starts with the values for the card of the node that its pod was bound to."""
     site.apply(deployment(team, "trainer"))
 
     found = site.environment(site.pod_of(team, "trainer"))
@@ -39,9 +35,7 @@ def test_values_are_exact_in_the_environment(site: RealSite, team: str) -> None:
 
 
 def test_a_framework_stays_within_its_limit(site: RealSite, team: str) -> None:
-    """
-    A PyTorch that wants more than its pod may have runs out of memory at its own cap.
-    """
+    """A PyTorch that wants more than its pod may have runs out of memory at its own cap."""
     site.apply(pod(team, "torch", "--framework=torch", "hold 2Gi; grow 512Mi/s to 6Gi"))
     where = ("--namespace", team, "torch")
 
@@ -77,9 +71,7 @@ def test_a_violator_is_evicted_and_replaced(site: RealSite, team: str) -> None:
 
 
 def test_the_owner_is_told_of_an_eviction(site: RealSite, team: str) -> None:
-    """
-    The event can be read at the ReplicaSet, which is still there when the pod is not.
-    """
+    """The event can be read at the ReplicaSet, which is still there when the pod is not."""
     site.apply(deployment(team, "greedy", "hold 5Gi"))
 
     site.until(lambda: bool(site.events(team, EVICTED, "ReplicaSet")), "the owner was told")
@@ -89,9 +81,7 @@ def test_the_owner_is_told_of_an_eviction(site: RealSite, team: str) -> None:
 
 
 def test_nobody_is_touched_without_a_label(site: RealSite) -> None:
-    """
-    A pod in a namespace without a mode keeps its environment, and its memory, however much.
-    """
+    """A pod in a namespace without a mode keeps its environment, and its memory, however much."""
     with site.namespace("observe") as name:
         site.cluster.kubectl("label", "namespace", name, f"{names.MODE}-")
         site.apply(deployment(name, "stranger", "hold 5Gi"))
@@ -102,9 +92,7 @@ def test_nobody_is_touched_without_a_label(site: RealSite) -> None:
 
 
 def test_pods_are_made_while_the_webhook_is_away(site: RealSite, team: str) -> None:
-    """
-    Without a webhook pods start all the same, and say by what they lack that nobody saw them.
-    """
+    """Without a webhook pods start all the same, and say by what they lack that nobody saw them."""
     site.system("scale", f"deployment/{WEBHOOK}", "--replicas=0")
     site.until(lambda: not site.pods(SYSTEM[1], WEBHOOK, running=False), "the webhook was away")
     try:
@@ -117,9 +105,7 @@ def test_pods_are_made_while_the_webhook_is_away(site: RealSite, team: str) -> N
 
 
 def test_a_killed_webhook_heals(site: RealSite, team: str) -> None:
-    """
-    Both replicas are killed, start again by themselves, and write limits as before.
-    """
+    """Both replicas are killed, start again by themselves, and write limits as before."""
     before = site.pods(SYSTEM[1], WEBHOOK)
     for one in before:
         site.kill(one)
@@ -136,9 +122,7 @@ def test_a_killed_webhook_heals(site: RealSite, team: str) -> None:
 
 
 def test_a_killed_agent_heals(site: RealSite, team: str) -> None:
-    """
-    The agent is killed, starts again by itself, and evicts whoever takes too much.
-    """
+    """The agent is killed, starts again by itself, and evicts whoever takes too much."""
     site.apply(deployment(team, "modest", "hold 2Gi"))
     modest = site.pod_of(team, "modest")
     (before,) = site.pods(SYSTEM[1], AGENT)

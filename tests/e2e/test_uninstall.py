@@ -1,6 +1,4 @@
-"""
-Taking gpufence out of a cluster again, and putting it back.
-"""
+"""Taking gpufence out of a cluster again, and putting it back."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 @dataclass(frozen=True)
 class Without:
-    """
-    A cluster that had gpufence, and a pod that it fenced.
-    """
+    """A cluster that had gpufence, and a pod that it fenced."""
 
     site: RealSite
     tenant: Json
@@ -26,9 +22,7 @@ class Without:
 
 @pytest.fixture(scope="module")
 def without(site: RealSite) -> Iterator[Without]:
-    """
-    The cluster after the manual's command; at the end everything is installed again.
-    """
+    """The cluster after the manual's command; at the end everything is installed again."""
     with site.namespace("evict") as team:
         site.apply(deployment(team, "trainer"))
         tenant = site.pod_of(team, "trainer")
@@ -40,16 +34,12 @@ def without(site: RealSite) -> Iterator[Without]:
 
 
 def test_nothing_is_left_but_annotations(without: Without) -> None:
-    """
-    No object of gpufence's is left.
-    """
+    """No object of gpufence's is left."""
     assert [] == sorted(name for name in without.site.everything() if "gpufence" in name)
 
 
 def test_tenants_run_on(without: Without) -> None:
-    """
-    A pod that was fenced runs on, and keeps what it was told.
-    """
+    """A pod that was fenced runs on, and keeps what it was told."""
     tenant = without.tenant["metadata"]
 
     assert tenant["uid"] == without.site.pod_of(tenant["namespace"], "trainer")["metadata"]["uid"]
@@ -57,9 +47,7 @@ def test_tenants_run_on(without: Without) -> None:
 
 
 def test_new_pods_are_left_alone(without: Without) -> None:
-    """
-    A label that is still there means nothing any more.
-    """
+    """A label that is still there means nothing any more."""
     tenant = without.tenant["metadata"]
 
     assert {} == notes(without.site.admitted(pod(tenant["namespace"], "later")))

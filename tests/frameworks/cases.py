@@ -66,9 +66,7 @@ class Case:
 def alone(
     held: int | dict[str, int] = 0, instead: str | dict[str, str] = "", **variables: str
 ) -> Case:
-    """
-    Ask a framework what it makes of a value, with no webhook in between.
-    """
+    """Ask a framework what it makes of a value, with no webhook in between."""
     text = ", ".join(f"`{name}={value}`" for name, value in variables.items())
     return Case(f"alone: {text}", held, variables, alone=True, instead=instead)
 
@@ -253,7 +251,5 @@ CASES: dict[str, tuple[Case, ...]] = {
 
 
 def every_case() -> list[tuple[WheelSet, Case]]:
-    """
-    Each environment with each case of its framework, one environment after the other.
-    """
+    """Each environment with each case of its framework, one environment after the other."""
     return [(one, case) for one in WHEEL_SETS for case in CASES[one.framework]]

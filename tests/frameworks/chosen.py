@@ -1,6 +1,4 @@
-"""
-Which environments a run is about: those that ONLY names, or all.
-"""
+"""Which environments a run is about: those that ONLY names, or all."""
 
 import os
 

@@ -25,9 +25,7 @@ Result = dict[str, Any]
 
 
 def load() -> dict[str, dict[str, Result]]:
-    """
-    Return the results by environment and case.
-    """
+    """Return the results by environment and case."""
     if not RESULTS.exists():
         return {}
     results: dict[str, dict[str, Result]] = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -35,9 +33,7 @@ def load() -> dict[str, dict[str, Result]]:
 
 
 def store(wheels: str, case: str, result: Result) -> None:
-    """
-    Replace one result, in the order of the catalog and the cases.
-    """
+    """Replace one result, in the order of the catalog and the cases."""
     results = load()
     results.setdefault(wheels, {})[case] = result
     ordered = {
@@ -54,9 +50,7 @@ def store(wheels: str, case: str, result: Result) -> None:
 
 
 def tables() -> str:
-    """
-    Return a table for each framework: the cases, and where each version stopped.
-    """
+    """Return a table for each framework: the cases, and where each version stopped."""
     results = load()
     return "\n\n".join(_table(framework, results) for framework in CASES)
 

@@ -1,6 +1,4 @@
-"""
-Run a framework's own Python as a container of a pod would run, and see where it is refused.
-"""
+"""Run a framework's own Python as a container of a pod would run, and see where it is refused."""
 
 import json
 import os
@@ -46,9 +44,7 @@ class Injected:
 
 
 def inject(case: Case, folder: Path) -> Injected:
-    """
-    Let gpufence's own command rewrite the pod, and read its variables as a kubelet would.
-    """
+    """Let gpufence's own command rewrite the pod, and read its variables as a kubelet would."""
     pod = _rewritten(case)
     annotations: dict[str, str] = pod["metadata"]["annotations"]
     told = {
@@ -93,9 +89,7 @@ def _referred(item: dict[str, Any], annotations: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """
-    How a program ended; `answer` is the probe's, where it came to one.
-    """
+    """How a program ended; `answer` is the probe's, where it came to one."""
 
     code: int
     answer: dict[str, Any]
@@ -103,9 +97,7 @@ class Outcome:
 
     @property
     def last_words(self) -> str:
-        """
-        What the framework said when it refused, or the last line of one that failed.
-        """
+        """What the framework said when it refused, or the last line of one that failed."""
         lines = [line for line in self.said.splitlines() if line.strip()]
         return str(self.answer.get("said") or (lines[-1] if lines else ""))
 
@@ -126,9 +118,7 @@ def run_probe(
 
 
 def run(wheels: WheelSet, folder: Path, arguments: tuple[str, ...], injected: Injected) -> Outcome:
-    """
-    Run the environment's Python with the variables and the line of a container.
-    """
+    """Run the environment's Python with the variables and the line of a container."""
     machine = State.create(folder / "cards", CARD)
     own = {name: os.environ[name] for name in KEPT if name in os.environ}
     output = folder / "output"
@@ -151,9 +141,7 @@ def run(wheels: WheelSet, folder: Path, arguments: tuple[str, ...], injected: In
 
 @contextmanager
 def _mounted(wheels: WheelSet, line: str) -> Iterator[None]:
-    """
-    Have a line in the environment's site folder, as a mount would put it there.
-    """
+    """Have a line in the environment's site folder, as a mount would put it there."""
     path = packages_of(wheels) / names.HOOK_SITE_FILE
     if not line:
         yield
@@ -166,9 +154,7 @@ def _mounted(wheels: WheelSet, line: str) -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """
-    Wait for the end, and bring it about where the program takes too much time or memory.
-    """
+    """Wait for the end, and bring it about where the program takes too much time or memory."""
     deadline = time.monotonic() + SECONDS
     while process.poll() is None:
         resident = _resident(process.pid)

@@ -1,6 +1,4 @@
-"""
-The whole story with a real PyTorch: one tenant keeps its cap, the other takes it away.
-"""
+"""The whole story with a real PyTorch: one tenant keeps its cap, the other takes it away."""
 
 import subprocess
 import sys
@@ -18,9 +16,7 @@ pytestmark = [
 
 
 def test_the_story_happens_with_a_real_pytorch() -> None:
-    """
-    PyTorch refuses itself at the webhook's cap, its neighbour resets the cap and is evicted.
-    """
+    """PyTorch refuses itself at the webhook's cap, its neighbour resets the cap and is evicted."""
     done = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, done.stdout + done.stderr

@@ -48,9 +48,7 @@ if __name__ == "__main__":
 def test_a_child_of_any_kind_is_capped(
     name: str, method: str, carrier: Case, tmp_path: Path
 ) -> None:
-    """
-    Forked and spawned processes keep to the cap like their parent.
-    """
+    """Forked and spawned processes keep to the cap like their parent."""
     (tmp_path / "program.py").write_text(CHILDREN)
     injected = inject(carrier, tmp_path)
     outcome = run(find_wheels(name), tmp_path, ("program.py", method), injected)
@@ -64,9 +62,7 @@ def test_a_child_of_any_kind_is_capped(
 def test_most_flags_change_nothing(
     name: str, flags: tuple[str, ...], carrier: Case, tmp_path: Path
 ) -> None:
-    """
-    The cap is there with every flag that leaves PYTHONPATH alone.
-    """
+    """The cap is there with every flag that leaves PYTHONPATH alone."""
     outcome = run_probe(find_wheels(name), tmp_path, inject(carrier, tmp_path), flags=flags)
 
     assert OURS == outcome.answer.get("held"), outcome.said
@@ -77,9 +73,7 @@ def test_most_flags_change_nothing(
 def test_a_python_that_ignores_its_environment_is_capped(
     name: str, flag: str, tmp_path: Path
 ) -> None:
-    """
-    The line in the site folder is read also where Python is told to ignore its variables.
-    """
+    """The line in the site folder is read also where Python is told to ignore its variables."""
     outcome = run_probe(find_wheels(name), tmp_path, inject(SITE, tmp_path), flags=(flag,))
 
     assert OURS == outcome.answer.get("held"), outcome.said
@@ -103,9 +97,7 @@ def test_without_pythonpath_the_path_carries_nothing(name: str, flag: str, tmp_p
 def test_an_images_own_sitecustomize_runs_too(
     name: str, theirs: str, carrier: Case, tmp_path: Path
 ) -> None:
-    """
-    A sitecustomize of the image's own has its turn, also if it fails, and the cap is there.
-    """
+    """A sitecustomize of the image's own has its turn, also if it fails, and the cap is there."""
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text(theirs)
@@ -117,9 +109,7 @@ def test_an_images_own_sitecustomize_runs_too(
 
 
 def test_the_program_of_the_children_is_python() -> None:
-    """
-    The text that children are started from can be compiled, and answers as the probe does.
-    """
+    """The text that children are started from can be compiled, and answers as the probe does."""
     compile(CHILDREN, "program.py", "exec")
 
     assert json.dumps(SIGN)[1:-1] in CHILDREN

@@ -78,9 +78,7 @@ def headers_of(major: int) -> list[Path]:
 
 
 def fields_of(name: str) -> list[str]:
-    """
-    Return the fields of one of our structures, in any of its forms.
-    """
+    """Return the fields of one of our structures, in any of its forms."""
     body = re.search(rf"struct {name} {{(.*?)\n}};", RUNTIME, re.DOTALL)
     assert body is not None
     code = re.sub(r"#.*", "", body[1])

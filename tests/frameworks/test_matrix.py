@@ -1,6 +1,4 @@
-"""
-Each framework, in each version, keeps to what the webhook tells it, or the webhook warns.
-"""
+"""Each framework, in each version, keeps to what the webhook tells it, or the webhook warns."""
 
 import datetime as dt
 from pathlib import Path
@@ -22,9 +20,7 @@ CHOSEN = [(wheels, case) for wheels, case in every_case() if is_chosen(wheels.na
     ("wheels", "case"), CHOSEN, ids=[f"{wheels.name}: {case.name}" for wheels, case in CHOSEN]
 )
 def test_a_cap_bites_or_is_warned_of(wheels: WheelSet, case: Case, tmp_path: Path) -> None:
-    """
-    A framework with the variables that the webhook injects stops where it shall.
-    """
+    """A framework with the variables that the webhook injects stops where it shall."""
     untouched = case.user is None or case.alone
     injected = Injected(case.user or {}) if untouched else inject(case, tmp_path)
     outcome = run_probe(wheels, tmp_path, injected, case.asked)

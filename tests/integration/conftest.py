@@ -33,9 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """
-    Build what the collected tests need.
-    """
+    """Build what the collected tests need."""
     used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     if session.config.option.collectonly or "assets" not in used:
         return
@@ -51,51 +49,39 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def assets() -> Assets:
-    """
-    The programs of the control plane, built by now.
-    """
+    """The programs of the control plane, built by now."""
     return Assets.from_environment(os.environ)
 
 
 @pytest.fixture(scope="session")
 def helm_program(assets: Assets) -> Path:
-    """
-    Helm, built by now.
-    """
+    """Helm, built by now."""
     return HELM.ensure(assets, Progress(sys.stderr))
 
 
 @pytest.fixture(scope="session")
 def control_plane(assets: Assets) -> Iterator[ControlPlane]:
-    """
-    Run etcd and the API server; a test that stops the API server starts it again.
-    """
+    """Run etcd and the API server; a test that stops the API server starts it again."""
     with ControlPlane.start(assets) as plane:
         yield plane
 
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """
-    A namespace that nobody else uses.
-    """
+    """A namespace that nobody else uses."""
     with control_plane.fresh_namespace() as name:
         yield name
 
 
 @pytest.fixture(scope="session")
 def full_control_plane(assets: Assets) -> Iterator[ControlPlane]:
-    """
-    A control plane with scheduler and controller manager, so that pods find nodes.
-    """
+    """A control plane with scheduler and controller manager, so that pods find nodes."""
     with ControlPlane.start(assets, PlaneOptions(scheduler=True, controller_manager=True)) as plane:
         yield plane
 
 
 @pytest.fixture
 def full_namespace(full_control_plane: ControlPlane) -> Iterator[str]:
-    """
-    A namespace of the full control plane, in which pods can be made.
-    """
+    """A namespace of the full control plane, in which pods can be made."""
     with full_control_plane.fresh_namespace() as name:
         yield name

@@ -1,6 +1,4 @@
-"""
-The wheel is the product: everything in it imports without the sources beside it.
-"""
+"""The wheel is the product: everything in it imports without the sources beside it."""
 
 import subprocess
 import sys
@@ -48,9 +46,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_imports_from_the_wheel(python: Path, package: str) -> None:
-    """
-    Each top-level package imports from the installed wheel, not from the checkout.
-    """
+    """Each top-level package imports from the installed wheel, not from the checkout."""
     script = f"import {package}; print({package}.__file__)"
     where = _run(python, "-I", "-c", script, cwd=python.parent)
 
@@ -58,9 +54,7 @@ def test_every_package_imports_from_the_wheel(python: Path, package: str) -> Non
 
 
 def test_the_wheel_carries_the_dashboards_page(python: Path) -> None:
-    """
-    What is no Python is there as well, and read from where it is.
-    """
+    """What is no Python is there as well, and read from where it is."""
     script = "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
 
     assert "script-src 'sha256-" in _run(python, "-I", "-c", script, cwd=python.parent)
@@ -68,9 +62,7 @@ def test_the_wheel_carries_the_dashboards_page(python: Path) -> None:
 
 @pytest.mark.parametrize("program", ["kubectl-gpufence", "kubectl-inspect-gpushare"])
 def test_the_installed_wheel_is_the_plugin(python: Path, program: str) -> None:
-    """
-    Both plugins can be called by their names, once somebody has installed the wheel.
-    """
+    """Both plugins can be called by their names, once somebody has installed the wheel."""
     called = program.replace("-", " ")
 
     assert f"usage: {called}" in _run(python.parent / program, "--help", cwd=python.parent)

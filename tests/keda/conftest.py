@@ -1,6 +1,4 @@
-"""
-One cluster for all of it: KEDA, a broker, Prometheus, a node, its agent and the controller.
-"""
+"""One cluster for all of it: KEDA, a broker, Prometheus, a node, its agent and the controller."""
 
 import os
 import sys
@@ -18,9 +16,7 @@ from tests.support.controller.process import ControllerProcess
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KedaSite]:
-    """
-    Run everything but the controller.
-    """
+    """Run everything but the controller."""
     absent = missing()
     if absent:
         pytest.fail(packages_line(absent), pytrace=False)
@@ -32,9 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KedaSite]:
 
 @pytest.fixture
 def controller(site: KedaSite) -> Iterator[ControllerProcess]:
-    """
-    Run the controller, as long as a test takes.
-    """
+    """Run the controller, as long as a test takes."""
     with site.controller() as process:
         process.wait_until_leading()
         yield process

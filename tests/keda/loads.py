@@ -1,6 +1,4 @@
-"""
-PURE. What comes in: a steady load, a wave and a burst, in seconds of a cluster.
-"""
+"""PURE. What comes in: a steady load, a wave and a burst, in seconds of a cluster."""
 
 import math
 from collections.abc import Callable, Mapping

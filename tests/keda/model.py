@@ -29,9 +29,7 @@ _LEAST_STEP: Final = 4
 
 
 class Rule(StrEnum):
-    """
-    What replicas are reckoned from.
-    """
+    """What replicas are reckoned from."""
 
     BACKLOG = "backlog"  # seconds of work that waits, and nothing else
     BUSY = "busy"  # the larger of that and the replicas at work
@@ -40,9 +38,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """
-    One run; times in seconds. `rate` gives messages a second at a time.
-    """
+    """One run; times in seconds. `rate` gives messages a second at a time."""
 
     rate: Callable[[float], float]
     rule: Rule
@@ -58,9 +54,7 @@ class Settings:
 
 
 def waits_of(times: Sequence[float], message: float, replicas: int) -> list[float]:
-    """
-    Return how long each message waits for so many replicas that are always there.
-    """
+    """Return how long each message waits for so many replicas that are always there."""
     free = [0.0] * replicas
     waits = []
     for at in times:
@@ -71,9 +65,7 @@ def waits_of(times: Sequence[float], message: float, replicas: int) -> list[floa
 
 
 def percentile(values: Sequence[float], part: float) -> float:
-    """
-    Return what so large a part of the values does not exceed.
-    """
+    """Return what so large a part of the values does not exceed."""
     return sorted(values)[max(math.ceil(len(values) * part) - 1, 0)]
 
 
@@ -163,9 +155,7 @@ class _Pool:
         self.replicas = replicas
 
     def _take_one(self) -> None:
-        """
-        Take one that has not started, else the newest, as a ReplicaSet does.
-        """
+        """Take one that has not started, else the newest, as a ReplicaSet does."""
         if self.starting:
             del self.starting[max(self.starting)]
             return
@@ -178,9 +168,7 @@ class _Pool:
 
 
 def run(settings: Settings) -> Run:
-    """
-    Play one run from a single replica on.
-    """
+    """Play one run from a single replica on."""
     pool = _Pool(settings)
     moments: list[Moment] = []
     pool.add(0.0, 0.0)
@@ -207,9 +195,7 @@ def run(settings: Settings) -> Run:
 
 
 def arrivals(settings: Settings) -> Sequence[float]:
-    """
-    Return when messages come: at random, independently of each other.
-    """
+    """Return when messages come: at random, independently of each other."""
     source, at, times = random.Random(settings.seed), 0.0, []
     highest = max(settings.rate(second) for second in range(int(settings.length)))
     while at < settings.length:

@@ -24,9 +24,7 @@ _SECONDS = 3600.0
 
 
 class Panel(NamedTuple):
-    """
-    One rule, its title and the colour of its replicas.
-    """
+    """One rule, its title and the colour of its replicas."""
 
     rule: Rule
     title: str
@@ -41,9 +39,7 @@ PANELS: Final = (
 
 
 def settings(rule: Rule) -> Settings:
-    """
-    Twenty messages a second of half a second each; a worker takes 20 s to start.
-    """
+    """Twenty messages a second of half a second each; a worker takes 20 s to start."""
     window = 120.0 if rule is Rule.BUSY else 300.0
     return Settings(rate=lambda _: RATE, rule=rule, utilization=0.85, window=window)
 
@@ -80,9 +76,7 @@ def _panel(panel: Panel, made: Run) -> Iterator[str]:
 
 
 def _corners(made: Run) -> Iterator[tuple[float, int]]:
-    """
-    Yield the moments before and after each change, and the last one.
-    """
+    """Yield the moments before and after each change, and the last one."""
     before = made.moments[0]
     yield before.at, before.replicas
     for one in made.moments:

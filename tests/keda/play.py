@@ -34,9 +34,7 @@ class Done(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """
-    What became of one queue after the warm-up, in seconds of a cluster.
-    """
+    """What became of one queue after the warm-up, in seconds of a cluster."""
 
     mean_replicas: float
     most_replicas: int
@@ -59,9 +57,7 @@ class Played(NamedTuple):
 
 
 def play(site: KedaSite, queues: Sequence[str], times: Sequence[float]) -> Played:
-    """
-    Send a message to each queue at each of the times, which are in seconds of a cluster.
-    """
+    """Send a message to each queue at each of the times, which are in seconds of a cluster."""
     with ExitStack() as undo:
         collectors = {
             name: undo.enter_context(Collector(site.broker, f"{name}.done")) for name in queues
@@ -82,9 +78,7 @@ def play(site: KedaSite, queues: Sequence[str], times: Sequence[float]) -> Playe
 
 
 def send(broker: Broker, queue: str, seconds: float) -> None:
-    """
-    Send one message that takes so long in a cluster.
-    """
+    """Send one message that takes so long in a cluster."""
     with broker.client() as client:
         _send(client, queue, seconds)
 
@@ -108,9 +102,7 @@ def outcome(played: Played, queue: str, target: float) -> Outcome:
 
 
 class Collector:
-    """
-    Takes in what workers say they have done, until the block is left.
-    """
+    """Takes in what workers say they have done, until the block is left."""
 
     def __init__(self, broker: Broker, queue: str) -> None:
         self.done: list[Done] = []

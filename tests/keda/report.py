@@ -42,9 +42,7 @@ def store(
 
 
 def store_figure(name: str, seconds: float) -> None:
-    """
-    Keep a single figure, in seconds of a cluster.
-    """
+    """Keep a single figure, in seconds of a cluster."""
     figures = load_results().get(_FIGURES, {})
     _write(_FIGURES, dict(sorted({**figures, name: round(seconds, 1)}.items())))
 
@@ -60,9 +58,7 @@ def as_list(items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def tables() -> str:
-    """
-    Return the table of all loads.
-    """
+    """Return the table of all loads."""
     results = load_results()
     heads = "load", "target", "triggers", "replicas, mean (most)", "fewest fixed", "wait p99"
     lines = [f"| {' | '.join(heads)} | over target |", f"|{' --- |' * (len(heads) + 1)}"]

@@ -1,6 +1,4 @@
-"""
-RabbitMQ, Debian's package, as a process of this test alone, and what else must be installed.
-"""
+"""RabbitMQ, Debian's package, as a process of this test alone, and what else must be installed."""
 
 import socket
 import urllib.request
@@ -21,16 +19,12 @@ INSTALL = "apt-get install --no-install-recommends rabbitmq-server prometheus"
 
 
 def missing() -> list[str]:
-    """
-    Return the Debian packages that are not there.
-    """
+    """Return the Debian packages that are not there."""
     return [name for name, path in PACKAGES.items() if not path.exists()]
 
 
 class Broker:
-    """
-    A running RabbitMQ: where STOMP, AMQP and its metrics are.
-    """
+    """A running RabbitMQ: where STOMP, AMQP and its metrics are."""
 
     def __init__(self, folder: Path) -> None:
         ports = free_ports(5)
@@ -44,9 +38,7 @@ class Broker:
 
     @contextmanager
     def running(self, pace: float) -> Iterator[None]:
-        """
-        Run it; what it counts every five seconds it counts by so much more often.
-        """
+        """Run it; what it counts every five seconds it counts by so much more often."""
         plugins = self._folder / "plugins"
         plugins.write_text("[rabbitmq_stomp,rabbitmq_prometheus].\n")
         config = self._folder / "rabbitmq.conf"
@@ -97,9 +89,7 @@ class Broker:
         return True
 
     def _stop_epmd(self) -> None:
-        """
-        Erlang's directory of nodes outlives them; it ends when it is asked to.
-        """
+        """Erlang's directory of nodes outlives them; it ends when it is asked to."""
         try:
             with socket.create_connection((LOOPBACK, self._epmd), 2) as asked:
                 asked.sendall(b"\x00\x01k")

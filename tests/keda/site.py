@@ -75,9 +75,7 @@ _DOWN = [{"type": "Percent", "value": 100, "periodSeconds": _PERIOD}]
 
 
 class Sight(NamedTuple):
-    """
-    A Deployment at a moment: what is wanted of it, and how many of its pods no node takes.
-    """
+    """A Deployment at a moment: what is wanted of it, and how many of its pods no node takes."""
 
     at: float
     wanted: int
@@ -85,9 +83,7 @@ class Sight(NamedTuple):
 
 
 class KedaSite(NodeSite):
-    """
-    A fenced namespace for workers, and everything that scales them.
-    """
+    """A fenced namespace for workers, and everything that scales them."""
 
     broker: Broker
     prometheus: Prometheus
@@ -100,9 +96,7 @@ class KedaSite(NodeSite):
         self.apply(*(item for item in manifests(COMPONENT) if item["kind"] in kinds))
 
     def controller(self) -> ControllerProcess:
-        """
-        Return a controller with the shipped rights, told where the agent is.
-        """
+        """Return a controller with the shipped rights, told where the agent is."""
         return ControllerProcess(
             KUBECONFIG=str(self.kubeconfig_of(names.CONTROLLER)),
             GPUFENCE_NAMESPACE=self.system,
@@ -111,9 +105,7 @@ class KedaSite(NodeSite):
         )
 
     def deploy(self, name: str, *, units: int = 1, grace_seconds: float = 30.0) -> None:
-        """
-        Make a Deployment of no workers yet, and the queue of its name.
-        """
+        """Make a Deployment of no workers yet, and the queue of its name."""
         with self.broker.client() as client:
             client.subscribe(name)
         self.apply(_deployment(name, self.team, self._script(name), units, grace_seconds))
@@ -123,9 +115,7 @@ class KedaSite(NodeSite):
         return f"hold 200Mi; wait {START_SECONDS / PACE:g}s; serve {address}/{queue}"
 
     def printed(self, name: str, *words: str, controller: str = "") -> list[JsonObject]:
-        """
-        Return what the plugin prints for a Deployment, which is for times as they are here.
-        """
+        """Return what the plugin prints for a Deployment, which is for times as they are here."""
         direct = ("--controller", controller, "--activity", controller) if controller else ()
         usual = ("--queue", name, "-n", self.team, *direct)
         done = self.plugin("scale", f"deploy/{name}", *usual, *words)
@@ -168,9 +158,7 @@ class KedaSite(NodeSite):
         self.apply(*made)
 
     def query(self, promql: str) -> float:
-        """
-        Ask Prometheus for one number.
-        """
+        """Ask Prometheus for one number."""
         return self.prometheus.query(promql)[0].value
 
     def sight(self, name: str) -> Sight:
@@ -179,17 +167,13 @@ class KedaSite(NodeSite):
         return Sight(time.time(), wanted, sum(map(_finds_no_node, self.pods(name))))
 
     def pods(self, name: str) -> list[dict[str, Any]]:
-        """
-        Return the pods of a Deployment that nobody has asked to go.
-        """
+        """Return the pods of a Deployment that nobody has asked to go."""
         chosen = {"labelSelector": f"app={name}"}
         found = self.admin.get(core("namespaces", self.team, "pods"), chosen)["items"]
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
     def end(self, *deployments: str) -> None:
-        """
-        Take Deployments away, and what scales them, and wait until their pods are gone.
-        """
+        """Take Deployments away, and what scales them, and wait until their pods are gone."""
         for name in deployments:
             self.drop(group("keda.sh/v1alpha1", "namespaces", self.team, "scaledobjects", name))
             self.drop(group("apps/v1", "namespaces", self.team, "deployments", name))
@@ -202,9 +186,7 @@ class KedaSite(NodeSite):
 
 
 class Watch:
-    """
-    Looks at Deployments until the block is left, twice a second.
-    """
+    """Looks at Deployments until the block is left, twice a second."""
 
     def __init__(self, site: KedaSite, deployments: Sequence[str]) -> None:
         self._site = site
@@ -228,9 +210,7 @@ class Watch:
 
 @contextmanager
 def running(assets: Assets, folder: Path, progress: Progress) -> Iterator[KedaSite]:
-    """
-    Start everything but the controller, in the order in which it is needed.
-    """
+    """Start everything but the controller, in the order in which it is needed."""
     programs = ensure(assets, progress)
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(assets, PLANE, progress))
@@ -264,9 +244,7 @@ def running(assets: Assets, folder: Path, progress: Progress) -> Iterator[KedaSi
 
 
 def _finds_no_node(pod: JsonObject) -> bool:
-    """
-    Tell whether the scheduler has said so, and not only not looked at the pod yet.
-    """
+    """Tell whether the scheduler has said so, and not only not looked at the pod yet."""
     conditions = pod["status"].get("conditions", [])
     return any(item.get("reason") == "Unschedulable" for item in conditions)
 

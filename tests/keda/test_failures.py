@@ -34,9 +34,7 @@ Trouble = Callable[[KedaSite, ControllerProcess], AbstractContextManager[None]]
 
 
 def test_a_message_wakes_the_first_worker(site: KedaSite, controller: ControllerProcess) -> None:
-    """
-    From zero replicas to a message that is worked on, and later back to zero.
-    """
+    """From zero replicas to a message that is worked on, and later back to zero."""
     site.deploy("wakes")
     site.scale("wakes", controller.url, cooldown=QUICKLY)
     with Collector(site.broker, "wakes.done") as collector:
@@ -132,9 +130,7 @@ def test_a_ceiling_from_the_cards_leaves_nobody_waiting(
 
 @contextmanager
 def controller_away(_: KedaSite, controller: ControllerProcess) -> Iterator[None]:
-    """
-    Stop the controller in the middle of everything, so that nobody answers.
-    """
+    """Stop the controller in the middle of everything, so that nobody answers."""
     controller.process.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -144,9 +140,7 @@ def controller_away(_: KedaSite, controller: ControllerProcess) -> Iterator[None
 
 @contextmanager
 def agent_hung(site: KedaSite, _: ControllerProcess) -> Iterator[None]:
-    """
-    Stop the node's agent, so that nobody knows what its pods do.
-    """
+    """Stop the node's agent, so that nobody knows what its pods do."""
     site.agent_process.process.send_signal(signal.SIGSTOP)
     try:
         yield

@@ -1,6 +1,4 @@
-"""
-The model of a queue, and what it shows of the rules.
-"""
+"""The model of a queue, and what it shows of the rules."""
 
 import pytest
 
@@ -36,32 +34,24 @@ def test_the_larger_wish_counts(now: int, averages: list[tuple[float, float]], w
 
 
 def test_messages_wait_for_a_free_worker() -> None:
-    """
-    Of three messages at once two workers take the third when the first is done.
-    """
+    """Of three messages at once two workers take the third when the first is done."""
     assert [0.0, 0.0, 2.0, 1.0] == waits_of([0.0, 0.0, 0.0, 1.0], 2.0, 2)
 
 
 def test_the_least_that_holds_a_target_is_found() -> None:
-    """
-    Two messages at once, again and again, need two workers where nobody shall wait.
-    """
+    """Two messages at once, again and again, need two workers where nobody shall wait."""
     times = [float(second) for second in range(0, 100, 5) for _ in range(2)]
 
     assert (2, 1) == (least_fixed(times, 2.0, 1.0), least_fixed(times, 2.0, 2.0))
 
 
 def test_a_percentile_is_a_value_that_is_there() -> None:
-    """
-    Of a hundred values the ninety-ninth is not exceeded by 99 of them.
-    """
+    """Of a hundred values the ninety-ninth is not exceeded by 99 of them."""
     assert (99, 7) == (percentile(range(1, 101), 0.99), percentile([7], 0.5))
 
 
 def test_arrivals_come_as_often_as_said() -> None:
-    """
-    At random, and on average as the rate has it, the same for the same seed.
-    """
+    """At random, and on average as the rate has it, the same for the same seed."""
     chosen = settings(Rule.BUSY)
     times = arrivals(chosen)
 
@@ -70,9 +60,7 @@ def test_arrivals_come_as_often_as_said() -> None:
 
 
 def test_backlog_alone_oscillates() -> None:
-    """
-    At a steady load the pool is taken away, again and again, and messages wait.
-    """
+    """At a steady load the pool is taken away, again and again, and messages wait."""
     made = run(settings(Rule.BACKLOG))
 
     assert {1} < {one.replicas for one in made.moments if one.at > 600}
@@ -113,7 +101,5 @@ def test_no_load_makes_both_triggers_worse(load: str) -> None:
 
 
 def test_the_picture_is_drawn_by_the_program() -> None:
-    """
-    What the page shows is what the model says today.
-    """
+    """What the page shows is what the model says today."""
     assert drawn() == PICTURE.read_text(encoding="utf-8")

@@ -1,6 +1,4 @@
-"""
-Two rules beside each other on real KEDA: what they take, and how long messages wait.
-"""
+"""Two rules beside each other on real KEDA: what they take, and how long messages wait."""
 
 import datetime as dt
 import os
@@ -23,9 +21,7 @@ TOO_LATE_SECONDS = 0.1
 
 
 class Compared:
-    """
-    What became of one load: for each target the fewest fixed replicas, and both rules.
-    """
+    """What became of one load: for each target the fewest fixed replicas, and both rules."""
 
     def __init__(self, load: str) -> None:
         self.load = load
@@ -60,9 +56,7 @@ class Compared:
 
 @pytest.fixture(scope="module", params=LOADS)
 def compared(request: pytest.FixtureRequest, site: KedaSite) -> Compared:
-    """
-    Play a load with both rules and both targets at the same time.
-    """
+    """Play a load with both rules and both targets at the same time."""
     made = Compared(request.param)
     with site.controller() as controller:
         controller.wait_until_leading()
@@ -83,9 +77,7 @@ def test_ours_takes_little_more_than_the_least(compared: Compared, target: float
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_obvious_rule_takes_more_and_keeps_less(compared: Compared, target: float) -> None:
-    """
-    Backlog alone has more replicas on average, and lets more messages wait for too long.
-    """
+    """Backlog alone has more replicas on average, and lets more messages wait for too long."""
     ours, other = (compared.outcomes[rule, target] for rule in report.RULES)
 
     assert ours.mean_replicas < other.mean_replicas, compared.outcomes
@@ -93,18 +85,14 @@ def test_the_obvious_rule_takes_more_and_keeps_less(compared: Compared, target: 
 
 
 def test_no_message_is_lost_and_no_replica_waits(compared: Compared) -> None:
-    """
-    Every message is worked off, and nobody's ceiling is above the cards.
-    """
+    """Every message is worked off, and nobody's ceiling is above the cards."""
     pending = [item.most_pending for (rule, _), item in compared.outcomes.items() if rule == "ours"]
 
     assert (0, [0, 0]) == (compared.undone, pending)
 
 
 def test_the_plain_broker_of_other_tests_is_like_this_one(site: KedaSite) -> None:
-    """
-    What tests ask of the broker that other tests have, they get from RabbitMQ.
-    """
+    """What tests ask of the broker that other tests have, they get from RabbitMQ."""
     command = (sys.executable, "-m", "pytest", "-q", "-n0", "tests/contract/broker")
     told = os.environ | {"GPUFENCE_TEST_BROKER": str(site.broker.stomp)}
     done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
@@ -115,9 +103,7 @@ def test_the_plain_broker_of_other_tests_is_like_this_one(site: KedaSite) -> Non
 def test_what_is_printed_is_taken_by_the_api_server(
     site: KedaSite, controller: ControllerProcess
 ) -> None:
-    """
-    Both kinds of queues pass the API server with KEDA's own definitions, as they are printed.
-    """
+    """Both kinds of queues pass the API server with KEDA's own definitions, as they are printed."""
     site.deploy("printed")
     most = ("--max", "4")
     address = ("--queue-kind", "prometheus", "--prometheus", site.prometheus.url)

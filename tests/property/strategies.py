@@ -1,6 +1,4 @@
-"""
-Pods, amounts and noise for the property tests.
-"""
+"""Pods, amounts and noise for the property tests."""
 
 from typing import Any
 
@@ -39,9 +37,7 @@ json_values = st.recursive(
 
 @st.composite
 def pods(draw: st.DrawFn, values: st.SearchStrategy[str] = quantities) -> dict[str, Any]:
-    """
-    Draw pods of a right shape that ask for GPU memory in every mixture of ways.
-    """
+    """Draw pods of a right shape that ask for GPU memory in every mixture of ways."""
     present = draw(st.lists(st.sampled_from(CONTAINERS), min_size=1, max_size=4, unique=True))
     kinds = [draw(st.sampled_from(["regular", "init", "sidecar"])) for _ in present]
     spec: dict[str, Any] = {"containers": [], "initContainers": []}
@@ -59,9 +55,7 @@ def pods(draw: st.DrawFn, values: st.SearchStrategy[str] = quantities) -> dict[s
 
 
 def readable_pods() -> st.SearchStrategy[dict[str, Any]]:
-    """
-    Pods whose amounts are all in place, so that most of them have limits.
-    """
+    """Pods whose amounts are all in place, so that most of them have limits."""
     mebibytes = st.integers(1, 4000)
     return pods(
         mebibytes.map(lambda value: f"{value}Mi") | mebibytes.map(str) | st.integers(1, 10).map(str)

@@ -1,6 +1,4 @@
-"""
-Whatever claims give to whichever containers, nobody is told more than was consumed.
-"""
+"""Whatever claims give to whichever containers, nobody is told more than was consumed."""
 
 from typing import Any
 
@@ -41,9 +39,7 @@ _users = st.integers(1, 4)
 
 @st.composite
 def claiming(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
-    """
-    Draw a pod with containers of every kind, and its claims.
-    """
+    """Draw a pod with containers of every kind, and its claims."""
     kinds = {"regular": container, "side": sidecar, "init": container}
     made: dict[str, list[dict[str, Any]]] = {
         kind: [
@@ -68,9 +64,7 @@ def claiming(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def consumed(item: dict[str, Any], device: str) -> int:
-    """
-    Add up what a claim has of a card, as its allocation says.
-    """
+    """Add up what a claim has of a card, as its allocation says."""
     results = item["status"]["allocation"]["devices"]["results"]
     return sum(
         int(each["consumedCapacity"]["memory"].removesuffix("Mi")) * MIB
@@ -90,9 +84,7 @@ def limits(pod: Pod) -> Limits | None:
 def test_on_no_card_is_the_limit_more_than_was_consumed_there(
     drawn: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
-    """
-    The limit by which an agent evicts is at most what all claims have of that card.
-    """
+    """The limit by which an agent evicts is at most what all claims have of that card."""
     raw, found = drawn
     read = with_devices(read_pod(raw), found, Reading("uid-1", bound=True, cards=CARDS))
     for card in CARDS.values():

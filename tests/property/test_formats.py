@@ -63,9 +63,7 @@ _containers = st.builds(
     )
 )
 def test_cards_survive_the_round_trip(said: NodeCards) -> None:
-    """
-    A node's cards read back as they were written.
-    """
+    """A node's cards read back as they were written."""
     assert said == read_cards(write_cards(said))
 
 
@@ -80,17 +78,13 @@ def test_cards_survive_the_round_trip(said: NodeCards) -> None:
     )
 )
 def test_plans_survive_the_round_trip(plan: Plan) -> None:
-    """
-    A plan reads back as it was written.
-    """
+    """A plan reads back as it was written."""
     assert plan == read_plan(write_plan(plan))
 
 
 @given(json_values | noise)
 def test_noise_in_our_annotations_is_refused_by_name(value: object) -> None:
-    """
-    Whatever stands in one of our annotations is read or refused; nothing else escapes.
-    """
+    """Whatever stands in one of our annotations is read or refused; nothing else escapes."""
     for text in (json.dumps(value), str(value), json.dumps({"v": 1, "cards": value})):
         for read in (read_cards, read_plan):
             try:
@@ -101,9 +95,7 @@ def test_noise_in_our_annotations_is_refused_by_name(value: object) -> None:
 
 @given(json_values)
 def test_noise_on_a_node_counts_as_not_said(value: object) -> None:
-    """
-    A node whose labels and annotations are noise is still a node that offers its resources.
-    """
+    """A node whose labels and annotations are noise is still a node that offers its resources."""
     node = read_node(
         {
             "metadata": {"name": "n", "annotations": {CARDS: value}},

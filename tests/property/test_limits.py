@@ -33,9 +33,7 @@ def _read(
 def test_parts_that_run_together_fit_the_pods_limit(
     manifest: dict[str, Any], card: int, ceiling: int | None
 ) -> None:
-    """
-    The parts of containers that run at the same time never sum above the pod's limit.
-    """
+    """The parts of containers that run at the same time never sum above the pod's limit."""
     pod = read_pod(manifest)
     limits = _read(pod, card, ceiling)
     if isinstance(limits, Limits) and limits.limit_bytes is not None:
@@ -61,9 +59,7 @@ def test_no_pod_ends_up_without_limit(manifest: dict[str, Any], card: int | None
 
 @given(readable_pods(), st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(manifest: dict[str, Any], random: Any) -> None:
-    """
-    A pod's limit does not depend on the order in which its keys were written.
-    """
+    """A pod's limit does not depend on the order in which its keys were written."""
     shuffled = _shuffled(manifest, random)
 
     assert _read(read_pod(manifest)) == _read(read_pod(shuffled))
@@ -73,9 +69,7 @@ def test_the_order_of_keys_does_not_matter(manifest: dict[str, Any], random: Any
 def test_an_annotation_never_raises_what_resources_declare(
     manifest: dict[str, Any], ceiling: int | None
 ) -> None:
-    """
-    With annotations of the pod's own, an explicit amount only ever gets smaller.
-    """
+    """With annotations of the pod's own, an explicit amount only ever gets smaller."""
     plain = {**manifest, "metadata": {"annotations": {}}}
     said, tightened = _read(read_pod(plain)), _read(read_pod(manifest), ceiling=ceiling)
     if (
@@ -89,9 +83,7 @@ def test_an_annotation_never_raises_what_resources_declare(
 
 @given(json_values)
 def test_noise_is_no_pod_and_says_so(value: object) -> None:
-    """
-    Whatever is handed in as a pod is read or refused as invalid; nothing else escapes.
-    """
+    """Whatever is handed in as a pod is read or refused as invalid; nothing else escapes."""
     manifest = value if isinstance(value, dict) else {"spec": value, "metadata": value}
     try:
         _read(read_pod(manifest))
@@ -101,9 +93,7 @@ def test_noise_is_no_pod_and_says_so(value: object) -> None:
 
 @given(st.dictionaries(noise | st.sampled_from(["gpufence.io/memory.", "gpufence.io/"]), noise))
 def test_noise_in_annotations_is_kept_as_problems(annotations: dict[str, str]) -> None:
-    """
-    Arbitrary annotations on pods and namespaces never raise.
-    """
+    """Arbitrary annotations on pods and namespaces never raise."""
     options = read_pod_options(annotations, frozenset({"main"}))
     read_namespace_options(annotations)
 

@@ -19,17 +19,13 @@ _SCALES = {
 
 @given(st.integers(0, LARGEST))
 def test_bytes_survive_the_round_trip(amount: int) -> None:
-    """
-    Bytes written as a quantity read back as the same bytes.
-    """
+    """Bytes written as a quantity read back as the same bytes."""
     assert amount == read_bytes(write_bytes(amount), "field")
 
 
 @given(st.integers(0, LARGEST))
 def test_whole_mebibytes_never_say_more_than_there_is(amount: int) -> None:
-    """
-    The rendering for people is rounded down.
-    """
+    """The rendering for people is rounded down."""
     shown = read_bytes(write_mebibytes(amount), "field")
 
     assert shown <= amount < shown + 2**20
@@ -37,9 +33,7 @@ def test_whole_mebibytes_never_say_more_than_there_is(amount: int) -> None:
 
 @given(st.integers(0, 10**9), st.text("0123456789", max_size=6), st.sampled_from(sorted(_SCALES)))
 def test_any_spelling_means_its_exact_value(whole: int, part: str, suffix: str) -> None:
-    """
-    A number with a suffix means what arithmetic says, rounded up to a billionth.
-    """
+    """A number with a suffix means what arithmetic says, rounded up to a billionth."""
     exact = Fraction(f"{whole}.{part or 0}") * _SCALES[suffix] * NANO
 
     assert -(-exact.numerator // exact.denominator) == read_nano(f"{whole}.{part}{suffix}", "f")
@@ -47,9 +41,7 @@ def test_any_spelling_means_its_exact_value(whole: int, part: str, suffix: str) 
 
 @given(json_values | noise)
 def test_noise_is_a_quantity_or_an_error_that_names_the_field(value: object) -> None:
-    """
-    Whatever stands in a quantity's place is read exactly or refused by name.
-    """
+    """Whatever stands in a quantity's place is read exactly or refused by name."""
     try:
         read_bytes(value, "spec.somewhere")
     except InvalidError as error:
@@ -59,8 +51,6 @@ def test_noise_is_a_quantity_or_an_error_that_names_the_field(value: object) -> 
 
 @pytest.mark.parametrize("text", ["1e999999999", "9" * 10_000, "1" + "0" * 63 + "Ei"])
 def test_monstrous_numbers_are_refused_at_once(text: str) -> None:
-    """
-    A number beyond anything Kubernetes counts is refused without computing it.
-    """
+    """A number beyond anything Kubernetes counts is refused without computing it."""
     with pytest.raises(InvalidError):
         read_bytes(text, "field")

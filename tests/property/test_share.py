@@ -22,17 +22,13 @@ def _fraction(limit: int, card: int, term: ShareTerms) -> Fraction:
 
 @given(amounts, cards, terms)
 def test_a_fraction_is_never_zero(limit: int, card: int, term: ShareTerms) -> None:
-    """
-    No limit on any card leads to a fraction of zero, which frameworks read as no cap.
-    """
+    """No limit on any card leads to a fraction of zero, which frameworks read as no cap."""
     assert _fraction(limit, card, term) > 0
 
 
 @given(amounts, cards, terms)
 def test_a_fraction_is_never_above_the_limit(limit: int, card: int, term: ShareTerms) -> None:
-    """
-    What a framework may take is never above the limit, nor above the card.
-    """
+    """What a framework may take is never above the limit, nor above the card."""
     assert _fraction(limit, card, term) <= Fraction(min(limit, card), card)
 
 
@@ -40,9 +36,7 @@ def test_a_fraction_is_never_above_the_limit(limit: int, card: int, term: ShareT
 def test_all_processes_together_stay_within_the_limit(
     limit: int, card: int, term: ShareTerms
 ) -> None:
-    """
-    The allowances of all processes on a card sum to no more than the limit.
-    """
+    """The allowances of all processes on a card sum to no more than the limit."""
     may = allowance(limit, card, term)
 
     assert may.bytes * term.processes <= max(limit, term.processes)
@@ -65,9 +59,7 @@ def test_a_larger_limit_never_means_less(
 def test_a_larger_card_never_means_a_larger_fraction(
     limit: int, first: int, second: int, term: ShareTerms
 ) -> None:
-    """
-    The fraction is antitone in the card, for limits that both cards hold.
-    """
+    """The fraction is antitone in the card, for limits that both cards hold."""
     small, large = sorted((first, second))
     if limit <= small:
         assert _fraction(limit, small, term) >= _fraction(limit, large, term)
@@ -77,9 +69,7 @@ def test_a_larger_card_never_means_a_larger_fraction(
 def test_more_processes_never_mean_more_for_each(
     limit: int, card: int, term: ShareTerms, more: int
 ) -> None:
-    """
-    The fraction is antitone in the number of processes, as long as nobody is starved.
-    """
+    """The fraction is antitone in the number of processes, as long as nobody is starved."""
     crowded = ShareTerms(term.reserve_bytes, term.processes + more, term.headroom)
     if not allowance(limit, card, crowded).starved:
         assert _fraction(limit, card, crowded) <= _fraction(limit, card, term)
@@ -87,9 +77,7 @@ def test_more_processes_never_mean_more_for_each(
 
 @given(terms)
 def test_the_smallest_limit_is_the_smallest(term: ShareTerms) -> None:
-    """
-    The limit a warning names is enough, while one MiB less is not.
-    """
+    """The limit a warning names is enough, while one MiB less is not."""
     limit = smallest_limit(term)
     card = limit * 2
 
@@ -99,9 +87,7 @@ def test_the_smallest_limit_is_the_smallest(term: ShareTerms) -> None:
 
 @given(amounts, cards, terms)
 def test_auto_never_allows_less_than_the_factor(limit: int, card: int, term: ShareTerms) -> None:
-    """
-    Headroom auto gives a framework at least what the factor gives it.
-    """
+    """Headroom auto gives a framework at least what the factor gives it."""
     factor = ShareTerms(term.reserve_bytes, term.processes, Headroom.FACTOR)
     auto = ShareTerms(term.reserve_bytes, term.processes, Headroom.AUTO)
 

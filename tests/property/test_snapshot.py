@@ -1,6 +1,4 @@
-"""
-Snapshots come back as they were written, and noise is refused by name.
-"""
+"""Snapshots come back as they were written, and noise is refused by name."""
 
 import json
 from typing import Any, get_args, get_origin, get_type_hints
@@ -24,9 +22,7 @@ _SHARES = st.none() | st.integers(0, 1000).map(lambda thousandths: thousandths /
 
 
 def rows(kind: object) -> st.SearchStrategy[Any]:
-    """
-    Draw rows of a kind in which every field says something, None where that is allowed.
-    """
+    """Draw rows of a kind in which every field says something, None where that is allowed."""
     if kind in _FORMS:
         return _FORMS[kind]
     inner = [rows(item) for item in get_args(kind) if item not in (type(None), ...)]
@@ -46,9 +42,7 @@ snapshots = rows(Snapshot)
 
 
 def spoiled(value: Any, path: list[int], noise: object) -> Any:
-    """
-    Put noise in the place that `path` leads to.
-    """
+    """Put noise in the place that `path` leads to."""
     if not path or not isinstance(value, (dict, list)) or not value:
         return noise
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -59,9 +53,7 @@ def spoiled(value: Any, path: list[int], noise: object) -> Any:
 
 @given(snapshots)
 def test_a_snapshot_survives_the_round_trip(said: Snapshot) -> None:
-    """
-    Everything an agent knows reads back as it was written.
-    """
+    """Everything an agent knows reads back as it was written."""
     assert said == read_snapshot(write_snapshot(said))
 
 
@@ -69,9 +61,7 @@ def test_a_snapshot_survives_the_round_trip(said: Snapshot) -> None:
 def test_a_spoiled_snapshot_is_read_or_refused_by_name(
     said: Snapshot, path: list[int], noise: object
 ) -> None:
-    """
-    Whatever stands in a field, the reader raises nothing but what its callers expect.
-    """
+    """Whatever stands in a field, the reader raises nothing but what its callers expect."""
     whole = spoiled(json.loads(write_snapshot(said)), path, noise)
 
     try:
@@ -82,9 +72,7 @@ def test_a_spoiled_snapshot_is_read_or_refused_by_name(
 
 @given(noise | json_values.map(json.dumps))
 def test_noise_is_no_snapshot(text: str) -> None:
-    """
-    Noise is refused by name, never read as a node with nothing on it.
-    """
+    """Noise is refused by name, never read as a node with nothing on it."""
     try:
         read_snapshot(text)
     except (InvalidError, UnknownVersionError) as error:

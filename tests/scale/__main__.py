@@ -69,9 +69,7 @@ def _or(said: int | None, usual: int) -> int:
 
 
 class Told:
-    """
-    Keeps figures, and tells them as they come: the last is half an hour away.
-    """
+    """Keeps figures, and tells them as they come: the last is half an hour away."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -84,9 +82,7 @@ class Told:
 
 
 def play(stage: Stage, seconds: float, progress: Progress) -> list[Figure]:
-    """
-    Measure one thing after the other.
-    """
+    """Measure one thing after the other."""
     told = Told(progress)
     told([Figure(what, length / 1000, "kB") for what, length in stage.bytes_of.items()])
     told([Figure(f"{name}: memory", mib, "MiB") for name, mib in stage.server_mib().items()])
@@ -118,9 +114,7 @@ def _watching(
     progress: Progress,
     **settings: str,
 ) -> Iterator[Fleet]:
-    """
-    Run agents, from when they know what they need.
-    """
+    """Run agents, from when they know what they need."""
     since = time.time()
     with real_agents(stage, count, label, **settings) as fleet:
         with progress.step(f"starting agents: {label}"):

@@ -35,9 +35,7 @@ _STARTED: Final = "2026-01-02T00:00:00Z"
 
 
 def snapshot(number: int, wanted: Size) -> Snapshot:
-    """
-    Return what an agent with work on every card would answer.
-    """
+    """Return what an agent with work on every card would answer."""
     pods = wanted.pods_of_node(number)
     return Snapshot(
         node=size.node_name(number),
@@ -95,17 +93,13 @@ def _owner(pod: int) -> OwnerRow:
 
 
 def _pages(said: Snapshot) -> dict[str, bytes]:
-    """
-    Write all that an agent says, and each part of it.
-    """
+    """Write all that an agent says, and each part of it."""
     parts = {cut.name: write_snapshot(said, cut).encode() for cut in CUTS}
     return {"": write_snapshot(said).encode(), **parts}
 
 
 class PlayedAgents:
-    """
-    Answers whoever asks.
-    """
+    """Answers whoever asks."""
 
     def __init__(self, wanted: Size) -> None:
         self._size = wanted
@@ -141,9 +135,7 @@ class PlayedAgents:
 
 
 async def serve(address: str, wanted: Size) -> None:
-    """
-    Say on which port, then answer until ended.
-    """
+    """Say on which port, then answer until ended."""
     server = await asyncio.start_server(PlayedAgents(wanted).answer, address, 0, backlog=1024)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()

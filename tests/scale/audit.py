@@ -1,6 +1,4 @@
-"""
-What the API server writes down of the requests of our programs: who asked for what, and when.
-"""
+"""What the API server writes down of the requests of our programs: who asked for what, and when."""
 
 import json
 from collections.abc import Iterator
@@ -26,9 +24,7 @@ _POLICY: Final = {
 
 @dataclass(frozen=True)
 class Asked:
-    """
-    One request of a program; `pod` is whose token it came with, where that is bound to one.
-    """
+    """One request of a program; `pod` is whose token it came with, where that is bound to one."""
 
     at: float
     account: str
@@ -43,9 +39,7 @@ class Asked:
 
 
 class Audit:
-    """
-    The API server's log, in a folder of ours.
-    """
+    """The API server's log, in a folder of ours."""
 
     def __init__(self, folder: Path) -> None:
         self._policy, self._log = folder / "audit-policy.json", folder / "audit.log"
@@ -53,15 +47,11 @@ class Audit:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """
-        Return what makes the API server write it.
-        """
+        """Return what makes the API server write it."""
         return f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}"
 
     def asked(self, account: str, since: float, until: float) -> list[Asked]:
-        """
-        Return the requests of an account between two moments, each watch when it began.
-        """
+        """Return the requests of an account between two moments, each watch when it began."""
         return [
             item for item in self._all() if item.account == account and since <= item.at < until
         ]
@@ -75,9 +65,7 @@ class Audit:
 
 
 def _read(event: dict[str, object]) -> Asked | None:
-    """
-    Read one line; a watch has two of them, of which the second is no request.
-    """
+    """Read one line; a watch has two of them, of which the second is no request."""
     verb, user = str(event["verb"]), event["user"]
     if verb == "watch" and event["stage"] == "ResponseComplete":
         return None

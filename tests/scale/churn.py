@@ -28,9 +28,7 @@ _PODS: Final = core("namespaces", size.CHURN, "pods")
 
 @dataclass
 class Record:
-    """
-    How long requests took, and what went wrong.
-    """
+    """How long requests took, and what went wrong."""
 
     creates: list[float] = field(default_factory=list)
     bindings: list[float] = field(default_factory=list)
@@ -40,9 +38,7 @@ class Record:
 
 
 class Churn:
-    """
-    Begins a pod at each beat; who is late begins the next ones at once.
-    """
+    """Begins a pod at each beat; who is late begins the next ones at once."""
 
     def __init__(self, client: Client, nodes: int, rate: float) -> None:
         self._client = client
@@ -56,9 +52,7 @@ class Churn:
         self._over.set()
 
     def run(self) -> None:
-        """
-        Go on until ended.
-        """
+        """Go on until ended."""
         began = time.monotonic()
         with ThreadPoolExecutor(_THREADS) as pool:
             for number in count():
@@ -93,9 +87,7 @@ class Churn:
         self._living.append((time.monotonic() + _LIFE_SECONDS, name))
 
     def _node(self, number: int) -> int:
-        """
-        Choose nodes in turn, but leave the first one at rest, where an agent is watched.
-        """
+        """Choose nodes in turn, but leave the first one at rest, where an agent is watched."""
         return 1 + number % (self._nodes - 1) if self._nodes > 1 else 0
 
     def _go(self, name: str) -> None:

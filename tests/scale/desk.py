@@ -1,6 +1,4 @@
-"""
-The plugin, as a person calls it who sees the whole cluster.
-"""
+"""The plugin, as a person calls it who sees the whole cluster."""
 
 from typing import Final
 
@@ -19,9 +17,7 @@ _CALLS: Final = (
 
 
 def measure_plugin(stage: Stage, progress: Progress) -> list[Figure]:
-    """
-    Call each verb once.
-    """
+    """Call each verb once."""
     figures: list[Figure] = []
     for arguments, seconds, mib in _CALLS:
         what = " ".join(arguments)

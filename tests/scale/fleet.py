@@ -22,9 +22,7 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 def start(said: dict[str, Any]) -> int:
-    """
-    Fork an agent.
-    """
+    """Fork an agent."""
     if child := os.fork():
         return child
     log = os.open(said["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)

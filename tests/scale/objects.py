@@ -25,9 +25,7 @@ _AT: Final = "2026-01-02T03:04:05Z"
 
 
 def node(number: int, kind: int) -> Json:
-    """
-    Make a node of one of three kinds, whose agent has said which cards it has.
-    """
+    """Make a node of one of three kinds, whose agent has said which cards it has."""
     made = large_node(kind, features=20, images=20)
     labels = made["metadata"]["labels"]
     name = size.node_name(number)
@@ -51,9 +49,7 @@ def namespace(name: str, mode: str) -> Json:
 
 
 def owners(number: int) -> tuple[Json, Json]:
-    """
-    Make a Deployment, and the ReplicaSet that it controls.
-    """
+    """Make a Deployment, and the ReplicaSet that it controls."""
     above = deployment(size.deployment_name(number), 10)
     above["metadata"]["namespace"] = size.team_of(number)
     pod_spec = asked(size.team_of(number), "template")["spec"]
@@ -65,9 +61,7 @@ def owners(number: int) -> tuple[Json, Json]:
 
 
 def asked(namespace: str, name: str, container: str = "trainer") -> Json:
-    """
-    Make a pod as its owner asks for it: 3 GiB of a card.
-    """
+    """Make a pod as its owner asks for it: 3 GiB of a card."""
     made = large_pod(settings=8, volumes=2)
     for field in ("managedFields", "generateName", "ownerReferences"):
         del made["metadata"][field]
@@ -78,9 +72,7 @@ def asked(namespace: str, name: str, container: str = "trainer") -> Json:
 
 
 def pod(number: int, owner: int, node_number: int, raw_node: Json) -> Json:
-    """
-    Make a pod on a node, as the webhook has left it there.
-    """
+    """Make a pod on a node, as the webhook has left it there."""
     name = size.deployment_name(owner)
     made = asked(size.team_of(owner), size.pod_name(number, owner), name)
     made["metadata"]["labels"] |= {"app": name}
@@ -95,9 +87,7 @@ def pod(number: int, owner: int, node_number: int, raw_node: Json) -> Json:
 
 
 def agent(number: int, port: int) -> Json:
-    """
-    Make the pod of a node's agent.
-    """
+    """Make the pod of a node's agent."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -122,9 +112,7 @@ def agent(number: int, port: int) -> Json:
 
 
 def running(address: str) -> Json:
-    """
-    Say what a kubelet says of a pod that runs, and its agent of a pod that works.
-    """
+    """Say what a kubelet says of a pod that runs, and its agent of a pod that works."""
     return {
         "phase": "Running",
         "conditions": [

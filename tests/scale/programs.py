@@ -22,9 +22,7 @@ _LOOK_SECONDS: Final = 0.02
 
 @dataclass(frozen=True)
 class Access:
-    """
-    The way of a pod to the API server.
-    """
+    """The way of a pod to the API server."""
 
     url: str
     authority: Path
@@ -32,9 +30,7 @@ class Access:
 
 
 class Program(ServingProcess):
-    """
-    Use it as a context manager.
-    """
+    """Use it as a context manager."""
 
     def __init__(self, name: str, access: Access, **settings: str) -> None:
         began = time.monotonic()
@@ -55,16 +51,12 @@ class Program(ServingProcess):
             connection.close()
 
     def metric(self, start: str) -> float:
-        """
-        Add up the lines of /metrics that begin so.
-        """
+        """Add up the lines of /metrics that begin so."""
         lines = self.page("/metrics")[1].splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(start))
 
     def seconds_until(self, path: str) -> float:
-        """
-        Wait until a page says that all is well, and return how long that was after the start.
-        """
+        """Wait until a page says that all is well, and return how long that was after the start."""
         while self.page(path)[0] != http.HTTPStatus.OK:
             if time.monotonic() - self._began > _READY_SECONDS:
                 raise TimeoutError(f"{path} is not well: {self.page(path)}")
@@ -72,9 +64,7 @@ class Program(ServingProcess):
         return time.monotonic() - self._began
 
     def seconds_until_metric(self, name: str) -> float:
-        """
-        Wait until a metric is not zero, and return how long that was after the start.
-        """
+        """Wait until a metric is not zero, and return how long that was after the start."""
         while not self.metric(name):
             if time.monotonic() - self._began > _READY_SECONDS:
                 raise TimeoutError(f"{name} is zero")
@@ -92,9 +82,7 @@ class Program(ServingProcess):
 
 @dataclass(frozen=True)
 class Call:
-    """
-    One call of the plugin, and what it took.
-    """
+    """One call of the plugin, and what it took."""
 
     seconds: float
     cpu_seconds: float
@@ -105,9 +93,7 @@ class Call:
 
 
 def plugin(kubeconfig: Path, *arguments: str) -> Call:
-    """
-    Run the plugin as a person does, with its answer in a file.
-    """
+    """Run the plugin as a person does, with its answer in a file."""
     folder = kubeconfig.parent
     out, err = folder / "plugin.out", folder / "plugin.err"
     began = time.monotonic()

@@ -37,9 +37,7 @@ _QUIET_SECONDS: Final = 90.0
 
 
 class Fleet:
-    """
-    Real agents of the first nodes, and what they have asked.
-    """
+    """Real agents of the first nodes, and what they have asked."""
 
     def __init__(self, stage: Stage, relay: Relay, count: int, label: str) -> None:
         self.stage, self.relay, self.count, self.label = stage, relay, count, label
@@ -56,9 +54,7 @@ class Fleet:
             time.sleep(max(0.0, self._quiet_at - time.time()))
 
     def wait_until_watching(self, since: float) -> None:
-        """
-        Wait until each of them has its watches.
-        """
+        """Wait until each of them has its watches."""
 
         def watching() -> bool:
             begun = Counter(
@@ -71,9 +67,7 @@ class Fleet:
 
 @contextmanager
 def real_agents(stage: Stage, count: int, label: str, **settings: str) -> Iterator[Fleet]:
-    """
-    Run the agents of so many nodes, on cards of which nobody uses any.
-    """
+    """Run the agents of so many nodes, on cards of which nobody uses any."""
     folder = stage.folder / f"agents-{count}"
     folder.mkdir()
     state = State.create(folder / "cards", f"{size.CARDS}xT4")
@@ -98,9 +92,7 @@ def real_agents(stage: Stage, count: int, label: str, **settings: str) -> Iterat
 
 
 def measure_start(fleet: Fleet, since: float) -> list[Figure]:
-    """
-    See what it took until each of them knew what it needs, and had said what it sees.
-    """
+    """See what it took until each of them knew what it needs, and had said what it sees."""
     asked = fleet.asked(since)
     received = fleet.relay.answered / fleet.count / 1000
     said = [item for item in asked if item.verb == "patch"]
@@ -136,9 +128,7 @@ def resting(
 
 
 def measure_return(fleet: Fleet, progress: Progress) -> list[Figure]:
-    """
-    Restart the API server under everybody.
-    """
+    """Restart the API server under everybody."""
     plane = fleet.stage.plane
     with progress.step("restarting the API server"):
         plane.stop_api_server()

@@ -14,9 +14,7 @@ _CHUNK = 2**16
 
 
 class Relay:
-    """
-    Use it as a context manager; `asked` and `answered` are bytes, handshakes included.
-    """
+    """Use it as a context manager; `asked` and `answered` are bytes, handshakes included."""
 
     def __init__(self, port: int) -> None:
         self._target = port

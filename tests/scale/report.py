@@ -26,9 +26,7 @@ def load_results() -> dict[str, Any]:
 
 
 def store(wanted: Size, figures: Sequence[Figure]) -> None:
-    """
-    Keep what was measured, at a size that the page shows.
-    """
+    """Keep what was measured, at a size that the page shows."""
     if wanted not in SHOWN:
         return
     rows = [{"what": item.what, "said": item.text, "goal": item.budget} for item in figures]
@@ -38,9 +36,7 @@ def store(wanted: Size, figures: Sequence[Figure]) -> None:
 
 
 def tables() -> str:
-    """
-    Return the table of all sizes beside each other.
-    """
+    """Return the table of all sizes beside each other."""
     return as_table(load_results())
 
 

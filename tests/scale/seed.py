@@ -33,9 +33,7 @@ Copies = Iterator[tuple[str, bytes]]
 
 @dataclass(frozen=True)
 class Template:
-    """
-    What etcd has of the first object of a kind.
-    """
+    """What etcd has of the first object of a kind."""
 
     key: str
     content: bytes
@@ -132,9 +130,7 @@ class Seeds:
         return self._taken(what, f"{path}/{name}", f"{key}/{name}")
 
     def _taken(self, what: str, path: str, key: str) -> Template:
-        """
-        Read the first object, and take it away again.
-        """
+        """Read the first object, and take it away again."""
         made = self._admin.get(path)
         self.bytes_of[what] = _length(made)
         found = Template(f"/registry/{key}", self._etcd.get(f"/registry/{key}"), _uid(made))
@@ -145,9 +141,7 @@ class Seeds:
 def sow(
     folder: Path, admin: Client, wanted: Size, address: str, agents_port: int
 ) -> Mapping[str, int]:
-    """
-    Fill the cluster; return how long some objects are.
-    """
+    """Fill the cluster; return how long some objects are."""
     with closing(Etcd(folder)) as etcd:
         seeds = Seeds(admin, etcd, address, agents_port)
         for copies in (seeds.nodes, seeds.owners, seeds.pods, seeds.agents):

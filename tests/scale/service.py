@@ -1,6 +1,4 @@
-"""
-Webhook and controller: until they are ready, and while pods come and go.
-"""
+"""Webhook and controller: until they are ready, and while pods come and go."""
 
 import json
 import subprocess
@@ -27,9 +25,7 @@ _WARM_UP_SECONDS: Final = 5.0
 
 @dataclass(frozen=True)
 class Services:
-    """
-    The two that run, and how soon they were ready.
-    """
+    """The two that run, and how soon they were ready."""
 
     webhook: Program
     controller: Program
@@ -38,9 +34,7 @@ class Services:
 
 @contextmanager
 def services(stage: Stage, progress: Progress) -> Iterator[Services]:
-    """
-    Start both, one after the other, and let the API server call the webhook.
-    """
+    """Start both, one after the other, and let the API server call the webhook."""
     tls = stage.site.tls_dir
     settings = {
         "HOME": str(tls),
@@ -113,9 +107,7 @@ def measure_churn(
 
 @contextmanager
 def coming_and_going(stage: Stage) -> Iterator["subprocess.Popen[str]"]:
-    """
-    Let pods come and go, from a process of its own.
-    """
+    """Let pods come and go, from a process of its own."""
     figures = str(stage.size.nodes), str(stage.size.rate)
     command = (sys.executable, "-m", "tests.scale.churn", str(stage.plane.kubeconfig()), *figures)
     with subprocess.Popen(

@@ -36,9 +36,7 @@ _HEAP_PERCENT: Final = 100  # as Go does by itself: here memory is what there is
 
 @dataclass(frozen=True)
 class Stage:
-    """
-    Where everything is; `bytes_of` is how long objects are in JSON.
-    """
+    """Where everything is; `bytes_of` is how long objects are in JSON."""
 
     size: Size
     plane: ControlPlane
@@ -48,23 +46,17 @@ class Stage:
     bytes_of: Mapping[str, int]
 
     def access(self, account: str, pod: str | None = None, relay: Relay | None = None) -> Access:
-        """
-        Return the way of a pod of ours to the API server.
-        """
+        """Return the way of a pod of ours to the API server."""
         token = self.folder / f"{pod or account}.token"
         token.write_text(self._token(account, pod), encoding="utf-8")
         return Access(self.plane.url if relay is None else relay.url, self.plane.ca_file, token)
 
     def server_mib(self) -> Mapping[str, float]:
-        """
-        Return what the API server and etcd hold.
-        """
+        """Return what the API server and etcd hold."""
         return {name: memory_mib(pid)[0] for name, pid in self._servers()}
 
     def server_cpu(self) -> float:
-        """
-        Return the seconds of CPU that both have taken.
-        """
+        """Return the seconds of CPU that both have taken."""
         return sum(cpu_seconds(pid) for _, pid in self._servers())
 
     def _servers(self) -> list[tuple[str, int]]:
@@ -87,9 +79,7 @@ class Stage:
 
 @contextmanager
 def staged(folder: Path, wanted: Size, progress: Progress) -> Iterator[Stage]:
-    """
-    Start the cluster and fill it.
-    """
+    """Start the cluster and fill it."""
     audit = Audit(folder)
     options = PlaneOptions(
         api_options=audit.options,
@@ -121,9 +111,7 @@ def _controller() -> list[dict[str, Any]]:
 
 @contextmanager
 def _answering(wanted: Size) -> Iterator[int]:
-    """
-    Play all agents, and return at which port.
-    """
+    """Play all agents, and return at which port."""
     figures = map(str, (wanted.nodes, wanted.pods, wanted.silent))
     command = (sys.executable, "-m", "tests.scale.agents", own_address(), *figures)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

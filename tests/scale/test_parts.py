@@ -1,6 +1,4 @@
-"""
-The parts of which a cluster of thousands is made, without one.
-"""
+"""The parts of which a cluster of thousands is made, without one."""
 
 import asyncio
 import json
@@ -21,9 +19,7 @@ SMALL = Size(nodes=10, pods=95, silent=3)
 
 
 def test_every_pod_is_on_one_node() -> None:
-    """
-    Programs that know the size agree on who is where.
-    """
+    """Programs that know the size agree on who is where."""
     everybody = [pod for node in range(SMALL.nodes) for pod in SMALL.pods_of_node(node)]
 
     assert list(range(SMALL.pods)) == sorted(everybody)
@@ -32,18 +28,14 @@ def test_every_pod_is_on_one_node() -> None:
 
 @pytest.mark.parametrize("silent", [0, 3, 10])
 def test_as_many_agents_are_silent_as_were_asked_for(silent: int) -> None:
-    """
-    They are spread over all nodes.
-    """
+    """They are spread over all nodes."""
     wanted = Size(nodes=10, silent=silent)
 
     assert silent == sum(wanted.is_silent(node) for node in range(wanted.nodes))
 
 
 def test_a_copy_has_its_own_numbers() -> None:
-    """
-    Texts of the same length take the place of the first object's, in key and value.
-    """
+    """Texts of the same length take the place of the first object's, in key and value."""
     first = Template("/registry/pods/team-50/model-70750-x606060", b"on 80808, uid a-b-c", "a-b-c")
 
     assert ("/registry/pods/team-07/model-00007-x000071", b"on 00004, uid x-y-z") == first.copy(
@@ -54,9 +46,7 @@ def test_a_copy_has_its_own_numbers() -> None:
 
 
 def test_a_played_agent_answers_as_agents_do() -> None:
-    """
-    The plugin reads its snapshot, with all pods of its node.
-    """
+    """The plugin reads its snapshot, with all pods of its node."""
     said = snapshot(4, SMALL)
 
     assert said == read_snapshot(write_snapshot(said))
@@ -64,9 +54,7 @@ def test_a_played_agent_answers_as_agents_do() -> None:
 
 
 def test_the_program_answers_for_the_pod_that_was_meant() -> None:
-    """
-    The API server's proxy says whose page it wants; who is nobody's agent is not there.
-    """
+    """The API server's proxy says whose page it wants; who is nobody's agent is not there."""
 
     async def asked(name: str) -> bytes:
         server = await asyncio.start_server(PlayedAgents(SMALL).answer, "127.0.0.1", 0)
@@ -86,9 +74,7 @@ def test_the_program_answers_for_the_pod_that_was_meant() -> None:
 
 
 def test_a_watch_is_one_request(tmp_path: Path) -> None:
-    """
-    The API server writes two lines of it, and lines of others beside them.
-    """
+    """The API server writes two lines of it, and lines of others beside them."""
     audit = Audit(tmp_path)
     event = {
         "verb": "watch",
@@ -114,9 +100,7 @@ def test_a_watch_is_one_request(tmp_path: Path) -> None:
 
 
 def test_sizes_stand_beside_each_other() -> None:
-    """
-    A column for each, with the goal in the last one.
-    """
+    """A column for each, with the goal in the last one."""
     rows = [{"what": "top nodes", "said": "1 s", "goal": "< 5 s"}]
     results = {"1 / 10": {"rows": rows}, "2 / 20": {"rows": [{**rows[0], "said": "2 s"}]}}
 
@@ -129,9 +113,7 @@ def test_sizes_stand_beside_each_other() -> None:
 def test_a_size_that_cannot_be_is_refused(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    The error says which number.
-    """
+    """The error says which number."""
     with pytest.raises(SystemExit):
         read_size(arguments)
 

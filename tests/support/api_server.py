@@ -18,9 +18,7 @@ from tests.support.http_server import LOOPBACK, PATIENCE_SECONDS, Exchange, Http
 
 @dataclass(frozen=True)
 class Seen:
-    """
-    A request as it arrived.
-    """
+    """A request as it arrived."""
 
     method: str
     path: str
@@ -43,9 +41,7 @@ Answer = Callable[[Exchange], None]
 
 
 class ApiServer(HttpServer):
-    """
-    The script and its stage; use it as a context manager.
-    """
+    """The script and its stage; use it as a context manager."""
 
     def __init__(self, tls: ssl.SSLContext | None = None, address: str = LOOPBACK) -> None:
         super().__init__(tls, address)
@@ -62,9 +58,7 @@ class ApiServer(HttpServer):
         self.answer_to(seen)(exchange)
 
     def on(self, key: str, *answers: Answer) -> None:
-        """
-        Script the answers to "GET /path", in order, in place of earlier ones.
-        """
+        """Script the answers to "GET /path", in order, in place of earlier ones."""
         with self._changed:
             self._answers[key] = list(answers)
 
@@ -82,9 +76,7 @@ class ApiServer(HttpServer):
             return [each for each in self._seen if each.key == key]
 
     def wait_for(self, key: str, count: int) -> list[Seen]:
-        """
-        Wait until a request arrived so often.
-        """
+        """Wait until a request arrived so often."""
 
         def enough() -> bool:
             return sum(each.key == key for each in self._seen) >= count
@@ -97,31 +89,23 @@ class ApiServer(HttpServer):
 def reply(
     body: JsonObject | bytes, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """
-    Answer at once and completely.
-    """
+    """Answer at once and completely."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda exchange: exchange.answer(status, data, headers)
 
 
 def hang() -> Answer:
-    """
-    Take the request and never answer.
-    """
+    """Take the request and never answer."""
     return lambda exchange: exchange.hang()
 
 
 def cut() -> Answer:
-    """
-    Take the request and break the connection.
-    """
+    """Take the request and break the connection."""
     return lambda exchange: exchange.cut()
 
 
 def watch(*pieces: JsonObject | bytes, then: str = "end") -> Answer:
-    """
-    Stream chunks, objects as lines of their own, then "end" properly, "hang" or "cut".
-    """
+    """Stream chunks, objects as lines of their own, then "end" properly, "hang" or "cut"."""
 
     def answer(exchange: Exchange) -> None:
         exchange.send_head(200, {"Transfer-Encoding": "chunked"})

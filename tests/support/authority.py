@@ -1,6 +1,4 @@
-"""
-Certificates, put into a folder as Kubernetes or a person would.
-"""
+"""Certificates, put into a folder as Kubernetes or a person would."""
 
 import ssl
 from dataclasses import dataclass
@@ -45,17 +43,13 @@ class Authority:
         return Leaf(chain, made.private_key_pem.bytes())
 
     def client_context(self) -> ssl.SSLContext:
-        """
-        Trust this CA and no other.
-        """
+        """Trust this CA and no other."""
         context = ssl.create_default_context()
         self._ca.configure_trust(context)
         return context
 
     def server_context(self, *names: str, demand_client: bool = False) -> ssl.SSLContext:
-        """
-        Make a server's side for these names, by default the loopback address.
-        """
+        """Make a server's side for these names, by default the loopback address."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         leaf = self._ca.issue_cert(*(names or NAMES[:1]), key_type=trustme.KeyType.ECDSA)
         leaf.configure_cert(context)
@@ -65,25 +59,19 @@ class Authority:
         return context
 
     def client_pem(self, name: str) -> tuple[bytes, bytes]:
-        """
-        Issue a client's certificate and its key.
-        """
+        """Issue a client's certificate and its key."""
         made = self._ca.issue_cert(common_name=name, key_type=trustme.KeyType.ECDSA)
         return made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes()
 
 
 def write_files(folder: Path, leaf: Leaf) -> None:
-    """
-    Write the two files one after the other, as a person does.
-    """
+    """Write the two files one after the other, as a person does."""
     (folder / "tls.crt").write_bytes(leaf.certificate)
     (folder / "tls.key").write_bytes(leaf.key)
 
 
 def write_secret(folder: Path, leaf: Leaf, generation: int) -> None:
-    """
-    Write a new generation and swap `..data`, as the kubelet does for a Secret's volume.
-    """
+    """Write a new generation and swap `..data`, as the kubelet does for a Secret's volume."""
     data = folder / f"..generation-{generation}"
     data.mkdir()
     write_files(data, leaf)

@@ -21,9 +21,7 @@ class Queue:
 
 
 class PlainBroker(socketserver.ThreadingTCPServer):
-    """
-    Use it as a context manager. `refuses` answers whoever connects with an error.
-    """
+    """Use it as a context manager. `refuses` answers whoever connects with an error."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -52,9 +50,7 @@ class PlainBroker(socketserver.ThreadingTCPServer):
         return self.queues.setdefault(destination, Queue())
 
     def deliver(self, destination: str) -> None:
-        """
-        Hand out what waits to who has asked for more.
-        """
+        """Hand out what waits to who has asked for more."""
         queue = self.queue(destination)
         for consumer in queue.consumers:
             while queue.waiting and len(consumer.unacknowledged) < consumer.at_once:

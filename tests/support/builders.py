@@ -24,16 +24,12 @@ def container(name: str = "main", **limits: object) -> dict[str, Any]:
 
 
 def gpushare(name: str = "main", units: object = "3") -> dict[str, Any]:
-    """
-    Build a container that asks for gpushare memory, the most common declaration.
-    """
+    """Build a container that asks for gpushare memory, the most common declaration."""
     return container(name, **{names.GPUSHARE_MEMORY: units})
 
 
 def sidecar(name: str, **limits: object) -> dict[str, Any]:
-    """
-    Build an init container that stays.
-    """
+    """Build an init container that stays."""
     return container(name, **limits) | {"restartPolicy": "Always"}
 
 
@@ -43,9 +39,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     **spec: object,
 ) -> dict[str, Any]:
-    """
-    Build a pod of these containers, one without any GPU if none is given.
-    """
+    """Build a pod of these containers, one without any GPU if none is given."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -73,9 +67,7 @@ def card(
     parent: str = "",
     profile: str = "",
 ) -> Card:
-    """
-    Build a T4, or a MIG instance where a profile is given.
-    """
+    """Build a T4, or a MIG instance where a profile is given."""
     return Card(
         uuid=uuid or f"{'MIG' if profile else 'GPU'}-{index}",
         index=index,
@@ -121,9 +113,7 @@ def node(
 def node_cards(
     *cards: Card, units: Mapping[str, str] | None = None, factor: int | None = None
 ) -> NodeCards:
-    """
-    Build what an agent says about its node.
-    """
+    """Build what an agent says about its node."""
     return NodeCards(
         driver="570.124.06",
         observed="2026-01-02T03:04:05Z",

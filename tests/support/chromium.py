@@ -1,6 +1,4 @@
-"""
-A real Chromium, driven over the pipe that it offers to programs (the DevTools protocol).
-"""
+"""A real Chromium, driven over the pipe that it offers to programs (the DevTools protocol)."""
 
 import base64
 import json
@@ -28,15 +26,11 @@ _EXEC = 'exec "$0" "$@" 3<&{} 4>&{}'
 
 
 class BrowserError(Exception):
-    """
-    Raised when the browser refuses a command, or a page's script fails.
-    """
+    """Raised when the browser refuses a command, or a page's script fails."""
 
 
 class Chromium:
-    """
-    Use it as a context manager; it has a profile of its own, which goes with it.
-    """
+    """Use it as a context manager; it has a profile of its own, which goes with it."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="gf-", ignore_cleanup_errors=True)
@@ -78,9 +72,7 @@ class Chromium:
         self._folder.cleanup()
 
     def send(self, method: str, session: str = "", **parameters: Any) -> Any:
-        """
-        Send a command and return its result.
-        """
+        """Send a command and return its result."""
         with self._changed:
             self._number += 1
             number = self._number
@@ -98,9 +90,7 @@ class Chromium:
 
     @contextmanager
     def tab(self, width: int = 1280, height: int = 900, *, dark: bool = False) -> Iterator["Tab"]:
-        """
-        Open an empty tab of a size.
-        """
+        """Open an empty tab of a size."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session)
@@ -128,9 +118,7 @@ class Chromium:
 
 
 class Tab:
-    """
-    One page.
-    """
+    """One page."""
 
     def __init__(self, browser: Chromium, session: str) -> None:
         self._browser = browser
@@ -140,9 +128,7 @@ class Tab:
         return self._browser.send(method, self._session, **parameters)
 
     def open(self, url: str) -> str:
-        """
-        Go to an address; returns why that failed, if it did.
-        """
+        """Go to an address; returns why that failed, if it did."""
         return str(self.send("Page.navigate", url=url).get("errorText", ""))
 
     def resize(self, width: int, height: int) -> None:
@@ -155,9 +141,7 @@ class Tab:
         )
 
     def run(self, script: str) -> Any:
-        """
-        Return what an expression is in the page, once it is there if it is a promise.
-        """
+        """Return what an expression is in the page, once it is there if it is a promise."""
         done = self.send(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -166,9 +150,7 @@ class Tab:
         return done["result"].get("value")
 
     def wait(self, script: str) -> Any:
-        """
-        Wait until an expression is true, and return it.
-        """
+        """Wait until an expression is true, and return it."""
         until = time.monotonic() + PATIENCE_SECONDS
         while not (value := self.run(script)):
             if time.monotonic() > until:
@@ -185,16 +167,12 @@ class Tab:
             self.send("Input.dispatchKeyEvent", type=kind, key=key, **typed)
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """
-        Take a picture of what is seen, or of all of the page.
-        """
+        """Take a picture of what is seen, or of all of the page."""
         taken = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(taken["data"]))
 
     def happened(self, method: str) -> list[dict[str, Any]]:
-        """
-        Return what the page's session has told of a kind.
-        """
+        """Return what the page's session has told of a kind."""
         return [
             event["params"]
             for event in list(self._browser.events)

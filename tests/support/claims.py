@@ -1,6 +1,4 @@
-"""
-Resource claims as users write them, and what the API server has beside them.
-"""
+"""Resource claims as users write them, and what the API server has beside them."""
 
 from typing import Any
 
@@ -11,9 +9,7 @@ Json = dict[str, Any]
 
 
 def device_class() -> Json:
-    """
-    Describe the class of all GPUs of NVIDIA's driver.
-    """
+    """Describe the class of all GPUs of NVIDIA's driver."""
     expression = f"device.driver == '{names.DRA_DRIVER}'"
     return {
         "apiVersion": names.RESOURCE_GROUP,
@@ -24,9 +20,7 @@ def device_class() -> Json:
 
 
 def class_of(name: str, driver: str) -> Json:
-    """
-    Describe a class of one's own, of all devices of a driver that call themselves like it.
-    """
+    """Describe a class of one's own, of all devices of a driver that call themselves like it."""
     expression = f"device.driver == '{driver}' && device.attributes['{driver}'].?of.orValue('')"
     selector = {"cel": {"expression": f"{expression} == '{name}'"}}
     return {
@@ -58,9 +52,7 @@ def slice_of(node: str, of: str, driver: str, memory: str = names.DRA_MEMORY) ->
 
 
 def request(memory: str = "", name: str = "gpu", **fields: Any) -> Json:
-    """
-    Describe a request for one card, or so much memory of one.
-    """
+    """Describe a request for one card, or so much memory of one."""
     capacity = {"capacity": {"requests": {names.DRA_MEMORY: memory}}} if memory else {}
     return {"name": name, "exactly": {"deviceClassName": CLASS, **capacity, **fields}}
 
@@ -84,9 +76,7 @@ def template(name: str, *requests: Json) -> Json:
 
 
 def result(device: str = "gpu-0", memory: str = "", name: str = "gpu", **fields: Any) -> Json:
-    """
-    Describe what a request was given.
-    """
+    """Describe what a request was given."""
     consumed = {"consumedCapacity": {names.DRA_MEMORY: memory}} if memory else {}
     return {
         "request": name,
@@ -99,9 +89,7 @@ def result(device: str = "gpu-0", memory: str = "", name: str = "gpu", **fields:
 
 
 def allocated(item: Json, *results: Json, users: tuple[str, ...] = ("uid-1",)) -> Json:
-    """
-    Give a claim what its scheduler has chosen, for pods with these UIDs.
-    """
+    """Give a claim what its scheduler has chosen, for pods with these UIDs."""
     status = {
         "allocation": {"devices": {"results": list(results)}},
         "reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in users],
@@ -112,9 +100,7 @@ def allocated(item: Json, *results: Json, users: tuple[str, ...] = ("uid-1",)) -
 
 
 def claiming(container: Json, **uses: str) -> Json:
-    """
-    Let a container use claims of its pod, all of them or one request: `claiming(c, gpu="")`.
-    """
+    """Let a container use claims of its pod, all of them or one request: `claiming(c, gpu="")`."""
     used = [{"name": name, **({"request": one} if one else {})} for name, one in uses.items()]
     return {**container, "resources": {**container.get("resources", {}), "claims": used}}
 

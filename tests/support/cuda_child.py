@@ -52,9 +52,7 @@ def wide(value: int) -> ctypes.c_uint64:
 
 
 def given(function: Any, *arguments: Any, kind: Any = ctypes.c_uint64) -> list[int]:
-    """
-    Call what writes its result to its first argument: the code, and what was written.
-    """
+    """Call what writes its result to its first argument: the code, and what was written."""
     result = kind()
     code = function(ctypes.byref(result), *arguments)
     return [code, result.value or 0]
@@ -69,9 +67,7 @@ def devices() -> int:
 
 
 def use(device: int) -> int:
-    """
-    Make the device's primary context this thread's.
-    """
+    """Make the device's primary context this thread's."""
     code, context = given(driver.cuDevicePrimaryCtxRetain, device)
     return code or int(driver.cuCtxSetCurrent(wide(context)))
 
@@ -89,9 +85,7 @@ def give(address: int) -> int:
 
 
 def room() -> list[int]:
-    """
-    What is free, and what there is in all.
-    """
+    """What is free, and what there is in all."""
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     code = driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
     return [code, free.value, total.value]
@@ -170,9 +164,7 @@ def set_threshold(pool: int, size: int) -> int:
 
 
 def echo(address: int, content: bytes) -> str:
-    """
-    Copy to the card and back.
-    """
+    """Copy to the card and back."""
     back = ctypes.create_string_buffer(len(content))
     driver.cuMemcpyHtoD_v2(wide(address), content, wide(len(content)))
     driver.cuMemcpyDtoH_v2(back, wide(address), wide(len(content)))
@@ -180,9 +172,7 @@ def echo(address: int, content: bytes) -> str:
 
 
 def entry(name: str, version: int) -> list[int]:
-    """
-    The code of a search for an entry, and whether what was found is that very function.
-    """
+    """The code of a search for an entry, and whether what was found is that very function."""
     found = ctypes.c_void_p()
     code = driver.cuGetProcAddress_v2(
         name.encode(), ctypes.byref(found), version, wide(0), ctypes.byref(ctypes.c_int())
@@ -195,9 +185,7 @@ def address_of(name: str) -> int:
 
 
 def call_back() -> list[str]:
-    """
-    Let a stream call a function of ours.
-    """
+    """Let a stream call a function of ours."""
     called: list[str] = []
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: called.append("called"))
     driver.cuLaunchHostFunc(None, function, None)
@@ -205,9 +193,7 @@ def call_back() -> list[str]:
 
 
 def in_threads(count: int, work: Callable[[], Any]) -> list[Any]:
-    """
-    What the work returns in so many threads at once.
-    """
+    """What the work returns in so many threads at once."""
     results: list[Any] = []
     threads = [threading.Thread(target=lambda: results.append(work())) for _ in range(count)]
     for thread in threads:
@@ -218,9 +204,7 @@ def in_threads(count: int, work: Callable[[], Any]) -> list[Any]:
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """
-    What the work returns in a process that was forked off.
-    """
+    """What the work returns in a process that was forked off."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

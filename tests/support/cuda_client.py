@@ -1,6 +1,4 @@
-"""
-The asking side of `cuda_child`: what a test says to a program that uses the simulated driver.
-"""
+"""The asking side of `cuda_child`: what a test says to a program that uses the simulated driver."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +10,7 @@ CUDA = 13
 
 
 class CudaProgram(Client):
-    """
-    A program of the driver. Calling it evaluates an expression with `cuda_child`'s names.
-    """
+    """A program of the driver. Calling it evaluates an expression with `cuda_child`'s names."""
 
     def __init__(
         self,

@@ -1,6 +1,4 @@
-"""
-The page with scenes of the tests' own behind it, served as the plugin serves it.
-"""
+"""The page with scenes of the tests' own behind it, served as the plugin serves it."""
 
 import threading
 import time
@@ -34,9 +32,7 @@ CARDS_OF_NODE = 8
 
 
 class Looks:
-    """
-    Shows what a test puts into `scene`; a look waits while `gate` is closed.
-    """
+    """Shows what a test puts into `scene`; a look waits while `gate` is closed."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -53,9 +49,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Served:
-    """
-    A page that is served, and what is behind it.
-    """
+    """A page that is served, and what is behind it."""
 
     server: PageServer
     poller: PagePoller
@@ -136,9 +130,7 @@ def _card(index: int, grown: int) -> CardRow:
 
 
 def with_hung_agent(scene: Scene, node: str) -> Scene:
-    """
-    Return the same while the agent of a node does not answer.
-    """
+    """Return the same while the agent of a node does not answer."""
     silent = NodeAgent(node, f"agent-of-{node}", trouble="it does not answer in time", late=True)
     known = {**scene.nodes, node: see_node(raw_node(node, CARDS_OF_NODE))}
     note = f"1 agent ({node}): it does not answer in time"

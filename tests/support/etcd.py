@@ -1,6 +1,4 @@
-"""
-What an administrator can do to etcd behind the API server's back.
-"""
+"""What an administrator can do to etcd behind the API server's back."""
 
 import base64
 import http.client
@@ -17,9 +15,7 @@ _MOST_AT_ONCE: Final = 100
 
 
 class Etcd:
-    """
-    The store of a control plane; close it.
-    """
+    """The store of a control plane; close it."""
 
     def __init__(self, folder: Path) -> None:
         self._connection = _UnixConnection(folder / "etcd.sock")
@@ -28,9 +24,7 @@ class Etcd:
         self._connection.close()
 
     def compact(self) -> None:
-        """
-        Forget all history, as it does every few minutes on its own.
-        """
+        """Forget all history, as it does every few minutes on its own."""
         newest = self._ask("/v3/kv/range", {"key": "AA==", "limit": 1})["header"]["revision"]
         self._ask("/v3/kv/compaction", {"revision": newest, "physical": True})
 
@@ -39,9 +33,7 @@ class Etcd:
         return base64.b64decode(found["value"])
 
     def put(self, pairs: Iterable[tuple[str, bytes]]) -> None:
-        """
-        Write values below their keys, many at a time.
-        """
+        """Write values below their keys, many at a time."""
         left = iter(pairs)
         while some := list(islice(left, _MOST_AT_ONCE)):
             puts = [

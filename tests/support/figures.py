@@ -1,6 +1,4 @@
-"""
-Measurements beside their budgets, and the table of them.
-"""
+"""Measurements beside their budgets, and the table of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """
-    One measurement; `budget` is empty where the figure only informs.
-    """
+    """One measurement; `budget` is empty where the figure only informs."""
 
     what: str
     value: float
@@ -33,9 +29,7 @@ def at_least(what: str, value: float, unit: str, budget: float) -> Figure:
 
 
 def as_text(figures: Sequence[Figure]) -> str:
-    """
-    Write a table for the terminal.
-    """
+    """Write a table for the terminal."""
     lines = [f"{'what':58} {'measured':>14} {'budget':>12}"]
     for figure in figures:
         late = "" if figure.kept else "  over budget"
@@ -44,9 +38,7 @@ def as_text(figures: Sequence[Figure]) -> str:
 
 
 def as_markdown(figures: Sequence[Figure]) -> str:
-    """
-    Write the same table for docs/benchmarks.md.
-    """
+    """Write the same table for docs/benchmarks.md."""
     rows = [f"| {figure.what} | {figure.text} | {figure.budget} |" for figure in figures]
     return "\n".join(["| what | measured | budget |", "|---|---:|---:|", *rows])
 

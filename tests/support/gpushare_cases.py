@@ -30,9 +30,7 @@ ALLOCATION: Final = "scheduler.framework.gpushare.allocation"
 
 @dataclass(frozen=True)
 class Cluster:
-    """
-    Nodes and pods as the API server lists them, by name; `asked` is the node that is named.
-    """
+    """Nodes and pods as the API server lists them, by name; `asked` is the node that is named."""
 
     nodes: tuple[JsonObject, ...] = ()
     pods: tuple[JsonObject, ...] = ()
@@ -42,9 +40,7 @@ class Cluster:
 def sharing(
     name: str, units: object = "15", cards: object = "1", address: str | None = "10.0.0.1"
 ) -> JsonObject:
-    """
-    Build a node as gpushare's device plugin leaves it; None leaves an amount or address out.
-    """
+    """Build a node as gpushare's device plugin leaves it; None leaves an amount or address out."""
     offers = {GPUSHARE_MEMORY: units, GPUSHARE_COUNT: cards, "cpu": "8"}
     inside = [] if address is None else [{"type": "InternalIP", "address": address}]
     return {
@@ -65,9 +61,7 @@ def booked(
     namespace: str = "team-a",
     phase: str = "Running",
 ) -> JsonObject:
-    """
-    Build a pod of containers that ask for these units, with the scheduler's annotations.
-    """
+    """Build a pod of containers that ask for these units, with the scheduler's annotations."""
     annotations = {} if index is None else {INDEX: index}
     if allocation is not None:
         text = allocation if isinstance(allocation, str) else json.dumps(allocation)
@@ -174,9 +168,7 @@ ABSENT: Final = Cluster(_ONE.nodes, _ONE.pods, "gpu-9")
 
 
 def serve(server: ApiServer, cluster: Cluster) -> None:
-    """
-    Have a scripted API server play a cluster.
-    """
+    """Have a scripted API server play a cluster."""
     server.on("GET /api/v1/nodes", reply(_listed("NodeList", cluster.nodes)))
     for item in cluster.nodes:
         one = item | {"apiVersion": "v1", "kind": "Node"}

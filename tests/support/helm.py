@@ -1,6 +1,4 @@
-"""
-Helm as a person types it, with none of that person's own settings.
-"""
+"""Helm as a person types it, with none of that person's own settings."""
 
 import subprocess
 from pathlib import Path
@@ -12,9 +10,7 @@ CHART = DEPLOY / "chart"
 
 
 class Helm:
-    """
-    Runs Helm against one cluster, or against none.
-    """
+    """Runs Helm against one cluster, or against none."""
 
     def __init__(self, program: Path, home: Path, kubeconfig: Path | None = None) -> None:
         self.program = program

@@ -43,15 +43,11 @@ class HttpServer(Serving):
 
     @abstractmethod
     def handle(self, exchange: Exchange) -> None:
-        """
-        Answer one request, or do not.
-        """
+        """Answer one request, or do not."""
 
 
 class Exchange(BaseHTTPRequestHandler):
-    """
-    One connection; several requests may come by it.
-    """
+    """One connection; several requests may come by it."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits 40 ms for the client's delayed ACK
@@ -94,9 +90,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.end_headers()
 
     def answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """
-        Answer at once and completely.
-        """
+        """Answer at once and completely."""
         self.send_head(status, {"Content-Length": str(len(body)), **(headers or {})})
         self.wfile.write(body)
 
@@ -105,24 +99,18 @@ class Exchange(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def hang(self, seconds: float = PATIENCE_SECONDS) -> None:
-        """
-        Say nothing more until the time or the test is over.
-        """
+        """Say nothing more until the time or the test is over."""
         self.server.owner.over.wait(seconds)
         self.close_connection = True
 
     def cut(self) -> None:
-        """
-        Break the connection in the middle.
-        """
+        """Break the connection in the middle."""
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Server(ThreadingHTTPServer):
-    """
-    Its clients may come in crowds, hang, turn away or be killed.
-    """
+    """Its clients may come in crowds, hang, turn away or be killed."""
 
     daemon_threads = True
     block_on_close = False

@@ -1,6 +1,4 @@
-"""
-Owners of GPU pods in every state that `idle` and `release --dry-run` show.
-"""
+"""Owners of GPU pods in every state that `idle` and `release --dry-run` show."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,25 +29,19 @@ def api_owner(name: str, kind: ApiKind = DEPLOYMENT, replicas: int | None = 1) -
 
 
 def owned(owner: ApiOwner, name: str, node: str = NODE) -> OwnedPod:
-    """
-    Build a pod of an owner; on no node it waits.
-    """
+    """Build a pod of an owner; on no node it waits."""
     pod = replace(seen_pod(name=name, uid=name), node=node)
     return OwnedPod(pod, owner, waits=not node)
 
 
 def measured(name: str, activity: PodActivityRow | None, *held: int | None) -> PodRow:
-    """
-    Build what an agent says of a pod that holds so much on each of its cards.
-    """
+    """Build what an agent says of a pod that holds so much on each of its cards."""
     uses = tuple(use_row(amount, card=f"GPU-{index}") for index, amount in enumerate(held))
     return pod_row(uid=name, name=name, activity=activity)._replace(uses=uses)
 
 
 def said(owner: ApiOwner, **what: Any) -> OwnerRelease:
-    """
-    Build what the controller says of an owner.
-    """
+    """Build what the controller says of an owner."""
     kind = owner.kind
     release = OwnerRelease(owner.namespace, kind.api_version, kind.kind, owner.name, way="scale")
     return release._replace(rung="release", replicas=owner.replicas, **what)
@@ -67,9 +59,7 @@ GONE = ReleaseNote(ReleasePhase.RELEASED, AT - 300, 2, "nobody used it")
 
 
 def alone() -> IdleScene:
-    """
-    Build what is known without a controller.
-    """
+    """Build what is known without a controller."""
     pods = (
         owned(WORKER, "worker-1"),
         owned(WORKER, "worker-2"),
@@ -90,9 +80,7 @@ def alone() -> IdleScene:
 
 
 def led() -> IdleScene:
-    """
-    Build the same with what the controller says of it.
-    """
+    """Build the same with what the controller says of it."""
     waiter = ("team-a/both-cards-x",)
     why = "all its pods have been idle since 2030-03-17T16:55:40Z"
     owners = (

@@ -35,9 +35,7 @@ def minor_of(version: str) -> int:
 
 @cache
 def running_minor() -> int:
-    """
-    Ask the API server of KUBEBUILDER_ASSETS; without one it is that of our own build.
-    """
+    """Ask the API server of KUBEBUILDER_ASSETS; without one it is that of our own build."""
     assets = Assets.from_environment(os.environ)
     given = assets.given / API_SERVER if assets.given else None
     if given is None or not given.is_file():
@@ -47,9 +45,7 @@ def running_minor() -> int:
 
 
 def expect_what_is_missing(items: Iterable[pytest.Item]) -> None:
-    """
-    Note what each test shows, and expect it to fail where its Kubernetes is too old for that.
-    """
+    """Note what each test shows, and expect it to fail where its Kubernetes is too old for that."""
     for item in items:
         marker = item.get_closest_marker(SINCE)
         if marker is None:

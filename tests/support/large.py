@@ -1,6 +1,4 @@
-"""
-Pods and nodes as large as real ones: training pods of 5 KB, GPU nodes of 10 KB.
-"""
+"""Pods and nodes as large as real ones: training pods of 5 KB, GPU nodes of 10 KB."""
 
 from typing import Any, Final
 

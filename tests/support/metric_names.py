@@ -1,6 +1,4 @@
-"""
-Every metric that the programs show, from their own pages.
-"""
+"""Every metric that the programs show, from their own pages."""
 
 import re
 from functools import cache
@@ -21,9 +19,7 @@ _SPOKEN_OF = re.compile(r"\bgpufence_[a-z_]+")
 
 @cache
 def metric_names() -> frozenset[str]:
-    """
-    Return the name of every line on the pages of webhook, agent and controller.
-    """
+    """Return the name of every line on the pages of webhook, agent and controller."""
     state = busy_state()
     pages = (
         agent_metrics.page(state, ABOUT, state.at),

@@ -1,6 +1,4 @@
-"""
-What `recommend` shows, each a file of tests/golden/plugin.
-"""
+"""What `recommend` shows, each a file of tests/golden/plugin."""
 
 import json
 from collections.abc import Callable
@@ -23,9 +21,7 @@ TERMINAL = Display(width=100)
 
 
 def recommended() -> list[NeedSummary]:
-    """
-    Build needs of every confidence, and what stands against a target.
-    """
+    """Build needs of every confidence, and what stands against a target."""
     plain = need_summary()
     batch = NeedKey("vision", "CronJob", "nightly", "train", "NVIDIA A100-SXM4-40GB")
     return [
@@ -59,9 +55,7 @@ def recommended() -> list[NeedSummary]:
 
 
 def packed() -> list[Packing]:
-    """
-    Pack three pods of one owner on two cards.
-    """
+    """Pack three pods of one owner on two cards."""
     rows = tuple(
         pod_row(use_row(GIB, card=f"GPU-{at % 2}"), uid=f"u{at}", namespace="vision")
         for at in range(3)
@@ -72,9 +66,7 @@ def packed() -> list[Packing]:
 
 
 def patched() -> list[OwnerPatch]:
-    """
-    Patch an owner that counts in units of gpushare, and one that asks for a card.
-    """
+    """Patch an owner that counts in units of gpushare, and one that asks for a card."""
     words = NodeWords(Units(), 15 * GIB)
     server = {"name": "server", "resources": {"limits": {names.GPUSHARE_MEMORY: "8"}}}
     train = {"name": "train", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}

@@ -1,6 +1,4 @@
-"""
-What is known of models' needs, as values with defaults.
-"""
+"""What is known of models' needs, as values with defaults."""
 
 from typing import Any
 
@@ -21,9 +19,7 @@ NEED_KEY = NeedKey("vision", "Deployment", "classifier", "server", T4.model)
 
 
 def need_summary(**changes: Any) -> NeedSummary:
-    """
-    Build a need of 4 GiB that can be trusted.
-    """
+    """Build a need of 4 GiB that can be trusted."""
     return NeedSummary(
         key=NEED_KEY,
         peak_bytes=4 * GIB,
@@ -42,9 +38,7 @@ def need_summary(**changes: Any) -> NeedSummary:
 
 
 def need_day(number: int, **changes: Any) -> NeedDay:
-    """
-    Build a full day of three pods, one of them new, that held 4 GiB under a limit of 8.
-    """
+    """Build a full day of three pods, one of them new, that held 4 GiB under a limit of 8."""
     return NeedDay(
         day=f"2026-11-{number:02}",
         peak_bytes=4 * GIB,
@@ -62,7 +56,5 @@ def node_need(*owners: OwnerNeed, node: str = "gpu-1") -> NodeNeed:
 
 
 def owner_need(days: int = 9, key: NeedKey = NEED_KEY, **changes: Any) -> OwnerNeed:
-    """
-    Build as many days of one key.
-    """
+    """Build as many days of one key."""
     return OwnerNeed(key, tuple(need_day(number, **changes) for number in range(1, days + 1)))

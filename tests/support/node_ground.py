@@ -1,6 +1,4 @@
-"""
-Make pods for a simulated node and watch what becomes of them, through the real API server.
-"""
+"""Make pods for a simulated node and watch what becomes of them, through the real API server."""
 
 import json
 import subprocess
@@ -30,17 +28,13 @@ print(json.dumps(found))
 
 
 def workload(script: str, *options: str, **fields: Any) -> Json:
-    """
-    Describe a container that follows the script.
-    """
+    """Describe a container that follows the script."""
     name = fields.pop("name", "main")
     return {"name": name, "image": "gpufence/workload", "args": [script, *options], **fields}
 
 
 def pod(name: str, *containers: Json, **spec: Any) -> Json:
-    """
-    Describe a pod; `annotations` go where they belong.
-    """
+    """Describe a pod; `annotations` go where they belong."""
     annotations = spec.pop("annotations", {})
     return {
         "apiVersion": "v1",
@@ -52,9 +46,7 @@ def pod(name: str, *containers: Json, **spec: Any) -> Json:
 
 @dataclass(frozen=True)
 class Ground:
-    """
-    One namespace and one node to try pods on.
-    """
+    """One namespace and one node to try pods on."""
 
     plane: ControlPlane
     namespace: str
@@ -64,16 +56,12 @@ class Ground:
         self.plane.kubectl("create", "-n", self.namespace, "-f", "-", stdin=json.dumps(wanted))
 
     def place(self, wanted: Json) -> None:
-        """
-        Create a pod on the node, past any scheduler.
-        """
+        """Create a pod on the node, past any scheduler."""
         wanted["spec"]["nodeName"] = self.node.name
         self.create(wanted)
 
     def get(self, name: str) -> Json | None:
-        """
-        Read a pod, None if it is not there.
-        """
+        """Read a pod, None if it is not there."""
         done = self.plane.kubectl(
             "get", "pod", name, "-n", self.namespace, "-o", "json", "--ignore-not-found"
         )
@@ -94,9 +82,7 @@ class Ground:
         assert reached, f"{name} is not {phase}: {self.get(name)}"
 
     def wait_for_log(self, name: str, text: str, container: str = "main") -> None:
-        """
-        Wait until the container has said something.
-        """
+        """Wait until the container has said something."""
 
         def said() -> bool:
             try:
@@ -110,9 +96,7 @@ class Ground:
         assert reached, self.node.log(self.namespace, name, container)
 
     def wait_for_start(self, name: str, container: str) -> None:
-        """
-        Wait until the container has been started.
-        """
+        """Wait until the container has been started."""
 
         def was_started() -> bool:
             status = self.status(name)
@@ -123,9 +107,7 @@ class Ground:
 
 
 def nvml_processes(state: Path) -> dict[int, tuple[int, int]]:
-    """
-    Ask the real pynvml, in a process of its own, for each PID's card and bytes.
-    """
+    """Ask the real pynvml, in a process of its own, for each PID's card and bytes."""
     done = subprocess.run(
         [sys.executable, "-c", _LIST],
         env=environment(state),

@@ -38,9 +38,7 @@ def raw(name: str, device: Any, capacity: int | None) -> tuple[int, int]:
 
 
 def touched(name: str, device: Any, capacity: int) -> tuple[int, int]:
-    """
-    Say how many entries a list function answers and how many bytes it wrote for them.
-    """
+    """Say how many entries a list function answers and how many bytes it wrote for them."""
     size = 64 * capacity
     last = 0
     for sentinel in (SENTINEL, 0xFF - SENTINEL):
@@ -64,9 +62,7 @@ def percent_between(first: Any, second: Any) -> float:
 
 
 def plain(value: Any) -> Any:
-    """
-    Turn pynvml's structures into what JSON can carry.
-    """
+    """Turn pynvml's structures into what JSON can carry."""
     if isinstance(value, ctypes.Structure):
         return {name: plain(getattr(value, name)) for name, *_ in value._fields_}
     if isinstance(value, ctypes._SimpleCData):
@@ -83,9 +79,7 @@ def plain(value: Any) -> Any:
 
 
 def answer(expression: str, names: dict[str, Any]) -> dict[str, Any]:
-    """
-    Evaluate, and tell an exception by its class, its code and its text.
-    """
+    """Evaluate, and tell an exception by its class, its code and its text."""
     try:
         if " = " in expression:
             exec(expression, names)

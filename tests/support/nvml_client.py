@@ -1,6 +1,4 @@
-"""
-The asking side of `child`: what a test says to a process that uses pynvml.
-"""
+"""The asking side of `child`: what a test says to a process that uses pynvml."""
 
 import json
 import os
@@ -18,15 +16,11 @@ END_SECONDS = 5.0
 
 
 class NoAnswerError(Exception):
-    """
-    Raised when the client says nothing in time, or ends.
-    """
+    """Raised when the client says nothing in time, or ends."""
 
 
 class Client:
-    """
-    A process that uses pynvml. Calling it evaluates an expression there.
-    """
+    """A process that uses pynvml. Calling it evaluates an expression there."""
 
     def __init__(
         self, state: Path, variant: str = CURRENT, *, init: bool = True, prefix: Sequence[str] = ()
@@ -42,27 +36,21 @@ class Client:
         self.close()
 
     def __call__(self, expression: str) -> Any:
-        """
-        Evaluate an expression that must succeed.
-        """
+        """Evaluate an expression that must succeed."""
         answer = self.ask(expression)
         if "error" in answer:
             raise AssertionError(f"{expression}: {answer['error']}: {answer['text']}")
         return answer["value"]
 
     def error(self, expression: str) -> str:
-        """
-        Evaluate an expression that must fail and name the exception's class.
-        """
+        """Evaluate an expression that must fail and name the exception's class."""
         answer = self.ask(expression)
         if "error" not in answer:
             raise AssertionError(f"{expression}: answered {answer['value']}")
         return str(answer["error"])
 
     def ask(self, expression: str, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
-        """
-        Evaluate an expression and return the whole answer.
-        """
+        """Evaluate an expression and return the whole answer."""
         self.send(expression)
         return self.receive(seconds)
 
@@ -81,23 +69,17 @@ class Client:
         return answer
 
     def close_input(self) -> None:
-        """
-        Let the process end.
-        """
+        """Let the process end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
 
     def complaints(self) -> str:
-        """
-        Return what the process wrote to stderr; call close_input first.
-        """
+        """Return what the process wrote to stderr; call close_input first."""
         assert self.process.stderr is not None
         return self.process.stderr.read()
 
     def close(self) -> None:
-        """
-        Let the process end and wait for it; one that hangs is killed.
-        """
+        """Let the process end and wait for it; one that hangs is killed."""
         self.close_input()
         assert self.process.stdout is not None
         self.process.stdout.close()

@@ -1,6 +1,4 @@
-"""
-Pods, nodes and namespaces as people make them.
-"""
+"""Pods, nodes and namespaces as people make them."""
 
 from typing import Any
 
@@ -11,9 +9,7 @@ H100_MIB = 81559
 
 
 def pod(name: str, limits: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """
-    Make a pod that tolerates the state of nodes that no kubelet looks after.
-    """
+    """Make a pod that tolerates the state of nodes that no kubelet looks after."""
     container: dict[str, Any] = {"name": "main", "image": "none"}
     if limits:
         container["resources"] = {"limits": limits}
@@ -30,9 +26,7 @@ def gpu_pod(name: str, units: int = 3, **spec: Any) -> dict[str, Any]:
 
 
 def annotated(item: dict[str, Any], **annotations: str) -> dict[str, Any]:
-    """
-    Give a pod annotations; `gpufence_memory` stands for `gpufence.io/memory`.
-    """
+    """Give a pod annotations; `gpufence_memory` stands for `gpufence.io/memory`."""
     said = {key.replace("gpufence_", "gpufence.io/"): text for key, text in annotations.items()}
     item["metadata"]["annotations"] = {**item["metadata"].get("annotations", {}), **said}
     return item
@@ -53,9 +47,7 @@ def node(name: str) -> dict[str, Any]:
 
 
 def policy(namespace: str, mode: str) -> dict[str, Any]:
-    """
-    Make the ConfigMap that is the kill switch.
-    """
+    """Make the ConfigMap that is the kill switch."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -65,18 +57,14 @@ def policy(namespace: str, mode: str) -> dict[str, Any]:
 
 
 def agent_pod(name: str, node: str) -> dict[str, Any]:
-    """
-    Make a pod that runs as the agent's account.
-    """
+    """Make a pod that runs as the agent's account."""
     made = pod(name, nodeName=node, serviceAccountName="gpufence-agent")
     made["spec"]["containers"][0]["name"] = "agent"
     return made
 
 
 def gpu_labels(model: str, memory_mib: int, capability: tuple[int, int]) -> dict[str, str]:
-    """
-    Say of a node what GPU feature discovery says.
-    """
+    """Say of a node what GPU feature discovery says."""
     return {
         "nvidia.com/gpu.product": model,
         "nvidia.com/gpu.memory": str(memory_mib),
@@ -87,9 +75,7 @@ def gpu_labels(model: str, memory_mib: int, capability: tuple[int, int]) -> dict
 
 
 def capacity(units: int) -> dict[str, Any]:
-    """
-    Make the status of a node that offers units of GPU memory.
-    """
+    """Make the status of a node that offers units of GPU memory."""
     offered = {
         "cpu": "8",
         "memory": "32Gi",

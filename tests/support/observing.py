@@ -1,6 +1,4 @@
-"""
-Look at processes and wait for what must become true.
-"""
+"""Look at processes and wait for what must become true."""
 
 import os
 import time
@@ -17,9 +15,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 def wait_until(
     condition: Callable[[], object], what: object = "", seconds: float = PATIENCE_SECONDS
 ) -> None:
-    """
-    Wait until the condition holds, and say what did not become so.
-    """
+    """Wait until the condition holds, and say what did not become so."""
     assert eventually(condition, seconds), what or "it never became so"
 
 
@@ -40,23 +36,17 @@ def eventually(condition: Callable[[], object], seconds: float = PATIENCE_SECOND
 
 
 def processes_naming(text: str) -> set[int]:
-    """
-    Find the living processes whose command line contains the text, ourselves left out.
-    """
+    """Find the living processes whose command line contains the text, ourselves left out."""
     return {pid for pid in _everybody() if pid != os.getpid() and text in _command(pid)}
 
 
 def children_naming(parent: int, text: str) -> list[int]:
-    """
-    Find the children of a process whose command line contains the text.
-    """
+    """Find the children of a process whose command line contains the text."""
     return [pid for pid in _everybody() if _parent(pid) == parent and text in _command(pid)]
 
 
 def memory_of(pid: int) -> int:
-    """
-    Return what a process holds, in bytes; nothing once it is gone.
-    """
+    """Return what a process holds, in bytes; nothing once it is gone."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
@@ -65,9 +55,7 @@ def memory_of(pid: int) -> int:
 
 
 def memory_mib(process_id: int) -> tuple[float, float]:
-    """
-    Return what a process holds and what it held at most.
-    """
+    """Return what a process holds and what it held at most."""
     status = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
     held, peak = (status.split(f"{key}:")[1].split()[0] for key in ("VmRSS", "VmHWM"))
     return int(held) / 1024, int(peak) / 1024

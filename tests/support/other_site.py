@@ -1,6 +1,4 @@
-"""
-A page of another site on this machine, which tries to get at a page that is not its own.
-"""
+"""A page of another site on this machine, which tries to get at a page that is not its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,6 +1,4 @@
-"""
-Kinds of owners that a bare API server lacks, and objects of them.
-"""
+"""Kinds of owners that a bare API server lacks, and objects of them."""
 
 import time
 from typing import Final
@@ -12,9 +10,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 def crd(api_version: str, kind: str, plural: str, *, scale: str = "") -> JsonObject:
-    """
-    Make the definition of a kind that takes any spec; `scale` is the path of its replicas.
-    """
+    """Make the definition of a kind that takes any spec; `scale` is the path of its replicas."""
     named, _, version = api_version.partition("/")
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     subresources: JsonObject = {"status": {}}
@@ -72,9 +68,7 @@ def unconvertible(definition: JsonObject, version: str) -> JsonObject:
 
 
 def define(client: Client, *definitions: JsonObject) -> None:
-    """
-    Make kinds, and wait until they are served.
-    """
+    """Make kinds, and wait until they are served."""
     for definition in definitions:
         client.post(group(CRDS, "customresourcedefinitions"), definition)
     for definition in definitions:
@@ -98,9 +92,7 @@ def undefine(client: Client, *definitions: JsonObject) -> None:
 
 
 def deployment(name: str, replicas: int = 1, **pod_spec: object) -> JsonObject:
-    """
-    Make a Deployment whose pods never need an image.
-    """
+    """Make a Deployment whose pods never need an image."""
     labels = {"app": name}
     container = {"name": "main", "image": "none"}
     return {
@@ -119,9 +111,7 @@ def deployment(name: str, replicas: int = 1, **pod_spec: object) -> JsonObject:
 
 
 def controlled(item: JsonObject, by: JsonObject) -> JsonObject:
-    """
-    Return an object that says who controls it.
-    """
+    """Return an object that says who controls it."""
     reference = {
         "apiVersion": by["apiVersion"],
         "kind": by["kind"],

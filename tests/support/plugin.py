@@ -35,9 +35,7 @@ LIMIT = 3 * GIB
 
 
 class Screen(io.StringIO):
-    """
-    A terminal in memory.
-    """
+    """A terminal in memory."""
 
     encoding = "utf-8"
 
@@ -84,9 +82,7 @@ def seen_pod(*containers: dict[str, Any], **changes: Any) -> SeenPod:
 
 
 def use_row(used: int | None = 2 * GIB, **changes: Any) -> UseRow:
-    """
-    Build a use within its limit, of one process.
-    """
+    """Build a use within its limit, of one process."""
     return UseRow(
         card=CARD,
         used_bytes=used,
@@ -139,9 +135,7 @@ def owner_row(**changes: Any) -> OwnerRow:
 
 
 def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
-    """
-    Build the snapshot of a healthy agent with one card.
-    """
+    """Build the snapshot of a healthy agent with one card."""
     return Snapshot(
         node=NODE,
         version="0.1.0",

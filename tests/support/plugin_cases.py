@@ -54,9 +54,7 @@ LONG = "a-deployment-of-a-team-with-much-to-say-7d9f8b6c4d-x2x4k"
 
 
 def holding(used: int = 3500 * MIB) -> NodeAgent:
-    """
-    Build an agent whose one pod is over its limit.
-    """
+    """Build an agent whose one pod is over its limit."""
     busy = ActivityRow("busy", 0.0, "Busy")
     over = use_row(used, outcome="holding", over_seconds=12.0, due_seconds=18.0, activity=busy)
     row = pod_row(over, activity=PodActivityRow(*busy, busy_share=0.417))
@@ -64,9 +62,7 @@ def holding(used: int = 3500 * MIB) -> NodeAgent:
 
 
 def typical() -> Scene:
-    """
-    Build a node with a pod over its limit, one within and one that was just made.
-    """
+    """Build a node with a pod over its limit, one within and one that was just made."""
     rows = (
         pod_row(
             use_row(
@@ -95,9 +91,7 @@ def typical() -> Scene:
 
 
 def odd() -> Scene:
-    """
-    Build every pod that is out of the ordinary.
-    """
+    """Build every pod that is out of the ordinary."""
     rows = (
         pod_row(use_row(None, outcome="unknown", processes=())),
         pod_row(use_row(GIB, limit_bytes=None, outcome="undeclared"), uid="nobody", name="thief"),
@@ -134,9 +128,7 @@ def odd() -> Scene:
 
 
 def silent() -> Scene:
-    """
-    Build a scene without any snapshot.
-    """
+    """Build a scene without any snapshot."""
     lost = replace(seen_pod(name="elsewhere", uid="u2"), node="gpu-2")
     return scene(
         seen_pod(),
@@ -147,9 +139,7 @@ def silent() -> Scene:
 
 
 def stale() -> Scene:
-    """
-    Build two nodes, one measured long ago and one never.
-    """
+    """Build two nodes, one measured long ago and one never."""
     old = snapshot(stale_seconds=200.0, trouble="the driver was lost")
     never = snapshot(node="gpu-2", stale_seconds=None)
     second = replace(seen_pod(), node="gpu-2")
@@ -157,9 +147,7 @@ def stale() -> Scene:
 
 
 def odd_cards() -> Scene:
-    """
-    Build cards that are lost, shared through MPS, or promised twice.
-    """
+    """Build cards that are lost, shared through MPS, or promised twice."""
     rows = (
         card_row(used_bytes=None, free_bytes=None, trouble="fell off the bus"),
         card_row(1, mps=True, reserved_bytes=None, listed_seconds_ago=None),
@@ -197,9 +185,7 @@ def held_in_vain(found: IdleScene, *, wide: bool = False, look: Display = TERMIN
 
 
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
-    """
-    Build a pod whose plan somebody has changed.
-    """
+    """Build a pod whose plan somebody has changed."""
     raw = raw_pod()
     said = json.loads(raw["metadata"]["annotations"][names.PLAN])
     change(said)
@@ -241,17 +227,13 @@ def _crowd() -> list[str]:
 
 
 def _doing(activity: PodActivityRow, *, holds: bool = True) -> list[str]:
-    """
-    Explain a pod that does this.
-    """
+    """Explain a pod that does this."""
     row = pod_row(activity=activity)
     return explained(seen_pod(), agent(snapshot(row if holds else row._replace(uses=()))))
 
 
 def reported() -> Scene:
-    """
-    Build owners on two nodes.
-    """
+    """Build owners on two nodes."""
     here = (
         owner_row(),
         owner_row(
@@ -287,9 +269,7 @@ def _inspect_odd() -> list[str]:
 
 
 def scaled() -> Wish:
-    """
-    Build the wish of a worker whose queue KEDA asks for.
-    """
+    """Build the wish of a worker whose queue KEDA asks for."""
     return Wish(
         kind=ApiKind("apps/v1", "Deployment", "deployments", scalable=True),
         namespace="vision",
@@ -302,9 +282,7 @@ def scaled() -> Wish:
 
 
 def measured() -> Wish:
-    """
-    Build the same where Prometheus knows the queue, and nobody how long a message takes.
-    """
+    """Build the same where Prometheus knows the queue, and nobody how long a message takes."""
     queue = Queue("quality", kind="prometheus", prometheus="http://prometheus.monitoring:9090")
     return replace(scaled(), queue=queue, message=None, target=3.0)
 

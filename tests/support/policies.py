@@ -1,6 +1,4 @@
-"""
-Policies of an API server, which takes up new ones a moment after they are made.
-"""
+"""Policies of an API server, which takes up new ones a moment after they are made."""
 
 from typing import Final
 from uuid import uuid4
@@ -17,9 +15,7 @@ KINDS: Final = {
 
 
 def policy_path(item: JsonObject) -> str:
-    """
-    Return where a policy or binding is.
-    """
+    """Return where a policy or binding is."""
     return group(ADMISSION, KINDS[item["kind"]], item["metadata"]["name"])
 
 

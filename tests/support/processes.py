@@ -1,6 +1,4 @@
-"""
-Our programs as real processes: started as a user would, watched through their log.
-"""
+"""Our programs as real processes: started as a user would, watched through their log."""
 
 import json
 import os
@@ -61,15 +59,11 @@ class ServingProcess:
             return list(self._lines)
 
     def port_of(self, field: str) -> int:
-        """
-        Return the port that the program found, by the field that tells the address.
-        """
+        """Return the port that the program found, by the field that tells the address."""
         return int(str(self.serving[field]).rpartition(":")[2])
 
     def kill(self) -> None:
-        """
-        End without a word, as an empty machine's killer would.
-        """
+        """End without a word, as an empty machine's killer would."""
         self.process.kill()
         self.process.wait()
         self._reader.join(PATIENCE_SECONDS)
@@ -77,15 +71,11 @@ class ServingProcess:
             self.process.stderr.close()
 
     def wait_for(self, message: str, after: int = 0) -> Line:
-        """
-        Wait for a line of the log whose message begins so.
-        """
+        """Wait for a line of the log whose message begins so."""
         return self.wait_for_line(lambda line: str(line["message"]).startswith(message), after)
 
     def wait_for_line(self, wanted: Callable[[Line], bool], after: int = 0) -> Line:
-        """
-        Wait for a line of the log, passing over the first few.
-        """
+        """Wait for a line of the log, passing over the first few."""
 
         def found() -> Line | None:
             return next((line for line in self._lines[after:] if wanted(line)), None)

@@ -1,6 +1,4 @@
-"""
-A real Prometheus, Debian's package, as a process of one test.
-"""
+"""A real Prometheus, Debian's package, as a process of one test."""
 
 import json
 import math
@@ -25,9 +23,7 @@ _ANSWER_SECONDS = 5.0
 
 
 class Target(NamedTuple):
-    """
-    A page to scrape, the labels it gets, and whether its own win over those.
-    """
+    """A page to scrape, the labels it gets, and whether its own win over those."""
 
     address: str
     labels: Mapping[str, str] = {}
@@ -43,9 +39,7 @@ class Prometheus(NamedTuple):
     url: str
 
     def query(self, promql: str) -> list[Series]:
-        """
-        Ask for what there is at this moment; what is no number is left out.
-        """
+        """Ask for what there is at this moment; what is no number is left out."""
         address = f"{self.url}/api/v1/query?{urlencode({'query': promql})}"
         with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:
             data = json.load(answer)["data"]
@@ -59,9 +53,7 @@ class Prometheus(NamedTuple):
 def prometheus(
     folder: Path, targets: Mapping[str, Target], interval_seconds: float
 ) -> Iterator[Prometheus]:
-    """
-    Scrape pages that often.
-    """
+    """Scrape pages that often."""
     (port,) = free_ports(1)
     home = folder / "prometheus"
     home.mkdir()

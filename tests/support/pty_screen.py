@@ -22,9 +22,7 @@ _CONTROL = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])|([\r\n\b])|([^\x1b])")
 
 
 class PtyScreen:
-    """
-    Runs a program as the leader of a session on a new terminal; use it as a context manager.
-    """
+    """Runs a program as the leader of a session on a new terminal; use it as a context manager."""
 
     def __init__(
         self,
@@ -66,9 +64,7 @@ class PtyScreen:
         os.close(self._master)
 
     def text(self) -> list[str]:
-        """
-        Return what stands on the screen now, line by line.
-        """
+        """Return what stands on the screen now, line by line."""
         with self._changed:
             return ["".join(line).rstrip() for line in self._screen]
 
@@ -76,18 +72,14 @@ class PtyScreen:
         os.write(self._master, text.encode())
 
     def resize(self, columns: int, lines: int) -> None:
-        """
-        Make the window larger or smaller, of which the program is told by a signal.
-        """
+        """Make the window larger or smaller, of which the program is told by a signal."""
         with self._changed:
             self.columns, self.lines = columns, lines
             self._screen = self._blank()
         self._set_size()
 
     def wait(self, happened: Callable[[list[str]], Any], what: str = "") -> list[str]:
-        """
-        Wait until the screen is as somebody wants it, and return it.
-        """
+        """Wait until the screen is as somebody wants it, and return it."""
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             text = self.text()
@@ -105,9 +97,7 @@ class PtyScreen:
         return self.wait(lambda text: any(words in line for line in text), f"{words!r} is shown")
 
     def end(self) -> int:
-        """
-        Wait until the program has ended, and until all that it wrote is read.
-        """
+        """Wait until the program has ended, and until all that it wrote is read."""
         code = self.process.wait(PATIENCE_SECONDS)
         time.sleep(0.1)
         return code
@@ -116,9 +106,7 @@ class PtyScreen:
         self.process.send_signal(number)
 
     def attributes(self) -> list[Any]:
-        """
-        Return how the terminal treats keys.
-        """
+        """Return how the terminal treats keys."""
         return termios.tcgetattr(self.slave)
 
     def _set_size(self) -> None:
@@ -169,9 +157,7 @@ class PtyScreen:
                 self._put(char)
 
     def _switch(self, mode: str, *, on: bool) -> None:
-        """
-        Switch a mode; 1049 is another screen, behind which that of the shell waits.
-        """
+        """Switch a mode; 1049 is another screen, behind which that of the shell waits."""
         (self.modes.add if on else self.modes.discard)(mode)
         if mode == "1049" and on:
             self._behind = self._screen, self._row, self._column

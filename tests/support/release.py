@@ -35,9 +35,7 @@ def pod_state(
     spec: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> PodState:
-    """
-    Build a running pod that has one card, of which nobody has said yet what it does.
-    """
+    """Build a running pod that has one card, of which nobody has said yet what it does."""
     asked = {names.NVIDIA_GPU: 1} if requests is None else dict(requests)
     shown = asked if limits is None else dict(limits)
     written = pod(
@@ -62,18 +60,14 @@ def pod_state(
 
 
 def idle_pod(name: str = "worker-0", *, minutes: float = 30.0, **changes: Any) -> PodState:
-    """
-    Build a pod that has done nothing for so long, as its condition says since a minute later.
-    """
+    """Build a pod that has done nothing for so long, as its condition says since a minute later."""
     at = NOW - 60.0 * minutes + 60.0
     values: dict[str, Any] = {"idle": "True", "idle_at": at}
     return pod_state(name, **(values | changes))
 
 
 def waiting_pod(name: str = "job-0", *, seconds: float = 120.0, **changes: Any) -> PodState:
-    """
-    Build a pod that no node has taken for so long.
-    """
+    """Build a pod that no node has taken for so long."""
     values: dict[str, Any] = {"namespace": "team-b", "node": "", "waiting_since": NOW - seconds}
     return pod_state(name, **(values | changes))
 
@@ -81,9 +75,7 @@ def waiting_pod(name: str = "job-0", *, seconds: float = 120.0, **changes: Any) 
 def owner_state(
     *pods: PodState, name: str = "worker", namespace: str = "team-a", **changes: Any
 ) -> OwnerState:
-    """
-    Build a Deployment that may be released, with as many replicas as it has pods.
-    """
+    """Build a Deployment that may be released, with as many replicas as it has pods."""
     key = owner_key(name, namespace)
     state = OwnerState(
         key=key,
@@ -111,9 +103,7 @@ def node_room(
     unschedulable: bool = False,
     own_cards: tuple[Card, ...] | None = None,
 ) -> NodeRoom:
-    """
-    Build a node that offers whole cards, or what is said.
-    """
+    """Build a node that offers whole cards, or what is said."""
     allocatable = {names.NVIDIA_GPU: cards} if offered is None else dict(offered)
     each = tuple(card(index, memory_bytes=card_bytes) for index in range(cards))
     node = GpuNode(
@@ -133,9 +123,7 @@ def cluster(
     now: float = NOW,
     fresh: bool = True,
 ) -> ClusterState:
-    """
-    Build a cluster of these owners with their pods, and of pods that are nobody's here.
-    """
+    """Build a cluster of these owners with their pods, and of pods that are nobody's here."""
     rooms = [node_room()] if nodes is None else list(nodes)
     return ClusterState(
         now=now,
@@ -147,7 +135,5 @@ def cluster(
 
 
 def noted(owner: OwnerState, note: ReleaseNote, replicas: int = 0) -> OwnerState:
-    """
-    Return an owner with a note, and with as many replicas; without pods where it has none.
-    """
+    """Return an owner with a note, and with as many replicas; without pods where it has none."""
     return owner._replace(note=note, replicas=replicas, pods=owner.pods[:replicas])

@@ -22,9 +22,7 @@ from gpufence.snapshot import Snapshot
 
 
 class ConflictError(Exception):
-    """
-    Raised where somebody else has changed the owner since.
-    """
+    """Raised where somebody else has changed the owner since."""
 
 
 @dataclass
@@ -46,9 +44,7 @@ class Scaling:
 
 @dataclass
 class Api:
-    """
-    Owners with their versions, and all that was done to their replicas.
-    """
+    """Owners with their versions, and all that was done to their replicas."""
 
     owners: dict[OwnerKey, Stored] = field(default_factory=dict)
     scalings: list[Scaling] = field(default_factory=list)
@@ -72,9 +68,7 @@ class Api:
             self._changed(stored)
 
     def seen(self, owner: OwnerState) -> OwnerState:
-        """
-        Return an owner as it is now.
-        """
+        """Return an owner as it is now."""
         stored = self.owners[owner.key]
         note = read_note(stored.note) if stored.note else None
         return owner._replace(
@@ -98,9 +92,7 @@ class Api:
 
 @dataclass
 class Leader:
-    """
-    One controller that believes it leads.
-    """
+    """One controller that believes it leads."""
 
     api: Api
     rules: ReleaseRules = field(default_factory=ReleaseRules)
@@ -141,17 +133,13 @@ class Leader:
             return
 
     def forget(self) -> None:
-        """
-        Begin as a new leader does.
-        """
+        """Begin as a new leader does."""
         self.memory = ReleaseMemory()
 
     def act(
         self, world: ClusterState, snapshots: Mapping[str, Snapshot | None] | None = None
     ) -> list[Act]:
-        """
-        Make a whole pass; return the acts that came to their end.
-        """
+        """Make a whole pass; return the acts that came to their end."""
         finished = []
         for act in self.decide(world):
             done = list(self.steps(act, world, snapshots))

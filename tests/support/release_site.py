@@ -35,9 +35,7 @@ READY_SECONDS = 10.0
 
 @dataclass
 class Body:
-    """
-    A pod as it truly is; `active_at` is the end of the last thing it did.
-    """
+    """A pod as it truly is; `active_at` is the end of the last thing it did."""
 
     name: str
     owner: OwnerKey
@@ -52,9 +50,7 @@ class Body:
 
 
 class MeasuredNode:
-    """
-    A node whose one card several pods share, and the agent that watches it.
-    """
+    """A node whose one card several pods share, and the agent that watches it."""
 
     def __init__(self, name: str, slots: int) -> None:
         self.room: NodeRoom = node_room(name, offered={names.NVIDIA_GPU: slots}, cards=1)
@@ -75,9 +71,7 @@ class MeasuredNode:
         self._scripted.stop(name)
 
     def look(self, doing: Mapping[str, Work], fault: Fault, now: float) -> None:
-        """
-        Let pods do what they do until now, and have the agent look.
-        """
+        """Let pods do what they do until now, and have the agent look."""
         if fault is not Fault.NONE:
             self.fault_at = now
         if fault is Fault.RESTART:
@@ -91,9 +85,7 @@ class MeasuredNode:
         self._tell(now)
 
     def _tell(self, now: float) -> None:
-        """
-        Write the conditions that the agent writes, as the API server shows them from then on.
-        """
+        """Write the conditions that the agent writes, as the API server shows them from then on."""
         card = self.card
         changes, self._said = conditions(card.index, card.memory, self._said, POLICY, card.now)
         for change in changes:
@@ -106,9 +98,7 @@ class MeasuredNode:
             card.index = pods_on_node(card.pods.values())
 
     def snapshot(self) -> Snapshot | None:
-        """
-        Answer as the agent does; nobody answers while it starts anew.
-        """
+        """Answer as the agent does; nobody answers while it starts anew."""
         rows = []
         for name, pod in self.card.pods.items():
             track = self.card.memory.pods.get(pod.uid)
@@ -140,9 +130,7 @@ class Worker:
 
 
 class Released(NamedTuple):
-    """
-    A release, and for how long all pods had truly done nothing.
-    """
+    """A release, and for how long all pods had truly done nothing."""
 
     at: float
     act: Act
@@ -151,9 +139,7 @@ class Released(NamedTuple):
 
 @dataclass
 class Site:
-    """
-    Nodes, owners and a leader; time goes from look to look.
-    """
+    """Nodes, owners and a leader; time goes from look to look."""
 
     nodes: list[MeasuredNode]
     workers: list[Worker]
@@ -172,9 +158,7 @@ class Site:
         self._by_key = {each.key: each for each in self.workers}
 
     def look(self, faults: Mapping[str, Fault] | None = None) -> None:
-        """
-        Let everybody work for one look's time; pods come and go.
-        """
+        """Let everybody work for one look's time; pods come and go."""
         self.now += LOOK_SECONDS
         for node in self.nodes:
             doing = {
@@ -190,9 +174,7 @@ class Site:
         self._place()
 
     def decide(self) -> None:
-        """
-        Let the leader make a pass, after which those whom it released are known.
-        """
+        """Let the leader make a pass, after which those whom it released are known."""
         world = self.world()
         snapshots = {node.room.node.name: node.snapshot() for node in self.nodes}
         for act in self.leader.act(world, snapshots):
@@ -276,9 +258,7 @@ class Site:
 
 
 def busy(released: Iterable[Released]) -> list[str]:
-    """
-    Return the releases of owners one of whose pods had truly done something too lately.
-    """
+    """Return the releases of owners one of whose pods had truly done something too lately."""
     return [
         f"{each.act.key.name} did something {each.idle_seconds:g} s before its release"
         for each in released

@@ -17,9 +17,7 @@ ABOUT = ("apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersio
 
 
 def report_definition() -> JsonObject:
-    """
-    Make the CustomResourceDefinition.
-    """
+    """Make the CustomResourceDefinition."""
     api, _, version = names.REPORT_GROUP.partition("/")
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

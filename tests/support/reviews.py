@@ -1,6 +1,4 @@
-"""
-Reviews as an API server sends them.
-"""
+"""Reviews as an API server sends them."""
 
 import json
 from typing import Any
@@ -16,9 +14,7 @@ def pod(**metadata: Any) -> dict[str, Any]:
 
 
 def review(**request: Any) -> dict[str, Any]:
-    """
-    Make a review of a pod's creation; None leaves a field of the request out.
-    """
+    """Make a review of a pod's creation; None leaves a field of the request out."""
     usual = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},

@@ -1,6 +1,4 @@
-"""
-The webhook's decisions in one call, and what they look like afterwards.
-"""
+"""The webhook's decisions in one call, and what they look like afterwards."""
 
 import copy
 import json
@@ -52,9 +50,7 @@ def rewritten(
     policy: WebhookPolicy = POLICY,
     profile: AppliedProfile | None = None,
 ) -> tuple[dict[str, Any], Rewrite]:
-    """
-    Return the pod as the API server would have it, with what led there.
-    """
+    """Return the pod as the API server would have it, with what led there."""
     said = decide(pod, mode, namespace, fleet, policy, profile)
     assert isinstance(said, Rewrite), said
     return applied(pod, said), said
@@ -66,9 +62,7 @@ def rewritten_with_claims(
     mode: Mode = Mode.CAP,
     fleet: Fleet = NO_FLEET,
 ) -> dict[str, Any]:
-    """
-    Return a pod with resource claims as the API server would have it.
-    """
+    """Return a pod with resource claims as the API server would have it."""
     said = rewrite(copy.deepcopy(pod), mode, {}, fleet, POLICY, claims=claims)
     assert isinstance(said, Rewrite), said
     return applied(pod, said)
@@ -81,9 +75,7 @@ def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
 
 
 def environment(pod: dict[str, Any], name: str = "main") -> dict[str, str | None]:
-    """
-    Return what a container sees: literal values and slots; None for what cannot be told here.
-    """
+    """Return what a container sees: literal values and slots; None for what cannot be told here."""
     spec = pod["spec"]
     found = [*spec.get("initContainers", []), *spec["containers"]]
     item = next(item for item in found if item["name"] == name)

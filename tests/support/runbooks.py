@@ -1,6 +1,4 @@
-"""
-The runbooks, and the commands that they tell people to type.
-"""
+"""The runbooks, and the commands that they tell people to type."""
 
 import re
 from collections.abc import Iterator
@@ -16,17 +14,13 @@ _PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 
 
 def runbooks() -> dict[str, str]:
-    """
-    Return the page of each alert.
-    """
+    """Return the page of each alert."""
     pages = (path for path in FOLDER.glob("*.md") if path.stem != "README")
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(pages)}
 
 
 def commands(page: str) -> Iterator[str]:
-    """
-    Yield each command up to its first pipe, with a name in place of POD, NODE and TEAM.
-    """
+    """Yield each command up to its first pipe, with a name in place of POD, NODE and TEAM."""
     lines = [line for block in _BLOCK.findall(page) for line in block.splitlines()]
     for line in (*lines, *_QUOTED.findall(page)):
         yield _PLACEHOLDER.sub("one", _ELSEWHERE.sub("", line))
@@ -37,7 +31,5 @@ def every_command() -> list[str]:
 
 
 def exists(link: str) -> bool:
-    """
-    Return whether a link from a runbook leads to a file.
-    """
+    """Return whether a link from a runbook leads to a file."""
     return (FOLDER / Path(link.partition("#")[0])).is_file()

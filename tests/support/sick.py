@@ -1,6 +1,4 @@
-"""
-Installations for the doctor: healthy, bare, sick in every way, and hidden from whoever asks.
-"""
+"""Installations for the doctor: healthy, bare, sick in every way, and hidden from whoever asks."""
 
 from dataclasses import replace
 from typing import Any
@@ -90,9 +88,7 @@ def bare() -> Installation:
 
 
 def sick() -> Installation:
-    """
-    Everything is there, and nothing as it should be.
-    """
+    """Everything is there, and nothing as it should be."""
     broken = raw_pod(name="damaged", uid="u2")
     broken["metadata"]["annotations"][names.PLAN] = "{"
     trusted = {HOOKS[0]: (), HOOKS[1]: None, HOOKS[2]: ((NOW - 2 * DAY, NOW - DAY),)}
@@ -132,9 +128,7 @@ def sick() -> Installation:
 
 
 def denied() -> Installation:
-    """
-    Nothing may be seen.
-    """
+    """Nothing may be seen."""
     hidden: dict[str, MaybeHidden[Any]] = dict.fromkeys(POLICIES, HIDDEN)
     return Installation(
         now=NOW,

@@ -28,9 +28,7 @@ RIGHTS = frozenset({"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "Clu
 
 
 class Kubectl(Protocol):
-    """
-    Runs the real kubectl as administrator.
-    """
+    """Runs the real kubectl as administrator."""
 
     def __call__(
         self, *arguments: str, stdin: str | None = None, check: bool = True
@@ -38,9 +36,7 @@ class Kubectl(Protocol):
 
 
 class Site:
-    """
-    Use it as a context manager, which closes the administrator's client.
-    """
+    """Use it as a context manager, which closes the administrator's client."""
 
     def __init__(self, kubeconfig: Path, kubectl: Kubectl) -> None:
         self.kubeconfig = kubeconfig
@@ -76,9 +72,7 @@ class Site:
         return True
 
     def drop(self, path: str, query: dict[str, Any] | None = None) -> None:
-        """
-        Delete an object if it is there.
-        """
+        """Delete an object if it is there."""
         with suppress(NotFoundError):
             self.admin.delete(path, query)
 
@@ -104,17 +98,13 @@ class Site:
     def plugin(
         self, *arguments: str, kubeconfig: Path | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        """
-        Run the kubectl plugin as a program of its own.
-        """
+        """Run the kubectl plugin as a program of its own."""
         command = (sys.executable, "-m", "kubectl_gpufence", *arguments)
         return run(command, {"KUBECONFIG": str(kubeconfig or self.kubeconfig), **environment})
 
 
 class PlaneSite(Site):
-    """
-    The same on a control plane, where programs run with the rights of their ServiceAccounts.
-    """
+    """The same on a control plane, where programs run with the rights of their ServiceAccounts."""
 
     def __init__(self, plane: ControlPlane, system: str = names.SYSTEM_NAMESPACE) -> None:
         super().__init__(plane.kubeconfig(), plane.kubectl)
@@ -122,9 +112,7 @@ class PlaneSite(Site):
         self.system = system
 
     def shipped(self, component: str, kinds: frozenset[str] = RIGHTS) -> list[JsonObject]:
-        """
-        Return a component's objects as they are in the tree, but in our namespace.
-        """
+        """Return a component's objects as they are in the tree, but in our namespace."""
         items = manifests(BASE / component)
         return [moved(item, self.system) for item in items if item["kind"] in kinds]
 
@@ -140,24 +128,18 @@ class PlaneSite(Site):
         return found
 
     def kubeconfig_of(self, account: str, token: str | None = None) -> Path:
-        """
-        Return a kubeconfig with a token of a ServiceAccount, by default a fresh one.
-        """
+        """Return a kubeconfig with a token of a ServiceAccount, by default a fresh one."""
         token = token or self.plane.service_account_token(self.system, account)
         return self.plane.token_kubeconfig(f"{account}-{uuid4().hex[:8]}", token)
 
     def token_of_agent(self, node: str) -> str:
-        """
-        Return a token that is bound to a new pod on the node, as an agent's is.
-        """
+        """Return a token that is bound to a new pod on the node, as an agent's is."""
         pod = f"{AGENT}-{uuid4().hex[:8]}"
         self.admin.post(core("namespaces", self.system, "pods"), objects.agent_pod(pod, node))
         return self.plane.service_account_token(self.system, AGENT, pod=pod)
 
     def set_policy(self, mode: str | None) -> None:
-        """
-        Turn the kill switch; None takes it away.
-        """
+        """Turn the kill switch; None takes it away."""
         if mode is None:
             self.admin.delete(core("namespaces", self.system, "configmaps", names.POLICY_CONFIGMAP))
         else:
@@ -167,9 +149,7 @@ class PlaneSite(Site):
 def run(
     command: tuple[str, ...], environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """
-    Run a person's command to its end, our programs on the PATH.
-    """
+    """Run a person's command to its end, our programs on the PATH."""
     return subprocess.run(
         command,
         env=surroundings(environment),

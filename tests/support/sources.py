@@ -1,6 +1,4 @@
-"""
-The project's own Python files, and which of them are pure.
-"""
+"""The project's own Python files, and which of them are pure."""
 
 import ast
 from functools import cache
@@ -48,9 +46,7 @@ def pure_files() -> list[Path]:
 
 
 def imported_by(node: ast.AST) -> list[str]:
-    """
-    Return the modules that a statement imports.
-    """
+    """Return the modules that a statement imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:

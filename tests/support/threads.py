@@ -1,6 +1,4 @@
-"""
-What goes on beside a test, in threads, for as long as a block lasts.
-"""
+"""What goes on beside a test, in threads, for as long as a block lasts."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -11,9 +9,7 @@ _SHUTDOWN_SECONDS = 0.01
 
 
 class Beside(ABC):
-    """
-    Runs while its block does; `over` is set at the block's end, and every thread waited for.
-    """
+    """Runs while its block does; `over` is set at the block's end, and every thread waited for."""
 
     def __init__(self, threads: int = 1) -> None:
         self.over = threading.Event()
@@ -31,15 +27,11 @@ class Beside(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """
-        Go on until it is over.
-        """
+        """Go on until it is over."""
 
 
 class Serving(Beside):
-    """
-    Serves beside the test; handlers that hang on purpose wait for `over`.
-    """
+    """Serves beside the test; handlers that hang on purpose wait for `over`."""
 
     def __init__(self, server: BaseServer) -> None:
         super().__init__()

@@ -1,6 +1,4 @@
-"""
-The shared test vectors of tests/data/pods.json, as the tests of every part read them.
-"""
+"""The shared test vectors of tests/data/pods.json, as the tests of every part read them."""
 
 import json
 from dataclasses import dataclass

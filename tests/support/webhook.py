@@ -1,6 +1,4 @@
-"""
-The webhook as a real process, and what can be asked of it.
-"""
+"""The webhook as a real process, and what can be asked of it."""
 
 import http.client
 import signal
@@ -11,9 +9,7 @@ from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
 
 
 class Webhook(ServingProcess):
-    """
-    Runs `python -m webhook` on free ports; use it as a context manager.
-    """
+    """Runs `python -m webhook` on free ports; use it as a context manager."""
 
     def __init__(self, tls_dir: Path, trust: ssl.SSLContext, **settings: str) -> None:
         self.trust = trust
@@ -50,9 +46,7 @@ class Webhook(ServingProcess):
         )
 
     def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """
-        Send a body on a connection of its own.
-        """
+        """Send a body on a connection of its own."""
         connection = self.connect()
         try:
             return ask(connection, "POST", path, body)
@@ -60,9 +54,7 @@ class Webhook(ServingProcess):
             connection.close()
 
     def get(self, path: str) -> tuple[int, str]:
-        """
-        Ask the status port.
-        """
+        """Ask the status port."""
         connection = http.client.HTTPConnection(
             LOOPBACK, self.status_port, timeout=PATIENCE_SECONDS
         )
@@ -73,15 +65,11 @@ class Webhook(ServingProcess):
             connection.close()
 
     def calls(self) -> float:
-        """
-        Count the reviews that were answered.
-        """
+        """Count the reviews that were answered."""
         return self.metric("gpufence_webhook_requests_total")
 
     def metric(self, start: str) -> float:
-        """
-        Add up the lines of /metrics that begin so.
-        """
+        """Add up the lines of /metrics that begin so."""
         _, page = self.get("/metrics")
         return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith(start))
 

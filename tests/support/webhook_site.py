@@ -32,9 +32,7 @@ CONFIGURATION = group(ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_
 
 
 class WebhookSite(PlaneSite):
-    """
-    One control plane with gpufence's objects on it.
-    """
+    """One control plane with gpufence's objects on it."""
 
     def __init__(
         self, plane: ControlPlane, authority: Authority, folder: Path, *, full: bool = False
@@ -45,25 +43,19 @@ class WebhookSite(PlaneSite):
         self.tls_dir = folder
 
     def install(self) -> None:
-        """
-        Apply everything but the hooks and the workload.
-        """
+        """Apply everything but the hooks and the workload."""
         self.apply(objects.namespace(self.system, None), *self.shipped("webhook", APPLIED))
         write_secret(self.tls_dir, self.authority.leaf(), 0)
 
     def remove(self) -> None:
-        """
-        Take away what would reach into other tests.
-        """
+        """Take away what would reach into other tests."""
         self.drop(CONFIGURATION)
         for kind in KINDS.values():
             for name in ("gpufence-mode", "gpufence-frozen-annotations"):
                 self.admin.delete(group(ADMISSION, kind, name))
 
     def webhook(self, **settings: str) -> Webhook:
-        """
-        Start a webhook with the rights of its own ServiceAccount.
-        """
+        """Start a webhook with the rights of its own ServiceAccount."""
         usual = {
             "GPUFENCE_CLUSTER": "auto",
             "GPUFENCE_DEFAULT_CARD": "",
@@ -89,18 +81,14 @@ class WebhookSite(PlaneSite):
             self.drop(CONFIGURATION)
 
     def wait_for_hooks(self, called: Callable[[], float], mode: str = "cap") -> None:
-        """
-        Make pods in earnest of nothing until a count goes up: the API server knows the hooks.
-        """
+        """Make pods in earnest of nothing until a count goes up: the API server knows the hooks."""
         before = called()
         with self.namespace(mode) as name:
             wait_until(lambda: self._dry_run(name) and called() > before)
 
     @contextmanager
     def namespace(self, mode: str | None = None, **annotations: str) -> Iterator[str]:
-        """
-        Lend a namespace once pods can be made in it.
-        """
+        """Lend a namespace once pods can be made in it."""
         with super().namespace(mode, **annotations) as name:
             if self._full:
                 account = core("namespaces", name, "serviceaccounts", "default")
@@ -132,9 +120,7 @@ class WebhookSite(PlaneSite):
 
     @contextmanager
     def gpu_node(self, name: str, units: int, labels: Mapping[str, str]) -> Iterator[str]:
-        """
-        Lend a node that nobody runs on.
-        """
+        """Lend a node that nobody runs on."""
         item = objects.node(name)
         item["metadata"]["labels"] |= labels
         self.admin.post(core("nodes"), item)
@@ -150,9 +136,7 @@ class WebhookSite(PlaneSite):
     def known_nodes(
         self, webhook: Webhook, *nodes: tuple[str, int, Mapping[str, str]]
     ) -> Iterator[None]:
-        """
-        Lend nodes once the webhook knows them; others may have left theirs before.
-        """
+        """Lend nodes once the webhook knows them; others may have left theirs before."""
         wait_until(lambda: webhook.get("/readyz")[0] == HTTPStatus.OK)
         before = webhook.metric(NODES)
         with ExitStack() as undo:
@@ -162,9 +146,7 @@ class WebhookSite(PlaneSite):
             yield
 
     def fail_opens(self) -> float:
-        """
-        Count how often the API server went on without an answer of ours.
-        """
+        """Count how often the API server went on without an answer of ours."""
         page = self.plane.kubectl("get", "--raw", "/metrics").stdout
         lines = [line for line in page.splitlines() if line.startswith(FAIL_OPEN)]
         return sum(float(line.split()[-1]) for line in lines if "pods.gpufence.io" in line)
@@ -195,9 +177,7 @@ def annotations_of(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def environment(item: Mapping[str, Any]) -> dict[str, str]:
-    """
-    Resolve the first container's variables as a kubelet would, through the pod's annotations.
-    """
+    """Resolve the first container's variables as a kubelet would, through the pod's annotations."""
     said = annotations_of(item)
     values = {}
     for entry in item["spec"]["containers"][0].get("env", []):

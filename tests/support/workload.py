@@ -1,6 +1,4 @@
-"""
-A workload as a test runs it: a real process, read line by line.
-"""
+"""A workload as a test runs it: a real process, read line by line."""
 
 import os
 import queue
@@ -15,9 +13,7 @@ SECONDS = 60.0
 
 
 class Program:
-    """
-    One `python -m simulator workload`; killed at the end of the block if it still runs.
-    """
+    """One `python -m simulator workload`; killed at the end of the block if it still runs."""
 
     def __init__(
         self, state: Path, *arguments: str, variables: Mapping[str, str] | None = None
@@ -53,9 +49,7 @@ class Program:
         self._process.send_signal(number)
 
     def until(self, words: str) -> str:
-        """
-        Read until a line has the words.
-        """
+        """Read until a line has the words."""
         while True:
             try:
                 line = self._arriving.get(timeout=SECONDS)
@@ -66,9 +60,7 @@ class Program:
                 return line
 
     def end(self) -> tuple[int, str]:
-        """
-        Wait for the end; return the exit code and what was written to stderr.
-        """
+        """Wait for the end; return the exit code and what was written to stderr."""
         code = self._process.wait(SECONDS)
         self._reader.join(SECONDS)
         while not self._arriving.empty():
@@ -76,9 +68,7 @@ class Program:
         return code, self._complaint
 
     def _read(self) -> None:
-        """
-        Pass the lines on as they come; a pipe that nobody reads would stop the process.
-        """
+        """Pass the lines on as they come; a pipe that nobody reads would stop the process."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         for line in self._process.stdout:

@@ -1,6 +1,4 @@
-"""
-The shared vectors, held against the domain itself.
-"""
+"""The shared vectors, held against the domain itself."""
 
 from typing import Any
 
@@ -17,9 +15,7 @@ from tests.support.vectors import Vector, vectors
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
 def test_every_vector_leads_to_its_expected_limits(vector: Vector) -> None:
-    """
-    A pod of the shared vectors gets exactly the limits, parts and shares written beside it.
-    """
+    """A pod of the shared vectors gets exactly the limits, parts and shares written beside it."""
     assert vector.expected == _outcome(vector)
 
 

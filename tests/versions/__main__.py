@@ -55,9 +55,7 @@ _WHOLE: Final = (0, 1)
 
 
 def read_chosen(arguments: Sequence[str], newest: str) -> list[str]:
-    """
-    Return the minors that were asked for, in the order of age.
-    """
+    """Return the minors that were asked for, in the order of age."""
     known = [*read_releases(), newest]
     command = argparse.ArgumentParser(
         prog="python -m tests.versions",
@@ -80,9 +78,7 @@ def read_chosen(arguments: Sequence[str], newest: str) -> list[str]:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """
-    Run a command to its end; who stops us stops it once, and it is given the time to tidy up.
-    """
+    """Run a command to its end; who stops us stops it once, and it is given the time to tidy up."""
     with subprocess.Popen(
         command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, process_group=0
     ) as child:

@@ -32,9 +32,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """
-    How one test ended, and what it said of itself.
-    """
+    """How one test ended, and what it said of itself."""
 
     outcome: str
     properties: tuple[tuple[str, str], ...] = ()
@@ -55,9 +53,7 @@ def _case(item: ET.Element) -> Case:
 
 
 def row(cases: Iterable[Case], seconds: int, today: str) -> Row:
-    """
-    Add up one run: how many tests, what they say this Kubernetes can do, and a stolen token.
-    """
+    """Add up one run: how many tests, what they say this Kubernetes can do, and a stolen token."""
     kept = list(cases)
     abilities: dict[str, bool] = {}
     token: dict[str, bool] = {}
@@ -85,9 +81,7 @@ def store(minor: str, played: Row) -> None:
 
 
 def runs() -> str:
-    """
-    Return how many tests were run on each minor.
-    """
+    """Return how many tests were run on each minor."""
     results = load()
     rows = [
         [minor, *(str(results[minor][key]) if minor in results else "not run" for key in OUTCOMES)]
@@ -97,31 +91,23 @@ def runs() -> str:
 
 
 def summary(minor: str, played: Row) -> str:
-    """
-    Say in one line what came of one minor.
-    """
+    """Say in one line what came of one minor."""
     counts = ", ".join(f"{played[key]} {what}" for key, what in OUTCOMES.items())
     return f"Kubernetes {minor}: {counts}; {played['seconds']} s"
 
 
 def abilities() -> str:
-    """
-    Return what each minor can do of what not all of them can.
-    """
+    """Return what each minor can do of what not all of them can."""
     return _compared("what works", "abilities", "**no**")
 
 
 def token() -> str:
-    """
-    Return what the holder of one agent's token can do on each minor.
-    """
+    """Return what the holder of one agent's token can do on each minor."""
     return _compared("the holder of a stolen agent's token can", "token", "no")
 
 
 def _compared(head: str, key: str, no: str) -> str:
-    """
-    Return a column for each row of minors that are alike.
-    """
+    """Return a column for each row of minors that are alike."""
     words = {True: "yes", False: no}
     results = load()
     names = list(dict.fromkeys(name for one in results.values() for name in one[key]))
@@ -141,9 +127,7 @@ def _compared(head: str, key: str, no: str) -> str:
 
 
 def _span(minors: list[str]) -> str:
-    """
-    Name minors that are alike, as a range where none between them is unknown.
-    """
+    """Name minors that are alike, as a range where none between them is unknown."""
     first, last = minors[0], minors[-1]
     if len(minors) > 2 and _number(last) - _number(first) == len(minors) - 1:
         return f"{first} to {last}"

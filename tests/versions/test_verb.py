@@ -1,6 +1,4 @@
-"""
-`make versions`: which minors it takes, how it ends, and what it makes of what tests did.
-"""
+"""`make versions`: which minors it takes, how it ends, and what it makes of what tests did."""
 
 import signal
 import subprocess
@@ -44,17 +42,13 @@ except KeyboardInterrupt:
 
 
 def test_every_minor_is_run_unless_some_are_named() -> None:
-    """
-    Whoever names none gets all, whoever names some gets those, the oldest first.
-    """
+    """Whoever names none gets all, whoever names some gets those, the oldest first."""
     assert [f"1.{minor}" for minor in range(30, 38)] == read_chosen([], NEWEST)
     assert ["1.30", NEWEST] == read_chosen(["--only", NEWEST, "--only", "1.30"], NEWEST)
 
 
 def test_an_unknown_minor_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    It is told before anything is built, with those that there are.
-    """
+    """It is told before anything is built, with those that there are."""
     with pytest.raises(SystemExit) as caught:
         read_chosen(["--only", "1.29"], NEWEST)
     said = capsys.readouterr().err
@@ -81,9 +75,7 @@ def test_a_run_is_added_up(tmp_path: Path) -> None:
 
 
 def test_who_stops_it_waits_until_the_tests_have_tidied_up(tmp_path: Path) -> None:
-    """
-    The verb tells them once, and leaves nothing of what they had started.
-    """
+    """The verb tells them once, and leaves nothing of what they had started."""
     tidied = tmp_path / "tidied"
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, TIDY, str(tidied)],

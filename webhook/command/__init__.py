@@ -70,9 +70,7 @@ def show_rewrite(
 
 @contextmanager
 def _named(found: PodManifest) -> Iterator[None]:
-    """
-    Name the file, document and pod of a mistake.
-    """
+    """Name the file, document and pod of a mistake."""
     try:
         yield
     except InvalidError as error:
@@ -81,9 +79,7 @@ def _named(found: PodManifest) -> Iterator[None]:
 
 
 def _documents(source: str, stdin: TextIO) -> list[Document]:
-    """
-    Read one file, or every manifest of a folder as kubectl does.
-    """
+    """Read one file, or every manifest of a folder as kubectl does."""
     if source != "-" and Path(source).is_dir():
         files = sorted(path for path in Path(source).iterdir() if path.suffix in _MANIFESTS)
         return [
@@ -107,9 +103,7 @@ def _text(source: str, stdin: TextIO) -> str:
 
 
 def _rendered(results: list[Result], documents: list[Document], form: str, mode: Mode) -> str:
-    """
-    Render all results; one pod alone is rendered without a list around it.
-    """
+    """Render all results; one pod alone is rendered without a list around it."""
     if form == "explain":
         return "\n".join(explain(result, mode) for result in results)
     if form == "yaml":
@@ -125,9 +119,7 @@ def _rendered(results: list[Result], documents: list[Document], form: str, mode:
 
 
 def _policy(arguments: argparse.Namespace, environ: Mapping[str, str], hook: str) -> WebhookPolicy:
-    """
-    Combine the settings of the environment with what the call says about the card.
-    """
+    """Combine the settings of the environment with what the call says about the card."""
     policy = read_settings(PodSettings, environ).policy(hook)
     default = policy.default
     if arguments.card is not None:
@@ -148,9 +140,7 @@ def _policy(arguments: argparse.Namespace, environ: Mapping[str, str], hook: str
 
 
 def _namespace(arguments: argparse.Namespace) -> dict[str, str]:
-    """
-    Read the annotations of the namespace.
-    """
+    """Read the annotations of the namespace."""
     found = {}
     for text in arguments.namespace_annotation:
         key, equals, value = text.partition("=")

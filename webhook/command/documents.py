@@ -35,9 +35,7 @@ _VOLCANO = "batch.volcano.sh/"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """
-    One object, and where in which file it was found.
-    """
+    """One object, and where in which file it was found."""
 
     where: str
     manifest: Manifest
@@ -45,9 +43,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class PodManifest:
-    """
-    One pod as it would be created, and the template it comes from.
-    """
+    """One pod as it would be created, and the template it comes from."""
 
     where: str
     kind: str
@@ -62,9 +58,7 @@ class PodManifest:
 
     @property
     def path(self) -> str:
-        """
-        Where the template stands in its object; empty for a pod itself.
-        """
+        """Where the template stands in its object; empty for a pod itself."""
         return _shown(self.template.path)
 
     @property
@@ -99,9 +93,7 @@ def read_documents(text: str, source: str, *, lenient: bool = False) -> list[Doc
 
 
 def pods_in(documents: list[Document], source: str) -> list[PodManifest]:
-    """
-    Return every pod that the objects would lead to; objects without pods lead to none.
-    """
+    """Return every pod that the objects would lead to; objects without pods lead to none."""
     found = [pod for document in documents for pod in _pods(document)]
     if not found:
         kinds = ", ".join(sorted({str(item.manifest.get("kind", "")) for item in documents}))

@@ -1,6 +1,4 @@
-"""
-What would become of one pod, with everything a person or a pipeline may ask about it.
-"""
+"""What would become of one pod, with everything a person or a pipeline may ask about it."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """
-    One pod's fate: the decision, and the pod as it would be stored.
-    """
+    """One pod's fate: the decision, and the pod as it would be stored."""
 
     found: PodManifest
     outcome: Rewrite | Unchanged | Refusal
@@ -54,9 +50,7 @@ class Result:
 
     @property
     def environment(self) -> dict[str, dict[str, str]]:
-        """
-        The values that each container would see on that card, by container and variable.
-        """
+        """The values that each container would see on that card, by container and variable."""
         annotations = (self.pod.get("metadata") or {}).get("annotations") or {}
         return {item["name"]: _resolved(item, annotations) for item in _all_containers(self.pod)}
 
@@ -108,9 +102,7 @@ def result_for(
     fleet: Fleet,
     policy: WebhookPolicy,
 ) -> Result:
-    """
-    Ask the webhook's own code what becomes of a pod, and apply what it says.
-    """
+    """Ask the webhook's own code what becomes of a pod, and apply what it says."""
     as_object(found.pod.get("metadata"), "metadata")
     containers = as_object(found.pod.get("spec"), "spec").get("containers")
     objects(containers, "spec.containers")
@@ -127,18 +119,14 @@ def _all_containers(pod: Manifest) -> list[Manifest]:
 
 
 def _copied(item: Any) -> Any:  # noqa: ANN401 - JSON, level by level
-    """
-    Copy a manifest so that no two parts of it are one, as they may be by YAML's aliases.
-    """
+    """Copy a manifest so that no two parts of it are one, as they may be by YAML's aliases."""
     if isinstance(item, dict):
         return {key: _copied(value) for key, value in item.items()}
     return [_copied(value) for value in item] if isinstance(item, list) else item
 
 
 def _plain(operations: Sequence[Operation]) -> list[dict[str, object]]:
-    """
-    Return operations as they travel: as JSON, and nobody else's objects.
-    """
+    """Return operations as they travel: as JSON, and nobody else's objects."""
     plain: list[dict[str, object]] = json.loads(json.dumps(operations))
     return plain
 
@@ -158,9 +146,7 @@ def _resolved(container: Manifest, annotations: Mapping[str, str]) -> dict[str, 
 
 
 def explain(result: Result, mode: Mode) -> str:
-    """
-    Return in words what would happen to one pod, and why.
-    """
+    """Return in words what would happen to one pod, and why."""
     return "\n".join([f"{result.found.title}, mode {mode}", *_lines(result)]) + "\n"
 
 
@@ -204,9 +190,7 @@ def _row(setting: Setting, environment: dict[str, str]) -> tuple[str, str, str]:
 
 
 def _rest(result: Result) -> Iterator[str]:
-    """
-    Name what else changes: scheduler, tolerations, volumes, arguments.
-    """
+    """Name what else changes: scheduler, tolerations, volumes, arguments."""
     for operation in result.operations:
         path = str(operation["path"])
         if path.startswith("/spec") and "/env" not in path:

@@ -32,9 +32,7 @@ _FORMATS = {
 
 
 class Form(StrEnum):
-    """
-    How a template is written down.
-    """
+    """How a template is written down."""
 
     POD = "pod"
     TEMPLATE = "template"  # metadata and spec
@@ -93,9 +91,7 @@ class PodTemplate:
 
 
 def template_at(owner: Manifest, path: tuple[str, ...]) -> PodTemplate | None:
-    """
-    Return the template at a path where one must stand, whatever its shape.
-    """
+    """Return the template at a path where one must stand, whatever its shape."""
     template: Any = owner
     for key in path:
         template = template.get(key) if isinstance(template, dict) else None
@@ -136,9 +132,7 @@ def templates_in(manifest: Manifest) -> Iterator[PodTemplate]:
 
 
 def _template(owner: Manifest, path: tuple[Key, ...], item: Manifest) -> PodTemplate | None:
-    """
-    Return the template that an object is, if it is one.
-    """
+    """Return the template that an object is, if it is one."""
     spec = item.get("spec")
     if path and isinstance(spec, dict) and _has_containers(spec):
         return _with_added(owner, path, Form.TEMPLATE, item.get("metadata"), spec)
@@ -172,9 +166,7 @@ def _is_model(key: str, item: object) -> bool:
 
 
 def _image_of(key: str, model: Manifest) -> str:
-    """
-    Return what a model would run in: its runtime's name says as much as an image would.
-    """
+    """Return what a model would run in: its runtime's name says as much as an image would."""
     if model.get("runtime"):
         return str(model["runtime"])
     named = model.get("modelFormat")
@@ -183,9 +175,7 @@ def _image_of(key: str, model: Manifest) -> str:
 
 
 def _inherited(owner: Manifest, item: Manifest) -> Manifest:
-    """
-    Return the annotations that a pod without metadata of its own gets from around it.
-    """
+    """Return the annotations that a pod without metadata of its own gets from around it."""
     metadata = owner.get("metadata")
     outer = metadata.get("annotations") if isinstance(metadata, dict) else None
     own = item.get("annotations")
@@ -211,9 +201,7 @@ def _with_added(
 
 
 def _pod(owner: Manifest, metadata: Manifest, spec: Manifest) -> Manifest:
-    """
-    Make the pod a controller would make, in the shape the API server hands to a webhook.
-    """
+    """Make the pod a controller would make, in the shape the API server hands to a webhook."""
     named = owner.get("metadata")
     name = named.get("name", "pod") if isinstance(named, dict) else "pod"
     metadata = {key: value for key, value in metadata.items() if value}

@@ -1,3 +1,1 @@
-"""
-PURE. What frameworks and servers can be told about memory, and what each container is told.
-"""
+"""PURE. What frameworks and servers can be told about memory, and what each container is told."""

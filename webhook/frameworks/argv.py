@@ -25,9 +25,7 @@ _LONGEST_VALUE = 4096
 
 
 class Place(NamedTuple):
-    """
-    A piece of one item of `command` or `args`.
-    """
+    """A piece of one item of `command` or `args`."""
 
     field: str
     item: int
@@ -54,9 +52,7 @@ class Arg(NamedTuple):
     sure: bool = True
 
     def after(self, length: int) -> Place | None:
-        """
-        Return where the text stands from so many letters on; None where that cannot be told.
-        """
+        """Return where the text stands from so many letters on; None where that cannot be told."""
         head = self.text[:length]
         if self.inner is not None and self.written[:length] == head:
             return self.inner._replace(start=self.inner.start + length)

@@ -55,17 +55,13 @@ class Engine(NamedTuple):
 
     @property
     def basis(self) -> Basis:
-        """
-        What it may allocate is reckoned from.
-        """
+        """What it may allocate is reckoned from."""
         if self.lever is not None and self.lever.row.basis is Basis.SERVER:
             return Basis.SERVER
         return Basis.SHARE if self.planner else Basis.PLAIN
 
     def heeds(self, env: str) -> bool:
-        """
-        Return whether a variable of the common table is any use here.
-        """
+        """Return whether a variable of the common table is any use here."""
         return self.common is None or env in self.common
 
 
@@ -197,9 +193,7 @@ class Image(NamedTuple):
 
 
 def read_image(image: str) -> Image:
-    """
-    Read an image's name; its registry and digest say nothing.
-    """
+    """Read an image's name; its registry and digest say nothing."""
     name = image.partition("@")[0].lower()
     head, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
@@ -221,9 +215,7 @@ def read_image(image: str) -> Image:
 
 
 def _of_version(engine: Engine, version: Version | None, *, sglang: bool) -> Engine:
-    """
-    Return an engine as its version is; as is safe for all where that is not known.
-    """
+    """Return an engine as its version is; as is safe for all where that is not known."""
     if version is None:
         return engine
     if engine is TRITON:

@@ -22,9 +22,7 @@ _EXACT = 10**18  # finer than any fraction is written, so that the order of frac
 
 
 class Injecting(Enum):
-    """
-    What is to become of the settings.
-    """
+    """What is to become of the settings."""
 
     SET = "set"
     PLAN = "plan"  # observe: only written down
@@ -51,9 +49,7 @@ class PodTerms(NamedTuple):
 
 
 class LimitOnCard(NamedTuple):
-    """
-    A card that a container might meet, and its limit on each of so many; None where unknown.
-    """
+    """A card that a container might meet, and its limit on each of so many; None where unknown."""
 
     limit_bytes: int | None
     cards: int
@@ -62,9 +58,7 @@ class LimitOnCard(NamedTuple):
 
 
 class Basis(IntEnum):
-    """
-    What a value is reckoned from: its place among the sums of a container.
-    """
+    """What a value is reckoned from: its place among the sums of a container."""
 
     PLAIN = 0  # the limit less the context
     TENSORFLOW = 1  # the same with TensorFlow's larger context, always by the factor
@@ -92,17 +86,13 @@ class CardFigures(NamedTuple):
 
     @property
     def ratio(self) -> Fraction:
-        """
-        Return A / T exactly, or A / L where no card is known.
-        """
+        """Return A / T exactly, or A / L where no card is known."""
         whole = self.limit_bytes if self.card_bytes is None else self.card_bytes
         return Fraction(self.exact.numerator, self.exact.denominator * whole)
 
     @property
     def rest_bytes(self) -> int:
-        """
-        Return T - A: what is to be left free on the card; for figures of a known card only.
-        """
+        """Return T - A: what is to be left free on the card; for figures of a known card only."""
         return (self.card_bytes or 0) - self.allowance_bytes
 
 
@@ -120,9 +110,7 @@ class Smallest(NamedTuple):
 
 
 class TooSmall(NamedTuple):
-    """
-    A limit that leaves a framework no room on any card, and the smallest one that would.
-    """
+    """A limit that leaves a framework no room on any card, and the smallest one that would."""
 
     limit_bytes: int
     reserve_bytes: int
@@ -201,9 +189,7 @@ def _order(figures: CardFigures) -> int:
 
 
 def _too_small(plain: list[CardFigures], terms: PodTerms) -> TooSmall | None:
-    """
-    Return what to say of a limit that is too small even on the best card.
-    """
+    """Return what to say of a limit that is too small even on the best card."""
     best = min(plain, key=lambda item: item.reserve_bytes, default=None)
     if best is None or not all(item.exact.starved for item in plain):
         return None

@@ -35,9 +35,7 @@ class Told(NamedTuple):
 
 
 def told(lever: Lever, args: Sequence[Arg]) -> Told | None:
-    """
-    Return the value that counts among a server's arguments; None where there is none.
-    """
+    """Return the value that counts among a server's arguments; None where there is none."""
     values = list(_values(lever, args))
     if not values:
         return None
@@ -75,9 +73,7 @@ def overriding(void: Sequence[str], args: Sequence[Arg], variables: Mapping[str,
 
 
 def unseen(lever: Lever, args: Sequence[Arg]) -> str:
-    """
-    Return what among a server's arguments may hold its flag where nobody can look into it.
-    """
+    """Return what among a server's arguments may hold its flag where nobody can look into it."""
     for arg in args:
         if not arg.exact and _ARGUMENTS.fullmatch(arg.text):
             return arg.text
@@ -111,7 +107,5 @@ def _values(lever: Lever, args: Sequence[Arg]) -> Iterator[Told]:
 
 
 def _option(text: str) -> str:
-    """
-    Return an option's name as parsers compare it: some take underscores for dashes.
-    """
+    """Return an option's name as parsers compare it: some take underscores for dashes."""
     return text.partition("=")[0].replace("_", "-")

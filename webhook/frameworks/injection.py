@@ -1,6 +1,4 @@
-"""
-PURE. Everything one container is told, from the figures and from what it says already.
-"""
+"""PURE. Everything one container is told, from the figures and from what it says already."""
 
 from __future__ import annotations
 
@@ -78,9 +76,7 @@ class OwnSettings(NamedTuple):
 def inject(
     text: ContainerText, cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int
 ) -> Injection:
-    """
-    Work out one container's settings; `first_slot` is the first number that is free.
-    """
+    """Work out one container's settings; `first_slot` is the first number that is free."""
     if text.launch is not None:
         figures = container_figures(cards, terms, servers=True)
         return _injection(text, figures, terms, first_slot)
@@ -135,9 +131,7 @@ def _injection(
 
 
 class _Work:
-    """
-    One container's settings in the making.
-    """
+    """One container's settings in the making."""
 
     def __init__(
         self, text: ContainerText, figures: ContainerFigures, terms: PodTerms, first_slot: int
@@ -264,9 +258,7 @@ class _Work:
     def _tell(
         self, launch: ServerLaunch, engine: Engine, lever: Lever, figures: CardFigures
     ) -> bool:
-        """
-        Tell one server its share where that can be done, or say why not.
-        """
+        """Tell one server its share where that can be done, or say why not."""
         share = figures.ratio if lever.row.of_card else Fraction(figures.allowance_bytes)
         within = launch.within(lever, share, figures.card_bytes)
         edit = launch.edit(lever) if self.terms.args else None

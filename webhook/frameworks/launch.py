@@ -93,15 +93,11 @@ class ServerLaunch(NamedTuple):
 
     @property
     def told_by_us(self) -> bool:
-        """
-        Return whether the flag's value is a variable of ours, and so right on every card.
-        """
+        """Return whether the flag's value is a variable of ours, and so right on every card."""
         return self.flag is not None and _is_ours(self.flag.text, shell=self.shell)
 
     def within(self, lever: Lever, share: Fraction, card_bytes: int | None) -> bool:
-        """
-        Return whether the server is told to stay within its share, or does so by itself.
-        """
+        """Return whether the server is told to stay within its share, or does so by itself."""
         if self.void:
             return False
         if self.told_by_us:
@@ -112,9 +108,7 @@ class ServerLaunch(NamedTuple):
         return asked is not None and 0 < asked <= share
 
     def edit(self, lever: Lever) -> Edit | None:
-        """
-        Return how the server can be told by an argument; None where it cannot.
-        """
+        """Return how the server can be told by an argument; None where it cannot."""
         if self.void:
             return None
         if self.flag is not None:
@@ -251,9 +245,7 @@ def _started(
 def _by_word(
     wanted: Engine, found: Recognised, programs: StartedPrograms, image: Image
 ) -> Recognised:
-    """
-    Take the user's word for what runs, and what is seen of it for how it is started.
-    """
+    """Take the user's word for what runs, and what is seen of it for how it is started."""
     if found.engine is not None and found.engine.name == wanted.name:
         return found
     engine = wanted
@@ -280,9 +272,7 @@ def _carrying(
 
 
 def _obstacle(engine: Engine, found: Recognised, *, silent: bool) -> str:
-    """
-    Return why an argument that is appended would not reach the server; empty where it would.
-    """
+    """Return why an argument that is appended would not reach the server; empty where it would."""
     lever, program = engine.lever, found.program
     if lever is None:
         return ""

@@ -48,22 +48,16 @@ class Lever(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """
-        The flag as people name it.
-        """
+        """The flag as people name it."""
         return f"{self.flags[0]} {self.key.rstrip('=')}" if self.key else self.flags[0]
 
     @property
     def argument(self) -> str:
-        """
-        The argument of ours, which the kubelet expands when it starts the container.
-        """
+        """The argument of ours, which the kubelet expands when it starts the container."""
         return f"{self.flags[0]}={self.key}$({self.row.env})"
 
     def written(self, value: str) -> str:
-        """
-        Return the flag with a value as a person would write it.
-        """
+        """Return the flag with a value as a person would write it."""
         return f"{self.flags[0]} {self.key}{value}"
 
 
@@ -109,9 +103,7 @@ SPARK = Lever(
 
 
 def _read_bytes(text: str, card_bytes: int | None) -> Fraction | None:
-    """
-    Read an amount as RAPIDS does: bytes, with a unit, or a share of the card.
-    """
+    """Read an amount as RAPIDS does: bytes, with a unit, or a share of the card."""
     number = _BYTES.fullmatch(text)
     if number is None:
         return None
@@ -134,9 +126,7 @@ DASK_CUDA = Lever(
 
 
 def _left_row(env: str, form: str, unit: int) -> FrameworkRow:
-    """
-    Make the row of a variable that says how much of the card to leave free, in whole units.
-    """
+    """Make the row of a variable that says how much of the card to leave free, in whole units."""
 
     def read(text: str, card_bytes: int | None) -> Fraction | None:
         number = _AMOUNTS.fullmatch(text)
@@ -174,9 +164,7 @@ COMFYUI = Lever(
 
 
 def carrier_row(env: str, lever: Lever) -> FrameworkRow:
-    """
-    Make the row of a variable that carries a server's arguments, its memory flag among them.
-    """
+    """Make the row of a variable that carries a server's arguments, its memory flag among them."""
     loose = re.escape(lever.flags[0]).replace(r"\-", "[-_]")
     flag = re.compile(rf"(?:^|(?<=\s)){loose}(?:=|\s+)(['\"]?)([^\s'\"]*)\1(?=\s|$)")
 

@@ -57,9 +57,7 @@ _TORCH_LAUNCHERS = frozenset(
 
 
 class StartKind(StrEnum):
-    """
-    What a program is started as.
-    """
+    """What a program is started as."""
 
     PROGRAM = "program"
     MODULE = "module"  # python -m
@@ -90,9 +88,7 @@ class StartedProgram(NamedTuple):
 
 
 class StartedPrograms(NamedTuple):
-    """
-    What a container starts, in order; `clear` is False where more may be started.
-    """
+    """What a container starts, in order; `clear` is False where more may be started."""
 
     found: list[StartedProgram]
     clear: bool
@@ -115,9 +111,7 @@ def read_programs(
 
 
 class _Follower:
-    """
-    One look at a container.
-    """
+    """One look at a container."""
 
     def __init__(self, variables: dict[str, str], known: Callable[[str], bool]) -> None:
         self.variables = variables
@@ -126,9 +120,7 @@ class _Follower:
         self.clear = True
 
     def follow(self, words: Sequence[Arg], *, by_shell: bool, reached: bool, depth: int) -> None:
-        """
-        Find the program that a list of words starts in the end.
-        """
+        """Find the program that a list of words starts in the end."""
         for _ in range(_MOST_WRAPPERS):
             while words and ASSIGNMENT.fullmatch(words[0].text):
                 words = words[1:]
@@ -155,9 +147,7 @@ class _Follower:
         self.clear = False
 
     def _inner(self, name: str, words: Sequence[Arg]) -> Sequence[Arg] | None:
-        """
-        Return the words of the program that a wrapper starts; None where it is no wrapper.
-        """
+        """Return the words of the program that a wrapper starts; None where it is no wrapper."""
         if self.known(name):
             return None
         wrapper = WRAPPERS.get(name)
@@ -174,9 +164,7 @@ class _Follower:
         return None
 
     def _split(self, text: Arg) -> list[Arg]:
-        """
-        Return the words of a text that `env` takes apart.
-        """
+        """Return the words of a text that `env` takes apart."""
         script = read_script(text.text if text.inner is None else text.written)
         self.clear = self.clear and script.clear
         words = script.commands[0] if script.commands else []
@@ -205,9 +193,7 @@ class _Follower:
     def _python(
         self, words: Sequence[Arg], *, by_shell: bool, reached: bool
     ) -> Sequence[Arg] | None:
-        """
-        Note what an interpreter runs; return the words after it where that is a launcher.
-        """
+        """Note what an interpreter runs; return the words after it where that is a launcher."""
         at, letter, joined = after_python_options(words)
         rest = [Arg(joined), *words[at:]] if joined else words[at:]
         if letter == "m" and rest:
@@ -223,9 +209,7 @@ class _Follower:
         return None
 
     def _shell(self, words: Sequence[Arg], *, by_shell: bool, reached: bool, depth: int) -> None:
-        """
-        Follow what a shell is told to run.
-        """
+        """Follow what a shell is told to run."""
         at, told = after_shell_options(words)
         if told and at < len(words):
             self._scripts(words[at : at + 1], words[at + 1 :], reached=reached, depth=depth)
@@ -279,17 +263,13 @@ class _Follower:
 
 
 def _opened(words: Sequence[Word]) -> int:
-    """
-    Return how many blocks of a script a command opens, less those that it closes.
-    """
+    """Return how many blocks of a script a command opens, less those that it closes."""
     heads = takewhile(lambda word: word.text in _BLOCKS or word.text in _RESERVED, words)
     return sum(_BLOCKS.get(word.text, 0) for word in heads)
 
 
 def is_entry_point(name: str) -> bool:
-    """
-    Return whether a file is called like what images hand their arguments on by.
-    """
+    """Return whether a file is called like what images hand their arguments on by."""
     return _ENTRY_POINT.fullmatch(name) is not None
 
 

@@ -121,9 +121,7 @@ class Recognised(NamedTuple):
 
 
 def is_known(name: str) -> bool:
-    """
-    Return whether a program's name is one of those looked for.
-    """
+    """Return whether a program's name is one of those looked for."""
     return name in _BY_PROGRAM
 
 
@@ -156,9 +154,7 @@ def recognise(
 
 
 def _of_image(program: StartedProgram, *, bare: bool) -> bool:
-    """
-    Return whether the container's words are arguments for the program that its image starts.
-    """
+    """Return whether the container's words are arguments for the program that its image starts."""
     plain = program.kind is StartKind.PROGRAM and not program.by_shell
     return bare and plain and not is_known(program.name)
 
@@ -191,9 +187,7 @@ _KILLED = frozenset(("vllm", "sglang", "tgi", "tensorrt-llm", "nim", "lmdeploy",
 
 
 def _engine(program: StartedProgram, image: Image, *, bare: bool, line: str) -> Engine | None:
-    """
-    Return the engine that a program is; None for any other.
-    """
+    """Return the engine that a program is; None for any other."""
     engine = _by_name(program)
     if engine is None and program.kind is StartKind.PROGRAM:
         engine = _by_place(program, image, bare=bare)
@@ -246,9 +240,7 @@ def _by_place(program: StartedProgram, image: Image, *, bare: bool) -> Engine | 
 
 
 def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> Engine | None:
-    """
-    Return an engine as the image's version of it is.
-    """
+    """Return an engine as the image's version of it is."""
     if engine is None:
         return None
     if engine is _E.VLLM and of_transformers(program):

@@ -1,6 +1,4 @@
-"""
-PURE. What a container says already, and which variables hold for it.
-"""
+"""PURE. What a container says already, and which variables hold for it."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ ABSENT = Variable()
 def table_rows(
     text: ContainerText, terms: PodTerms, *, aware: bool
 ) -> Iterator[FrameworkRow | FixedRow]:
-    """
-    Yield the rows of the table that hold for a container.
-    """
+    """Yield the rows of the table that hold for a container."""
     launch = text.launch
     for row in TABLE:
         if launch is not None and not _heeded(launch, row.env, terms):
@@ -78,9 +74,7 @@ def table_rows(
 
 
 def _heeded(launch: ServerLaunch, env: str, terms: PodTerms) -> bool:
-    """
-    Return whether anything in the container reads a variable of the table.
-    """
+    """Return whether anything in the container reads a variable of the table."""
     engine = launch.engine
     if engine is None or engine.heeds(env) or env in launch.refers:
         return True

@@ -67,15 +67,11 @@ class Script(NamedTuple):
 
 
 class _UnclosedError(Exception):
-    """
-    Raised within this module for a quote or bracket without its other half.
-    """
+    """Raised within this module for a quote or bracket without its other half."""
 
 
 def read_script(source: str) -> Script:
-    """
-    Take a text apart into simple commands.
-    """
+    """Take a text apart into simple commands."""
     if len(source) > LONGEST_SCRIPT:
         return Script([], clear=False)
     reader = _Scanner(source)
@@ -88,9 +84,7 @@ def read_script(source: str) -> Script:
 
 
 class _Scanner:
-    """
-    One pass over a text.
-    """
+    """One pass over a text."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -127,9 +121,7 @@ class _Scanner:
                 self._skip_documents()
 
     def _array(self, found: re.Match[str]) -> Word:
-        """
-        Read the words of a list up to its bracket.
-        """
+        """Read the words of a list up to its bracket."""
         items: list[Word] = []
         while True:
             gap = _GAP.match(self.source, self.at)
@@ -148,9 +140,7 @@ class _Scanner:
             self._words = []
 
     def _redirect(self, operator: str) -> None:
-        """
-        Leave a redirection out with its target; note where a here-document begins.
-        """
+        """Leave a redirection out with its target; note where a here-document begins."""
         blanks = _BLANKS.match(self.source, self.at)
         self.at = blanks.end() if blanks else self.at
         if self.at >= len(self.source) or _SEPARATOR.match(self.source, self.at):
@@ -176,9 +166,7 @@ class _Scanner:
         self._documents.clear()
 
     def _word(self) -> Word:
-        """
-        Read one word; there is one at this place.
-        """
+        """Read one word; there is one at this place."""
         source, start = self.source, self.at
         parts: list[str] = []
         exact, split = True, False
@@ -237,9 +225,7 @@ class _Scanner:
 
 
 def _closed(source: str, start: int, opening: str) -> int:
-    """
-    Return where the other half of a quote or bracket ends, with all that stands within.
-    """
+    """Return where the other half of a quote or bracket ends, with all that stands within."""
     waiting = [(_CLOSING[opening], opening == '"')]
     at = start + len(opening)
     while waiting:

@@ -39,17 +39,13 @@ def write_fraction(figures: CardFigures, _: str) -> str:
 
 
 def _read_pytorch(text: str, _: int | None) -> Fraction | None:
-    """
-    Return the last fraction among PyTorch's options, which is the one that counts.
-    """
+    """Return the last fraction among PyTorch's options, which is the one that counts."""
     fractions = _PYTORCH_FRACTION.findall(text)
     return read_fraction(fractions[-1]) if fractions else None
 
 
 def _write_pytorch(figures: CardFigures, user: str) -> str:
-    """
-    Return the user's options with our fraction in place of any other, the rest as it was.
-    """
+    """Return the user's options with our fraction in place of any other, the rest as it was."""
     ours = f"per_process_memory_fraction:{figures.fraction}"
     rest = _PYTORCH_FRACTION.sub("", user).strip(", ") if user else ""
     return f"{rest},{ours}" if rest else ours

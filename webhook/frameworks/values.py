@@ -1,6 +1,4 @@
-"""
-PURE. The value of one variable: ours, or the user's where that asks for less.
-"""
+"""PURE. The value of one variable: ours, or the user's where that asks for less."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ def value_for(
 
 
 def allowed(row: FrameworkRow, figures: ContainerFigures) -> CardFigures | None:
-    """
-    Return the figures of the card on which a row's value is the smallest.
-    """
+    """Return the figures of the card on which a row's value is the smallest."""
     smallest = figures.by_basis[row.basis]
     if row.left_free:
         return smallest.rest
@@ -60,9 +56,7 @@ def allowed(row: FrameworkRow, figures: ContainerFigures) -> CardFigures | None:
 
 
 def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str = "") -> str:
-    """
-    Return the sentence that says that ours counts and not what the user wrote.
-    """
+    """Return the sentence that says that ours counts and not what the user wrote."""
     summary = f"{label or row.env} {shown(user)}"
     figures = value.figures
     if figures is None and value.text:

@@ -1,6 +1,4 @@
-"""
-PURE. Programs that start another one, and which of their words are their own.
-"""
+"""PURE. Programs that start another one, and which of their words are their own."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ SEARCHED = frozenset(
 
 
 def without_options(words: Sequence[Arg], wrapper: Wrapper) -> Sequence[Arg] | None:
-    """
-    Return what follows a wrapper's own words; None where it starts nothing.
-    """
+    """Return what follows a wrapper's own words; None where it starts nothing."""
     at, own = 1, wrapper.own
     if wrapper.verb:
         while at < len(words) and words[at].text != wrapper.verb:
@@ -111,16 +107,12 @@ def without_options(words: Sequence[Arg], wrapper: Wrapper) -> Sequence[Arg] | N
 
 
 def takes_script(text: str) -> bool:
-    """
-    Return whether a shell's option says that a script follows.
-    """
+    """Return whether a shell's option says that a script follows."""
     return _TAKES_SCRIPT.fullmatch(text) is not None
 
 
 def after_shell_options(words: Sequence[Arg]) -> tuple[int, bool]:
-    """
-    Return where a shell's options end, and whether a script follows them.
-    """
+    """Return where a shell's options end, and whether a script follows them."""
     at, told = 1, False
     while at < len(words) and words[at].text[:1] in ("-", "+"):
         text = words[at].text

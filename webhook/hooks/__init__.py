@@ -1,3 +1,1 @@
-"""
-The hooks, each for one kind of object that the API server asks about.
-"""
+"""The hooks, each for one kind of object that the API server asks about."""

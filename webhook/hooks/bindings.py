@@ -41,9 +41,7 @@ _MOST_ANNOTATION_BYTES = 240 * 1024
 
 
 class _DoubtError(GpufenceError):
-    """
-    Raised inside for everything that makes the answer "as it is".
-    """
+    """Raised inside for everything that makes the answer "as it is"."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(detail or reason)

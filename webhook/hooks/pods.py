@@ -1,6 +1,4 @@
-"""
-Answer reviews of pods that are created in a fenced namespace.
-"""
+"""Answer reviews of pods that are created in a fenced namespace."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ class PodHook:
         self._policy = policy
 
     async def answer(self, review: Review) -> Reply:
-        """
-        Answer one review. Raises BadReviewError for an object that is no pod.
-        """
+        """Answer one review. Raises BadReviewError for an object that is no pod."""
         annotations = self._cluster.namespace(review.subject.namespace)
         reason = ""
         if annotations is None:
@@ -50,9 +46,7 @@ class PodHook:
         return self._decide(review, annotations, reason, claims)
 
     def unread(self, uid: str, why: str) -> Reply:
-        """
-        Refuse in evict what nobody can read: it would be let in without a limit.
-        """
+        """Refuse in evict what nobody can read: it would be let in without a limit."""
         refused = self._mode is Mode.EVICT
         result = ReviewResult.REFUSED if refused else ReviewResult.UNCHANGED
         outcome = ReviewOutcome(result, Subject(uid), "too-many", why)

@@ -1,3 +1,1 @@
-"""
-Holds the start-up hook that runs inside the user's Python interpreter.
-"""
+"""Holds the start-up hook that runs inside the user's Python interpreter."""

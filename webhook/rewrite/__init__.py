@@ -78,18 +78,14 @@ class Rewrite(NamedTuple):
 
 
 class Unchanged(NamedTuple):
-    """
-    The pod stays as it is.
-    """
+    """The pod stays as it is."""
 
     reason: str
     warnings: tuple[str, ...] = ()
 
 
 class Refusal(NamedTuple):
-    """
-    The pod is not let in, for a reason its creator can read and act on.
-    """
+    """The pod is not let in, for a reason its creator can read and act on."""
 
     message: str
 
@@ -173,9 +169,7 @@ def _refusal(*reasons: str) -> Refusal:
 def _without_plan(
     pod: dict[str, Any], mode: Mode, why: str, values: Mapping[str, str] = _NOTHING
 ) -> Rewrite | Unchanged | Refusal:
-    """
-    Refuse a pod that nothing can be written on, where that would shed its fence, else say so.
-    """
+    """Refuse a pod that nothing can be written on, where that would shed its fence, else say so."""
     if mode is Mode.EVICT:
         return _refusal(why)
     return _left_alone(pod, mode, why, (why,), values)
@@ -224,9 +218,7 @@ def _inputs(
     policy: WebhookPolicy,
     profile: AppliedProfile | None = None,
 ) -> tuple[AdmittedPod, PlanInputs]:
-    """
-    Read a pod that is being created, for every card of the fleet that it may meet.
-    """
+    """Read a pod that is being created, for every card of the fleet that it may meet."""
     admitted = admit(read, namespace, profile)
     candidates = fleet.candidates(admitted.pod, policy.default)
     node = fleet.node(read.node_name) if read.node_name else None
@@ -269,9 +261,7 @@ def _by_namespace(
 def _changed(
     pod: dict[str, Any], inputs: PlanInputs, decision: PodDecision, policy: WebhookPolicy
 ) -> Patch:
-    """
-    Change the containers as far as each is told anything, and who schedules the pod.
-    """
+    """Change the containers as far as each is told anything, and who schedules the pod."""
     patch = Patch(pod)
     for item in decision.containers:
         change_container(patch, item.container, item.injection)

@@ -89,16 +89,12 @@ def without_amounts(admitted: AdmittedPod, problem: Problem) -> AdmittedPod | No
 
 
 def is_amount(key: str, text: str, namespace: Mapping[str, str]) -> bool:
-    """
-    Return whether a pod's annotation is an amount as its namespace has it, too.
-    """
+    """Return whether a pod's annotation is an amount as its namespace has it, too."""
     return key.startswith(names.MEMORY) and namespace.get(key) == text
 
 
 def values_of(record: Mapping[str, str]) -> dict[str, str]:
-    """
-    Return what containers read themselves: the values of slots, and the start-up hook.
-    """
+    """Return what containers read themselves: the values of slots, and the start-up hook."""
     return {
         key: text
         for key, text in record.items()
@@ -141,9 +137,7 @@ def settle_annotations(
 
 
 def no_room(present: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """
-    Say why the API server would not take all these annotations together, and what helps.
-    """
+    """Say why the API server would not take all these annotations together, and what helps."""
     own, ours = _bytes(_others(present, wanted)), _bytes(wanted)
     remedy = "shorten them to 200 KiB"
     if ours > own:
@@ -167,9 +161,7 @@ def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 
 
 def _others(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """
-    Return what stays of the annotations that are there, beside those that are written.
-    """
+    """Return what stays of the annotations that are there, beside those that are written."""
     return {key: text for key, text in present.items() if key not in wanted and not _is_forged(key)}
 
 
@@ -178,9 +170,7 @@ def _bytes(texts: Mapping[str, str]) -> int:
 
 
 def _is_forged(key: str) -> bool:
-    """
-    Return whether only schedulers, device plugins or gpufence itself may write a key.
-    """
+    """Return whether only schedulers, device plugins or gpufence itself may write a key."""
     return key in _FORGEABLE or key.startswith(names.ENV_PREFIX)
 
 

@@ -80,9 +80,7 @@ def exact_values(
 
 
 def _plan(pod: Pod) -> Plan | None:
-    """
-    Return the plan of a pod that the webhook has seen.
-    """
+    """Return the plan of a pod that the webhook has seen."""
     if names.INJECTED not in pod.annotations:
         return None
     try:

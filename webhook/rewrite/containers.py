@@ -56,9 +56,7 @@ class GpuContainer(NamedTuple):
 
 
 def read_containers(pod: Object, wanted: Container[str], options: PodOptions) -> list[GpuContainer]:
-    """
-    Read the containers of these names in a manifest that `read_pod` has read before.
-    """
+    """Read the containers of these names in a manifest that `read_pod` has read before."""
     spec = cast("Mapping[str, list[Object] | None]", pod["spec"])
     earlier = _EarlierPass(pod)
     found = [
@@ -95,9 +93,7 @@ def with_free_slots(containers: list[GpuContainer]) -> tuple[list[GpuContainer],
 
 
 def slot_of(entry: Object) -> str | None:
-    """
-    Return the slot a variable points at; None where it points at none of ours.
-    """
+    """Return the slot a variable points at; None where it points at none of ours."""
     source = entry.get("valueFrom")
     if not source:
         return None
@@ -118,9 +114,7 @@ class _EarlierPass:
         self._originals: dict[tuple[str, str], str | None] | None = None
 
     def free(self, slot: str) -> str:
-        """
-        Return a slot if it can be used again, else nothing.
-        """
+        """Return a slot if it can be used again, else nothing."""
         free = _SLOT.fullmatch(slot) is not None and slot not in self._taken
         self._taken.add(slot)
         return slot if free else ""
@@ -192,9 +186,7 @@ def only_requested(spec: Object) -> str:
 
 
 def read_start(item: Object, options: PodOptions, pod: Object) -> ServerLaunch | None:
-    """
-    Recognise what one container of a pod runs, whether it asks for the GPU or not.
-    """
+    """Recognise what one container of a pod runs, whether it asks for the GPU or not."""
     name = as_text(item.get("name"), "name")
     entries = objects(item.get("env"), f"containers[{name}].env")
     variables = partial(_readable, entries, name, _EarlierPass(pod))

@@ -116,9 +116,7 @@ def _record(
     summary: str,
     warnings: tuple[str, ...],
 ) -> dict[str, str]:
-    """
-    Write the annotations by which the decision can be read with kubectl.
-    """
+    """Write the annotations by which the decision can be read with kubectl."""
     record: dict[str, str] = {}
     for item in containers:
         record.update(item.injection.values)

@@ -1,6 +1,4 @@
-"""
-PURE. What a decision about a pod depends on: what it asks for, and its limits on every card.
-"""
+"""PURE. What a decision about a pod depends on: what it asks for, and its limits on every card."""
 
 from __future__ import annotations
 
@@ -148,9 +146,7 @@ def read_inputs(
 
 
 def known_node(pod: Pod, node: GpuNode) -> KnownNode:
-    """
-    Name a node's cards that a pod may get there.
-    """
+    """Name a node's cards that a pod may get there."""
     cards = usable_cards(pod, node)
     shown = dict.fromkeys(f"{item.model} {write_mebibytes(item.memory_bytes)}" for item in cards)
     return KnownNode(node.name, ", ".join(text.strip() for text in shown))
@@ -209,16 +205,12 @@ def _limits(
 
 
 def _own_words(unreadable: Unreadable) -> bool:
-    """
-    Return what puts last what is the pod's own fault on every card that tells its unit.
-    """
+    """Return what puts last what is the pod's own fault on every card that tells its unit."""
     return unreadable.own_words
 
 
 def _differs_by_card(declaration: Declared | Undeclared | Unreadable) -> bool:
-    """
-    Return whether an amount is a share of a card, and so another on each.
-    """
+    """Return whether an amount is a share of a card, and so another on each."""
     return isinstance(declaration, Declared) and any(
         claim.amount.share is not None for claim in declaration.claims
     )

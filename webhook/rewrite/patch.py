@@ -93,9 +93,7 @@ def _place_of(edit: Edit) -> tuple[object, ...]:
 
 
 def _edit(patch: Patch, container: Path, edit: Edit) -> None:
-    """
-    Append an argument, or put it into the place of the user's, of whose item the rest stays.
-    """
+    """Append an argument, or put it into the place of the user's, of whose item the rest stays."""
     place = edit.place
     if place is None:
         patch.extend((*container, "args"), [edit.text])
@@ -145,17 +143,13 @@ def _without_doubles(
 
 
 def _tolerates_by_itself(pod: Pod) -> bool:
-    """
-    Return whether Kubernetes lets a pod tolerate the taint of GPU nodes without being told.
-    """
+    """Return whether Kubernetes lets a pod tolerate the taint of GPU nodes without being told."""
     named = any(names.NVIDIA_GPU in item.gpu for item in pod.containers)
     return named and any(names.NVIDIA_GPU in item.counts for item in gpu_requests(pod))
 
 
 def _covers(own: Object, wanted: Toleration) -> bool:
-    """
-    Return whether a toleration of the pod's own bears the taint already.
-    """
+    """Return whether a toleration of the pod's own bears the taint already."""
     key, effect = own.get("key") or "", own.get("effect") or ""
     if effect not in ("", wanted.effect):
         return False

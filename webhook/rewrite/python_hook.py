@@ -75,18 +75,14 @@ _PATH_HIDDEN = f"{names.PYTHON_PATH} comes from elsewhere (valueFrom), so no sta
 
 
 class HookMount(NamedTuple):
-    """
-    The hook is to be mounted into a container.
-    """
+    """The hook is to be mounted into a container."""
 
     source: str
     carrier: HookCarrier
 
 
 class HookObstacle(NamedTuple):
-    """
-    Why it cannot be.
-    """
+    """Why it cannot be."""
 
     reason: str
 
@@ -116,9 +112,7 @@ def plan_hook(
 
 
 def hook_texts(mount: HookMount) -> dict[str, str]:
-    """
-    Return the annotations that the hook's files are made of.
-    """
+    """Return the annotations that the hook's files are made of."""
     texts = {names.SITECUSTOMIZE: mount.source}
     if mount.carrier is HookCarrier.SITE:
         texts[names.SITE_LINE] = SITE_LINE
@@ -126,9 +120,7 @@ def hook_texts(mount: HookMount) -> dict[str, str]:
 
 
 def mount_hook(patch: Patch, container: GpuContainer, carrier: HookCarrier) -> None:
-    """
-    Mount the hook into a container, or do nothing where an earlier pass has.
-    """
+    """Mount the hook into a container, or do nothing where an earlier pass has."""
     if _volume(patch.document) is None:
         patch.extend(("spec", "volumes"), [VOLUMES[carrier]])
     mounts = objects(container.manifest.get("volumeMounts"), "volumeMounts")
@@ -190,8 +182,6 @@ def _is_mount(item: Object) -> bool:
 
 
 def _python_path(container: GpuContainer) -> Object:
-    """
-    Return the entry of PYTHONPATH that counts, empty where there is none.
-    """
+    """Return the entry of PYTHONPATH that counts, empty where there is none."""
     positions = container.positions.get(names.PYTHON_PATH)
     return objects(container.manifest.get("env"), "env")[positions[-1]] if positions else {}

@@ -1,6 +1,4 @@
-"""
-PURE. The sentences about a pod: warnings, refusals, and the one line that sums it up.
-"""
+"""PURE. The sentences about a pod: warnings, refusals, and the one line that sums it up."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ def too_small(container: str, limit: TooSmall) -> str:
 
 
 def notes(inputs: PlanInputs) -> list[str]:
-    """
-    Return what the creator of the pod should know, besides each container's own remarks.
-    """
+    """Return what the creator of the pod should know, besides each container's own remarks."""
     limits = inputs.limits
     if not isinstance(limits, PodLimits):
         unreadable = [limits.problem] if isinstance(limits, Unreadable) else []
@@ -76,9 +72,7 @@ def notes(inputs: PlanInputs) -> list[str]:
 
 
 def summary(inputs: PlanInputs, plan: Plan) -> str:
-    """
-    Sum the decision up in one line.
-    """
+    """Sum the decision up in one line."""
     limits = inputs.limits
     if isinstance(limits, Undeclared):
         return f"not fenced: {limits.reason}"
@@ -91,9 +85,7 @@ def summary(inputs: PlanInputs, plan: Plan) -> str:
 
 
 def card(inputs: PlanInputs) -> str:
-    """
-    Name the cards the values were computed for; empty where none is known.
-    """
+    """Name the cards the values were computed for; empty where none is known."""
     if inputs.node is not None:
         return inputs.node.cards
     sizes = sorted({each.memory_bytes for each in inputs.candidates if each.memory_bytes})
@@ -101,9 +93,7 @@ def card(inputs: PlanInputs) -> str:
 
 
 def joined(warnings: Iterable[str]) -> str:
-    """
-    Write warnings as an annotation: one on each line.
-    """
+    """Write warnings as an annotation: one on each line."""
     return "\n".join(warnings)[:_LONGEST_ANNOTATION]
 
 
@@ -129,9 +119,7 @@ def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
 
 
 def _runs(name: str, item: ContainerPlan) -> str:
-    """
-    Say what a container runs, and what of all the settings that reads.
-    """
+    """Say what a container runs, and what of all the settings that reads."""
     if not item.reads and not item.settings:
         return f"{name} runs {item.runs}, fenced by the agent alone"
     return f"{name} runs {item.runs}" + (

@@ -12,9 +12,7 @@ __all__ = ["ApiClient", "Configuration"]
 
 
 class ApiClient:
-    """
-    The one request that a login by OIDC makes of the client, when its token has expired.
-    """
+    """The one request that a login by OIDC makes of the client, when its token has expired."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._certificates = "CERT_REQUIRED" if configuration.verify_ssl else "CERT_NONE"

@@ -1,14 +1,10 @@
-"""
-What runs first in the plugin's archive, on any python3 that somebody has.
-"""
+"""What runs first in the plugin's archive, on any python3 that somebody has."""
 
 import sys
 
 
 def main() -> int:
-    """
-    Run the plugin by whose name this file was called.
-    """
+    """Run the plugin by whose name this file was called."""
     if sys.version_info < (3, 11):  # noqa: UP036 (nothing has installed it, so nothing has asked)
         found = f"{sys.version_info[0]}.{sys.version_info[1]}"
         sys.stderr.write(

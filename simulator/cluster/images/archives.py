@@ -1,6 +1,4 @@
-"""
-Archives of images in the user's cache, each named by everything that decides what is in it.
-"""
+"""Archives of images in the user's cache, each named by everything that decides what is in it."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ _KEPT = 2
 
 @dataclass(frozen=True)
 class ImageArchives:
-    """
-    Makes what is missing of the images, and keeps them in a folder of the cache.
-    """
+    """Makes what is missing of the images, and keeps them in a folder of the cache."""
 
     folder: Path
     builder: ImageBuilder
@@ -58,9 +54,7 @@ class ImageArchives:
         return cls(folder, Buildah(folder / STORE, environment))
 
     def ensure(self, progress: Progress) -> list[Path]:
-        """
-        Return the archives of all images, as the sources are now.
-        """
+        """Return the archives of all images, as the sources are now."""
         wanted = {
             PAUSE: self._archive(PAUSE, "simulator/cluster/images/pause"),
             WORKLOAD: self._archive(WORKLOAD, "gpufence", "simulator"),
@@ -74,9 +68,7 @@ class ImageArchives:
         return list(wanted.values())
 
     def forget(self, progress: Progress) -> None:
-        """
-        Remove archives, base and all, so that the next cluster makes them anew.
-        """
+        """Remove archives, base and all, so that the next cluster makes them anew."""
         with self._alone(progress):
             for path in self.folder.iterdir():
                 if path.is_dir():

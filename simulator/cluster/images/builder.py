@@ -30,33 +30,23 @@ _SHOWN_LINES = 15
 
 
 class ImageBuilder(Protocol):
-    """
-    Makes images.
-    """
+    """Makes images."""
 
     def prepare(self) -> None:
-        """
-        Get ready, whatever an interrupted build left.
-        """
+        """Get ready, whatever an interrupted build left."""
         ...
 
     def has(self, image: str) -> bool:
-        """
-        Return whether the store has an image of that name.
-        """
+        """Return whether the store has an image of that name."""
         ...
 
     def run(self, *command: str, cwd: Path | None = None) -> None:
-        """
-        Run to the end; raise an ImageError with the last words should it fail.
-        """
+        """Run to the end; raise an ImageError with the last words should it fail."""
         ...
 
 
 class Buildah:
-    """
-    Runs buildah and other programs; `folder` keeps the store from one time to the next.
-    """
+    """Runs buildah and other programs; `folder` keeps the store from one time to the next."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
@@ -87,9 +77,7 @@ class Buildah:
 
     @property
     def environment(self) -> dict[str, str]:
-        """
-        With what buildah finds this store.
-        """
+        """With what buildah finds this store."""
         return {
             **self._environment,
             "PATH": needs.search_path(),
@@ -114,9 +102,7 @@ class Buildah:
 
 
 def base_name() -> str:
-    """
-    Name the image by what decides it.
-    """
+    """Name the image by what decides it."""
     recipe = repr((SUITE, PACKAGES, LEFT_OUT, DOCKERFILE))
     return f"localhost/gpufence-base:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 

@@ -1,3 +1,1 @@
-"""
-The inside of a cluster's machine: what runs in namespaces of its own.
-"""
+"""The inside of a cluster's machine: what runs in namespaces of its own."""

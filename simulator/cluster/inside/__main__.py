@@ -28,9 +28,7 @@ _TAIL = 2000
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Start the cluster, say so in a file, and watch over it.
-    """
+    """Start the cluster, say so in a file, and watch over it."""
     setup = read_setup(Path(argv[0]))
     try:
         with ExitStack() as undo:

@@ -1,6 +1,4 @@
-"""
-Containerd, told how to run one node's containers, with the images that its pods are made of.
-"""
+"""Containerd, told how to run one node's containers, with the images that its pods are made of."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class RuntimeFacts:
-    """
-    What depends on the machine; `limited` is a root that may not lower anybody's OOM score.
-    """
+    """What depends on the machine; `limited` is a root that may not lower anybody's OOM score."""
 
     folder: Path
     networks: Path
@@ -44,16 +40,12 @@ class RuntimeFacts:
 
 
 def snapshotter(*, overlay: bool) -> str:
-    """
-    Name the way to put an image's layers together; the second copies them.
-    """
+    """Name the way to put an image's layers together; the second copies them."""
     return "overlayfs" if overlay else "native"
 
 
 def write_config(runtime: RuntimeFacts) -> str:
-    """
-    Write the configuration. Version 2 is what containerd 1.6 and its successors read.
-    """
+    """Write the configuration. Version 2 is what containerd 1.6 and its successors read."""
     return f"""\
 version = 2
 root = "{runtime.folder}/root"
@@ -91,9 +83,7 @@ conf_dir = "{runtime.networks}"
 
 
 class ContainerRuntime:
-    """
-    The node's runtime. Images load in the background from `load` on until `wait_for_images`.
-    """
+    """The node's runtime. Images load in the background from `load` on until `wait_for_images`."""
 
     def __init__(self, folder: Path, plugins: Path, surroundings: Surroundings) -> None:
         self._folder = folder

@@ -34,9 +34,7 @@ SETTINGS = {
 
 
 def arrange_mounts(folder: Path) -> None:
-    """
-    Hide the machine's /run and its kernel settings behind ones of our own.
-    """
+    """Hide the machine's /run and its kernel settings behind ones of our own."""
     # Containers may ask for volumes whose later mounts they see; for that / has to be shared,
     # which here concerns this namespace only.
     _mount("--make-rshared", "/")
@@ -86,9 +84,7 @@ def bring_network_up() -> None:
 
 
 def serve_pods(port: int) -> subprocess.Popen[bytes]:
-    """
-    Open the way from the Service's address to the API server's port.
-    """
+    """Open the way from the Service's address to the API server's port."""
     with socket.create_server((SERVICE_ADDRESS, HTTPS)) as listening:
         return subprocess.Popen(
             [
@@ -101,9 +97,7 @@ def serve_pods(port: int) -> subprocess.Popen[bytes]:
 
 
 def write_pod_network(folder: Path) -> None:
-    """
-    Tell containerd to tie each pod to the machine by a pair of interfaces.
-    """
+    """Tell containerd to tie each pod to the machine by a pair of interfaces."""
     folder.mkdir()
     network = {
         "cniVersion": "0.4.0",

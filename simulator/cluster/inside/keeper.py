@@ -1,6 +1,4 @@
-"""
-Start all of a node and its control plane, in the namespaces that are this process's already.
-"""
+"""Start all of a node and its control plane, in the namespaces that are this process's already."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ READY_SECONDS = 120.0
 
 
 class NodeKeeper:
-    """
-    Runs the node; whoever has it looks now and then whether all of it still does.
-    """
+    """Runs the node; whoever has it looks now and then whether all of it still does."""
 
     def __init__(
         self, setup: ClusterSetup, environment: Mapping[str, str], progress: Progress
@@ -48,9 +44,7 @@ class NodeKeeper:
         self._plane: ControlPlane | None = None
 
     def start(self, undo: ExitStack) -> int:
-        """
-        Start everything and return the API server's port once pods can run.
-        """
+        """Start everything and return the API server's port once pods can run."""
         isolation.arrange_mounts(self._setup.folder)
         isolation.bring_network_up()
         machine = install_cards(self._setup)
@@ -76,9 +70,7 @@ class NodeKeeper:
         return plane.port
 
     def ended(self) -> list[Path]:
-        """
-        Name the logs of the programs that ended, and should not have.
-        """
+        """Name the logs of the programs that ended, and should not have."""
         logs = [process.log for process in self._processes if not process.is_running]
         if self._plane is not None:
             logs += [self._plane.folder / f"{name}.log" for name in self._plane.ended()]
@@ -112,9 +104,7 @@ def _is_ready(plane: ControlPlane, node: str) -> bool:
 
 
 def _offer_cards(plane: ControlPlane, machine: GpuMachine) -> None:
-    """
-    Report what a device plugin would; a kubelet lets resources of others be.
-    """
+    """Report what a device plugin would; a kubelet lets resources of others be."""
     patch = json.dumps({"status": {"capacity": gpu_capacity(machine)}})
     where = ("node", machine.name, "--subresource=status", "--type=merge")
     plane.kubectl("patch", *where, "-p", patch)
@@ -135,9 +125,7 @@ def install_cards(setup: ClusterSetup) -> GpuMachine:
 
 
 def kubelet_config(folder: Path, authority: Path, cgroup: str) -> str:
-    """
-    Write the configuration: as in any cluster where it matters, calm where a test only waits.
-    """
+    """Write the configuration: as in any cluster where it matters, calm where a test only waits."""
     configuration = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",

@@ -1,6 +1,4 @@
-"""
-What a framework decides at start about the memory of one card.
-"""
+"""What a framework decides at start about the memory of one card."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ Variables = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """
-    A card as the framework finds it through CUDA, in bytes.
-    """
+    """A card as the framework finds it through CUDA, in bytes."""
 
     index: int
     total: int
@@ -39,18 +35,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class OnCpu:
-    """
-    The framework goes on without the card, as JAX does when it cannot read its settings.
-    """
+    """The framework goes on without the card, as JAX does when it cannot read its settings."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dies:
-    """
-    The framework ends the process with this message and exit code.
-    """
+    """The framework ends the process with this message and exit code."""
 
     message: str
     code: int = 1
@@ -61,9 +53,7 @@ Decision = Budget | OnCpu | Dies
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """
-    An allocation that failed; `limit` None means that the card, not the cap, was too small.
-    """
+    """An allocation that failed; `limit` None means that the card, not the cap, was too small."""
 
     device: Device
     wanted: int
@@ -74,9 +64,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """
-    How a framework decides, and how it words that memory is out.
-    """
+    """How a framework decides, and how it words that memory is out."""
 
     name: str
     decide: Callable[[Variables, Device], Decision]

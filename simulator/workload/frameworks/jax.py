@@ -1,6 +1,4 @@
-"""
-JAX: what its CUDA plugin reads, and how it goes on without the card when it cannot.
-"""
+"""JAX: what its CUDA plugin reads, and how it goes on without the card when it cannot."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ _UNCAPPED = frozenset({"platform", "cuda_async"})
 
 
 def decide(variables: Variables, device: Device) -> Decision:
-    """
-    Decide as current versions do; an unreadable setting costs the card, not the process.
-    """
+    """Decide as current versions do; an unreadable setting costs the card, not the process."""
     fraction = _fraction(variables)
     if isinstance(fraction, OnCpu):
         return fraction
@@ -74,18 +70,14 @@ def _preallocates(variables: Variables) -> bool:
 
 
 def _round_up(amount: float) -> int:
-    """
-    Round to XLA's pages; what is no amount at all leaves nothing to allocate.
-    """
+    """Round to XLA's pages; what is no amount at all leaves nothing to allocate."""
     if not math.isfinite(amount) or amount <= 0:
         return 0
     return -(-int(amount) // PAGE) * PAGE
 
 
 def _preallocated(limit: int, free: int) -> int:
-    """
-    Take the arena, or smaller ones in turn until one fits.
-    """
+    """Take the arena, or smaller ones in turn until one fits."""
     arena = limit
     while arena > free:
         arena = int(arena * BACK_OFF)

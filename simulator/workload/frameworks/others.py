@@ -1,6 +1,4 @@
-"""
-CuPy, PaddlePaddle and CUDA.jl, whose limits are absolute, and programs without any.
-"""
+"""CuPy, PaddlePaddle and CUDA.jl, whose limits are absolute, and programs without any."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-TensorFlow: no fraction in its environment, only growth and a reserve that fails open.
-"""
+"""TensorFlow: no fraction in its environment, only growth and a reserve that fails open."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ _NEWEST_MAJOR = 9
 
 
 def decide(variables: Variables, device: Device) -> Decision:
-    """
-    Decide as 2.5 and newer do, for a program that sets nothing in code.
-    """
+    """Decide as 2.5 and newer do, for a program that sets nothing in code."""
     notes = []
     growth = variables.get(GROWTH)
     if growth not in {None, "true", "false"}:

@@ -1,6 +1,4 @@
-"""
-PyTorch's caching allocator and its two environment variables.
-"""
+"""PyTorch's caching allocator and its two environment variables."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ _NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 
 
 def decide(variables: Variables, device: Device) -> Decision:
-    """
-    Decide as 2.10 and newer do: a set old name, even an empty one, hides the new one.
-    """
+    """Decide as 2.10 and newer do: a set old name, even an empty one, hides the new one."""
     name = OLD_NAME if OLD_NAME in variables else NAME
     fraction = None
     for key, value in _options(variables.get(name, "")):

@@ -17,30 +17,22 @@ PIECE = 64 << 20
 
 
 class RefusedError(Exception):
-    """
-    Raised with the framework's own words when it does not allocate.
-    """
+    """Raised with the framework's own words when it does not allocate."""
 
 
 class NoGpuError(Exception):
-    """
-    Raised when a framework goes on without any card.
-    """
+    """Raised when a framework goes on without any card."""
 
 
 class Allocator(Protocol):
-    """
-    `take` returns something that holds so many bytes as long as it exists.
-    """
+    """`take` returns something that holds so many bytes as long as it exists."""
 
     version: str
 
     def take(self, size: int) -> object: ...
 
     def tidy(self) -> None:
-        """
-        Give back what the framework keeps of memory that nothing holds any longer.
-        """
+        """Give back what the framework keeps of memory that nothing holds any longer."""
         ...
 
 
@@ -63,9 +55,7 @@ class Torch:
         self._torch.cuda.empty_cache()
 
     def uncap(self) -> None:
-        """
-        Take any cap away, as a program may do by itself.
-        """
+        """Take any cap away, as a program may do by itself."""
         self._torch.cuda.set_per_process_memory_fraction(1.0)
 
 
@@ -89,9 +79,7 @@ class Jax:
             raise RefusedError(_said(error)) from error
 
     def tidy(self) -> None:
-        """
-        Do nothing: its arena never shrinks.
-        """
+        """Do nothing: its arena never shrinks."""
 
 
 class TensorFlow:
@@ -103,9 +91,7 @@ class TensorFlow:
         self._device = f"/GPU:{device}"
 
     def limit(self, mebibytes: int) -> None:
-        """
-        Let a logical device have no more than that, as a program may before it uses any.
-        """
+        """Let a logical device have no more than that, as a program may before it uses any."""
         config = self._tf.config
         logical = config.LogicalDeviceConfiguration(memory_limit=mebibytes)
         config.set_logical_device_configuration(config.list_physical_devices("GPU")[0], [logical])
@@ -119,9 +105,7 @@ class TensorFlow:
             raise RefusedError(_said(error)) from error
 
     def tidy(self) -> None:
-        """
-        Do nothing: its arena never shrinks.
-        """
+        """Do nothing: its arena never shrinks."""
 
 
 class CuPy:
@@ -141,9 +125,7 @@ class CuPy:
 
 
 class OnnxRuntime:
-    """
-    A session's arena, which holds what each run returns. The model is one that only copies.
-    """
+    """A session's arena, which holds what each run returns. The model is one that only copies."""
 
     def __init__(self, device: int, limit: int | None = None) -> None:
         self._ort: Any = importlib.import_module("onnxruntime")
@@ -177,9 +159,7 @@ class OnnxRuntime:
         return binding.get_outputs()
 
     def tidy(self) -> None:
-        """
-        Do nothing: its arena never shrinks.
-        """
+        """Do nothing: its arena never shrinks."""
 
     def _model(self) -> bytes:
         helper: Any = importlib.import_module("onnx.helper")
@@ -202,9 +182,7 @@ ALLOCATORS: dict[str, Callable[[int], Allocator]] = {
 
 
 def _said(error: BaseException) -> str:
-    """
-    Return an exception as Python prints it, without the pages that some add.
-    """
+    """Return an exception as Python prints it, without the pages that some add."""
     kind = type(error)
     first = str(error).strip().splitlines() or [""]
     return f"{kind.__module__}.{kind.__qualname__}: {first[0]}"

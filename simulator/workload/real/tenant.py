@@ -31,9 +31,7 @@ MOST_PROCESSES = 1024
 
 
 class ProcessEntry(ctypes.Structure):
-    """
-    One entry of NVML's process list.
-    """
+    """One entry of NVML's process list."""
 
     _fields_ = (
         ("pid", ctypes.c_uint),
@@ -44,9 +42,7 @@ class ProcessEntry(ctypes.Structure):
 
 
 class RealMemory:
-    """
-    What a framework holds of its first card, in pieces.
-    """
+    """What a framework holds of its first card, in pieces."""
 
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
@@ -88,15 +84,11 @@ class RealMemory:
         raise AssertionError("refused before the start")
 
     def release(self) -> None:
-        """
-        Do nothing: a process that ends needs not free.
-        """
+        """Do nothing: a process that ends needs not free."""
 
 
 def shown_by_nvml() -> int:
-    """
-    Return what NVML shows of this process on all cards.
-    """
+    """Return what NVML shows of this process on all cards."""
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
     nvml.nvmlInit_v2()
     cards, total = ctypes.c_uint(), 0
@@ -111,9 +103,7 @@ def shown_by_nvml() -> int:
 
 
 def opened(arguments: argparse.Namespace, log: StepLog) -> list[RealMemory]:
-    """
-    Start the framework, as a program's first use of the card does.
-    """
+    """Start the framework, as a program's first use of the card does."""
     wheels = find_wheels(arguments.wheels)
     try:
         allocator = ALLOCATORS[wheels.framework](0)

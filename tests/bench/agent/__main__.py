@@ -1,6 +1,4 @@
-"""
-Measure the agent: `python -m tests.bench.agent [--write docs/benchmarks.md] [part ...]`.
-"""
+"""Measure the agent: `python -m tests.bench.agent [--write docs/benchmarks.md] [part ...]`."""
 
 import sys
 

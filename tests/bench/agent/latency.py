@@ -1,6 +1,4 @@
-"""
-How soon a pod goes whose hold has passed, on a real API server.
-"""
+"""How soon a pod goes whose hold has passed, on a real API server."""
 
 import random
 import tempfile
@@ -33,9 +31,7 @@ SETTINGS = {
 
 
 class Watcher:
-    """
-    Knows when the API server began to let a pod go.
-    """
+    """Knows when the API server began to let a pod go."""
 
     def __init__(self, client: Client) -> None:
         self._seen: dict[str, float] = {}
@@ -68,9 +64,7 @@ class Watcher:
 
 
 def measure() -> list[Figure]:
-    """
-    Let a pod on each card go over its limit, again and again, each card in its own time.
-    """
+    """Let a pod on each card go over its limit, again and again, each card in its own time."""
     with tempfile.TemporaryDirectory() as folder, machine(Path(folder)) as node:
         watcher = Watcher(node.client)
         watcher.reflector.start()
@@ -93,9 +87,7 @@ def measure() -> list[Figure]:
 
 
 def _told(agent: AgentProcess) -> list[float]:
-    """
-    Read from the log how long after its hold each accepted eviction was accepted.
-    """
+    """Read from the log how long after its hold each accepted eviction was accepted."""
     return [
         float(line["over_seconds"]) - HOLD_SECONDS + float(line["seconds"])
         for line in agent.lines
@@ -112,9 +104,7 @@ def _violations(node: Machine, watcher: Watcher, card: int) -> list[float]:
 
 
 def _violate(node: Machine, watcher: Watcher, card: int, name: str, after: float) -> float:
-    """
-    Return how long after it took too much a pod was on its way out.
-    """
+    """Return how long after it took too much a pod was on its way out."""
     with _LOCK:
         tenant = node.admit(name)
         holding = node.start(tenant, card, 100 * MIB)

@@ -32,16 +32,12 @@ EVICTING, CAPPING = "bench-evict", "bench-cap"
 CARDS = 8
 CARD_GIB = 40
 LIFE_SECONDS = "3600"
-"""
-If we are killed our processes end by themselves, some time.
-"""
+"""If we are killed our processes end by themselves, some time."""
 
 
 @dataclass(slots=True)
 class Tenant:
-    """
-    A pod that runs, and what each of its processes holds.
-    """
+    """A pod that runs, and what each of its processes holds."""
 
     namespace: str
     name: str
@@ -53,9 +49,7 @@ class Tenant:
 
 @dataclass
 class Machine:
-    """
-    The node; `tenants` are its pods by uid.
-    """
+    """The node; `tenants` are its pods by uid."""
 
     plane: ControlPlane
     client: Client
@@ -65,9 +59,7 @@ class Machine:
     tenants: dict[str, Tenant] = field(default_factory=dict)
 
     def admit(self, name: str, namespace: str = EVICTING, units: int = 1) -> Tenant:
-        """
-        Create a pod as large as real ones, and let it run.
-        """
+        """Create a pod as large as real ones, and let it run."""
         container = secrets.token_hex(32)
         path = core("namespaces", namespace, "pods")
         made = self.client.post(path, _manifest(name, namespace, units))
@@ -78,9 +70,7 @@ class Machine:
         return tenant
 
     def start(self, tenant: Tenant, card: int, memory: int) -> Holding:
-        """
-        Start a process that holds memory of a card.
-        """
+        """Start a process that holds memory of a card."""
         process = subprocess.Popen(["sleep", LIFE_SECONDS])
         tenant.processes.append(process)
         holding = self.state.processes.put(CardPlace(card), process.pid, memory)
@@ -88,9 +78,7 @@ class Machine:
         return holding
 
     def show(self) -> None:
-        """
-        Let /proc show whose the processes are.
-        """
+        """Let /proc show whose the processes are."""
         self.proc.show(
             {
                 process.pid: tenant.cgroup
@@ -100,9 +88,7 @@ class Machine:
         )
 
     def dismiss(self, tenant: Tenant) -> None:
-        """
-        End a pod's processes, and take it out of the API as its kubelet does.
-        """
+        """End a pod's processes, and take it out of the API as its kubelet does."""
         for process, holding in zip(tenant.processes, tenant.holdings, strict=True):
             holding.release()
             process.kill()
@@ -121,9 +107,7 @@ class Machine:
         self.proc.close()
 
     def agent(self, **settings: str) -> AgentProcess:
-        """
-        Run the agent with the rights, and by the way, of its pod.
-        """
+        """Run the agent with the rights, and by the way, of its pod."""
         token = self.folder / "token"
         token.write_text(
             self.plane.service_account_token(names.SYSTEM_NAMESPACE, AGENT, pod="agent")
@@ -140,9 +124,7 @@ class Machine:
 
 @contextmanager
 def machine(folder: Path) -> Iterator[Machine]:
-    """
-    Make the node, its namespaces and its agent's rights on a control plane of their own.
-    """
+    """Make the node, its namespaces and its agent's rights on a control plane of their own."""
     progress = Progress(sys.stderr)
     assets = Assets.from_environment(os.environ)
     with ExitStack() as undo:
@@ -189,9 +171,7 @@ def _running(container: str) -> dict[str, Any]:
 
 
 def crowd(node: Machine, pods: int, per_card: int, memory: int = 300 * MIB) -> list[Tenant]:
-    """
-    Fill the cards: so many pods, whose processes fill each card to the same number.
-    """
+    """Fill the cards: so many pods, whose processes fill each card to the same number."""
     tenants = [
         node.admit(f"pod-{number}", CAPPING if number < CARDS else EVICTING, units=2)
         for number in range(pods)

@@ -18,9 +18,7 @@ from nvitop import (  # type: ignore[import-untyped] # it ships no types
 
 
 def look(devices: list[Device]) -> int:
-    """
-    Read what the agent reads, and whose each process is by the time it started.
-    """
+    """Read what the agent reads, and whose each process is by the time it started."""
     found = 0
     for device in devices:
         device.memory_info()

@@ -37,9 +37,7 @@ _SKIPPED = "gpufence_agent_ticks_skipped_total"
 
 @dataclass(frozen=True)
 class Reading:
-    """
-    The agent at one moment.
-    """
+    """The agent at one moment."""
 
     at: float
     ticks: float
@@ -54,9 +52,7 @@ class Reading:
         return self.parent_mib + self.child_mib
 
     def each(self, before: Reading) -> tuple[float, float, float]:
-        """
-        Return parent's and child's CPU and the duration of a tick since, in milliseconds.
-        """
+        """Return parent's and child's CPU and the duration of a tick since, in milliseconds."""
         ticks = self.ticks - before.ticks
         return (
             (self.parent_seconds - before.parent_seconds) / ticks * 1000,
@@ -105,9 +101,7 @@ def _usual(node: Machine) -> list[Figure]:
 
 
 def _quiet(node: Machine) -> tuple[list[Figure], float]:
-    """
-    Tick as often as can be, with a list for every ten looks as usual, and look at the memory.
-    """
+    """Tick as often as can be, with a list for every ten looks as usual, and look at the memory."""
     with node.agent(**_hurry(lists=10)) as agent:
         first = _after(agent, TICKS // 10)
         last = _after(agent, TICKS)
@@ -157,9 +151,7 @@ def _hurry(lists: int) -> dict[str, str]:
 
 
 def _after(agent: AgentProcess, ticks: int) -> Reading:
-    """
-    Wait until the agent has done so many ticks.
-    """
+    """Wait until the agent has done so many ticks."""
     deadline = time.monotonic() + 600
     while (reading := _read(agent)).ticks < ticks:
         if time.monotonic() > deadline or agent.process.poll() is not None:

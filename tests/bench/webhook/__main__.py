@@ -1,6 +1,4 @@
-"""
-Measure the webhook: `python -m tests.bench.webhook [--write docs/benchmarks.md] [part ...]`.
-"""
+"""Measure the webhook: `python -m tests.bench.webhook [--write docs/benchmarks.md] [part ...]`."""
 
 import sys
 import tempfile
@@ -14,9 +12,7 @@ from tests.support.figures import Figure
 
 
 def parts() -> dict[str, Callable[[], list[Figure]]]:
-    """
-    Name the parts; each runs in a folder of its own with a certificate in it.
-    """
+    """Name the parts; each runs in a folder of its own with a certificate in it."""
     authority = Authority()
 
     def in_folder(measure: Callable[[Path], list[Figure]]) -> Callable[[], list[Figure]]:

@@ -1,6 +1,4 @@
-"""
-How long a binding waits for us on a real API server, the question about its pod included.
-"""
+"""How long a binding waits for us on a real API server, the question about its pod included."""
 
 import os
 import sys
@@ -20,9 +18,7 @@ MOST_MILLISECONDS = 25.0
 
 
 def measure(folder: Path, authority: Authority) -> list[Figure]:
-    """
-    Create and bind pods one after the other; the webhook's own log says how long each took.
-    """
+    """Create and bind pods one after the other; the webhook's own log says how long each took."""
     with ControlPlane.start(
         Assets.from_environment(os.environ), progress=Progress(sys.stderr)
     ) as plane:

@@ -1,6 +1,4 @@
-"""
-What one review costs in CPU, from the bytes that came to the bytes that go.
-"""
+"""What one review costs in CPU, from the bytes that came to the bytes that go."""
 
 import asyncio
 import copy
@@ -30,9 +28,7 @@ PODS_A_ROUND = 100
 
 
 def measure() -> list[Figure]:
-    """
-    Measure the whole and its parts, best of several rounds.
-    """
+    """Measure the whole and its parts, best of several rounds."""
     body = sample.review()
     policy = WebhookPolicy(default=CandidateCard(Units(gpushare_bytes=GIB), 15360 * MIB, (7, 5)))
     cluster = WithoutCluster()
@@ -48,9 +44,7 @@ def measure() -> list[Figure]:
         raise AssertionError("nothing is waited for")
 
     def rewritten(pods: list[JsonObject], *, forgetting: bool = False) -> float:
-        """
-        Rewrite copies of pods, since it changes them; return the best mean.
-        """
+        """Rewrite copies of pods, since it changes them; return the best mean."""
         best = math.inf
         for _ in range(ROUNDS):
             fresh = [copy.deepcopy(pod) for pod in pods]

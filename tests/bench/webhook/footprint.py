@@ -57,9 +57,7 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
 
 
 def _send_pods(port: int, authority: Authority) -> None:
-    """
-    Send every pod, over a few connections.
-    """
+    """Send every pod, over a few connections."""
     requests = [load.request("/v1/pods/cap", sample.different(number)) for number in range(PODS)]
     sent = 0
     while sent < PODS:

@@ -1,6 +1,4 @@
-"""
-A load of kept connections over TLS, cheap enough to measure a server on the other core.
-"""
+"""A load of kept connections over TLS, cheap enough to measure a server on the other core."""
 
 import asyncio
 import itertools
@@ -16,9 +14,7 @@ from tests.support.figures import percentile
 
 @dataclass(frozen=True)
 class Load:
-    """
-    What a run came to; `sent` counts those of the warm-up, too.
-    """
+    """What a run came to; `sent` counts those of the warm-up, too."""
 
     requests: int
     sent: int
@@ -34,9 +30,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Target:
-    """
-    Where to send which requests, again from the first after the last.
-    """
+    """Where to send which requests, again from the first after the last."""
 
     port: int
     requests: Sequence[bytes]
@@ -52,9 +46,7 @@ def request(path: str, body: bytes) -> bytes:
 
 
 class _Caller(asyncio.Protocol):
-    """
-    Asks again as soon as it is answered, each time what is next for all callers.
-    """
+    """Asks again as soon as it is answered, each time what is next for all callers."""
 
     def __init__(self, requests: Iterator[bytes]) -> None:
         self._requests = requests
@@ -102,9 +94,7 @@ class _Caller(asyncio.Protocol):
 
 
 def run(target: Target, connections: int, seconds: float) -> Load:
-    """
-    Load a server for some seconds, after a short while that does not count.
-    """
+    """Load a server for some seconds, after a short while that does not count."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_run(target, connections, seconds))
 

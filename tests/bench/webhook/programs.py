@@ -1,6 +1,4 @@
-"""
-The programs that are measured, each in a process of its own with its log in a file.
-"""
+"""The programs that are measured, each in a process of its own with its log in a file."""
 
 import http.client
 import os
@@ -31,9 +29,7 @@ def free_port() -> int:
 def webhook(
     folder: Path, command: Sequence[str] = ("webhook",), **settings: str
 ) -> Iterator[Server]:
-    """
-    Run the webhook as in production.
-    """
+    """Run the webhook as in production."""
     port, status = free_port(), free_port()
     environment = {
         "PATH": os.environ["PATH"],
@@ -53,9 +49,7 @@ def webhook(
 
 @contextmanager
 def bare(folder: Path) -> Iterator[Server]:
-    """
-    Run the handler that the webhook is compared with, with the same server and the same TLS.
-    """
+    """Run the handler that the webhook is compared with, with the same server and the same TLS."""
     port = free_port()
     command = [
         *(sys.executable, "-m", "uvicorn", "tests.bench.webhook.bare:app"),

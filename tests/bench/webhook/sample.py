@@ -29,9 +29,7 @@ def review(pod_object: dict[str, Any] | None = None, uid: str = UID) -> bytes:
 
 
 def of_a_series(number: int) -> bytes:
-    """
-    Return the review of one pod of many from one template: its name and uids are its own.
-    """
+    """Return the review of one pod of many from one template: its name and uids are its own."""
     one = large_pod()
     one["metadata"] |= {"name": f"trainer-{number}", "uid": _uid(number)}
     one["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = f"trainer-{number}"

@@ -1,6 +1,4 @@
-"""
-Requests a second and how long each takes, over TLS, beside a bare FastAPI handler.
-"""
+"""Requests a second and how long each takes, over TLS, beside a bare FastAPI handler."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +31,7 @@ class Stream(NamedTuple):
 
 @dataclass
 class Side:
-    """
-    One of the two servers, measured slice by slice.
-    """
+    """One of the two servers, measured slice by slice."""
 
     server: programs.Server
     runs: list[load.Load] = field(default_factory=list)
@@ -71,9 +67,7 @@ def streams() -> list[Stream]:
 
 
 def measure(folder: Path, authority: Authority) -> list[Figure]:
-    """
-    Measure both servers in short turns, so that whatever else the machine does meets both.
-    """
+    """Measure both servers in short turns, so that whatever else the machine does meets both."""
     figures: list[Figure] = []
     wanted = streams()
     with programs.bare(folder) as bare, programs.webhook(folder) as webhook:

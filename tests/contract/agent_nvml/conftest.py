@@ -1,6 +1,4 @@
-"""
-A simulated machine per test, and samplers whose children load its library.
-"""
+"""A simulated machine per test, and samplers whose children load its library."""
 
 import os
 from collections.abc import Iterator
@@ -17,24 +15,18 @@ from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import Start
 
 PATIENT_SECONDS = 40.0
-"""
-For tests in which nothing hangs, so that a busy machine is not mistaken for one that does.
-"""
+"""For tests in which nothing hangs, so that a busy machine is not mistaken for one that does."""
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> State:
-    """
-    Return a machine with an old card, one that can be cut, and a new one.
-    """
+    """Return a machine with an old card, one that can be cut, and a new one."""
     return State.create(tmp_path / "cards", "T4,A100-40,H100")
 
 
 @pytest.fixture
 def start(machine: State) -> Iterator[Start]:
-    """
-    Start samplers of the test's machine and end them with it.
-    """
+    """Start samplers of the test's machine and end them with it."""
     samplers: list[Sampler] = []
 
     def started(variant: str = CURRENT, **more: Any) -> Sampler:

@@ -1,6 +1,4 @@
-"""
-Short words for what the tests do with a machine and see in a sample.
-"""
+"""Short words for what the tests do with a machine and see in a sample."""
 
 import time
 from typing import Protocol
@@ -24,9 +22,7 @@ UUID = "nvmlDeviceGetUUID"
 
 
 class Start(Protocol):
-    """
-    Starts a sampler on a variant of the library, with other settings than usual.
-    """
+    """Starts a sampler on a variant of the library, with other settings than usual."""
 
     def __call__(self, variant: str = ..., **more: object) -> Sampler: ...
 
@@ -34,9 +30,7 @@ class Start(Protocol):
 def put(
     machine: State, card: str = "0", *mebibytes: int, lists: Lists = Lists.COMPUTE
 ) -> list[Holding]:
-    """
-    List processes that need not exist, one for each amount.
-    """
+    """List processes that need not exist, one for each amount."""
     place = machine.find(card)
     return [
         machine.processes.put(place, FIRST_PID + number, amount * MIB, lists=lists, kept=True)
@@ -49,9 +43,7 @@ def cards(sampler: Sampler, *suspects: str) -> tuple[CardSample, ...]:
 
 
 def recovered(sampler: Sampler) -> Sample:
-    """
-    Sample until nothing is wrong any more.
-    """
+    """Sample until nothing is wrong any more."""
     end = time.monotonic() + RECOVERY_SECONDS
     while True:
         sample = sampler.sample(NOBODY)
@@ -61,16 +53,12 @@ def recovered(sampler: Sampler) -> Sample:
 
 
 def used(card: CardSample) -> int | None:
-    """
-    Return a card's used MiB, None where unknown.
-    """
+    """Return a card's used MiB, None where unknown."""
     return None if card.memory is None else card.memory.used_bytes // MIB
 
 
 def held(card: CardSample) -> dict[int, int | None] | None:
-    """
-    Return what each process holds in MiB, by the number it was put with; None: list unknown.
-    """
+    """Return what each process holds in MiB, by the number it was put with; None: list unknown."""
     if card.processes is None:
         return None
     return {

@@ -1,6 +1,4 @@
-"""
-Minutes of a driver that does its worst, on real children.
-"""
+"""Minutes of a driver that does its worst, on real children."""
 
 import os
 import random
@@ -38,9 +36,7 @@ CODES = (
 
 
 def disturb(machine: State, chance: random.Random) -> None:
-    """
-    Cure everything, add a fault, or replace the driver; mostly nothing.
-    """
+    """Cure everything, add a fault, or replace the driver; mostly nothing."""
     if chance.random() < 0.3:
         machine.faults.clear()
     if chance.random() < 0.03:
@@ -63,9 +59,7 @@ def disturb(machine: State, chance: random.Random) -> None:
 
 
 def check(sample: Sample) -> None:
-    """
-    Hold every card to its own figures, or to a reason for having none.
-    """
+    """Hold every card to its own figures, or to a reason for having none."""
     for item in sample.cards:
         whole = item.card.index < WHOLE_CARDS
 

@@ -1,6 +1,4 @@
-"""
-The child by itself: what it does with odd lines, and how it ends.
-"""
+"""The child by itself: what it does with odd lines, and how it ends."""
 
 import os
 import select
@@ -44,9 +42,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def variables(machine: State) -> dict[str, str]:
-    """
-    Return an environment in which the dynamic linker finds the simulated library.
-    """
+    """Return an environment in which the dynamic linker finds the simulated library."""
     return {**os.environ, **environment(machine.path)}
 
 
@@ -56,18 +52,14 @@ def uncovered(variables: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def child(variables: dict[str, str]) -> Iterator[Child]:
-    """
-    Return the parent's end of a child that no coverage slows down.
-    """
+    """Return the parent's end of a child that no coverage slows down."""
     made = Child(SamplerSettings(environment=uncovered(variables)))
     yield made
     made.close()
 
 
 def run(*arguments: str, lines: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """
-    Run a child on these lines to its end.
-    """
+    """Run a child on these lines to its end."""
     return subprocess.run(
         [*COMMAND, *arguments],
         input=lines,
@@ -80,9 +72,7 @@ def run(*arguments: str, lines: str, variables: dict[str, str]) -> subprocess.Co
 
 
 def receive(child: Child) -> list[str]:
-    """
-    Wait for lines.
-    """
+    """Wait for lines."""
     for _ in range(100):
         lines = child.receive(SECONDS / 100)
         if lines:
@@ -91,9 +81,7 @@ def receive(child: Child) -> list[str]:
 
 
 def gone(pid: int) -> bool:
-    """
-    Wait for a process to end.
-    """
+    """Wait for a process to end."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -105,9 +93,7 @@ def gone(pid: int) -> bool:
 
 
 def test_each_line_is_answered_by_a_line(variables: dict[str, str]) -> None:
-    """
-    Questions are answered in their order, and the end of the input is a good end.
-    """
+    """Questions are answered in their order, and the end of the input is a good end."""
     lines = OPEN + write_question(2, Question(Ask.COUNT)) + write_question(3, Question(Ask.OPEN))
     done = run(lines=lines, variables=variables)
 
@@ -118,9 +104,7 @@ def test_each_line_is_answered_by_a_line(variables: dict[str, str]) -> None:
 
 
 def test_a_line_that_is_no_question_ends_it(variables: dict[str, str]) -> None:
-    """
-    A child that cannot read its parent says so and ends.
-    """
+    """A child that cannot read its parent says so and ends."""
     done = run(lines="[1]\n", variables=variables)
 
     assert 1 == done.returncode
@@ -135,9 +119,7 @@ def test_a_line_that_is_no_question_ends_it(variables: dict[str, str]) -> None:
 def test_an_odd_question_is_answered_by_a_failure(
     variables: dict[str, str], question: Question, code: int | None
 ) -> None:
-    """
-    What cannot be answered fails by itself, and the next question is answered.
-    """
+    """What cannot be answered fails by itself, and the next question is answered."""
     done = run(lines=write_question(1, question) + OPEN, variables=variables)
     first, second = (read_line(line) for line in done.stdout.splitlines())
 
@@ -149,9 +131,7 @@ def test_an_odd_question_is_answered_by_a_failure(
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["one", "two"]])
 def test_a_person_is_told_what_it_is(variables: dict[str, str], arguments: list[str]) -> None:
-    """
-    Started by hand, it explains itself.
-    """
+    """Started by hand, it explains itself."""
     done = run(*arguments, lines="", variables=variables)
 
     assert 2 == done.returncode
@@ -159,9 +139,7 @@ def test_a_person_is_told_what_it_is(variables: dict[str, str], arguments: list[
 
 
 def test_a_driver_may_print_what_it_likes(variables: dict[str, str]) -> None:
-    """
-    What a library writes to stdout goes to stderr, not between the answers.
-    """
+    """What a library writes to stdout goes to stderr, not between the answers."""
     variables["GPUFENCE_SIMULATOR_STATE"] = "/nowhere"
     done = run(lines=OPEN, variables=variables)
 
@@ -172,9 +150,7 @@ def test_a_driver_may_print_what_it_likes(variables: dict[str, str]) -> None:
 
 
 def test_it_ends_with_its_parent(variables: dict[str, str], machine: State) -> None:
-    """
-    A parent that is killed takes its child along, even out of a call that never returns.
-    """
+    """A parent that is killed takes its child along, even out of a call that never returns."""
     machine.faults.add(Fault(FaultAction.HANG, "nvmlInit"))
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
@@ -193,9 +169,7 @@ def test_it_ends_with_its_parent(variables: dict[str, str], machine: State) -> N
 
 
 def test_it_is_small(child: Child) -> None:
-    """
-    A child that has NVML open stays under 30 MiB, so that both stay under 80.
-    """
+    """A child that has NVML open stays under 30 MiB, so that both stay under 80."""
     child.send(OPEN)
     receive(child)
     status = Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
@@ -205,9 +179,7 @@ def test_it_is_small(child: Child) -> None:
 
 
 def test_its_parent_learns_how_it_ended(child: Child) -> None:
-    """
-    A signal is told by number and name.
-    """
+    """A signal is told by number and name."""
     os.kill(child.pid, signal.SIGTERM)
 
     with pytest.raises(EndedError, match=r"ended by signal 15 \(Terminated\)"):
@@ -215,9 +187,7 @@ def test_its_parent_learns_how_it_ended(child: Child) -> None:
 
 
 def test_its_parent_learns_its_exit_code(child: Child) -> None:
-    """
-    A child that gives up is told by its exit code.
-    """
+    """A child that gives up is told by its exit code."""
     child.send("nonsense\n")
 
     with pytest.raises(EndedError, match="ended with exit code 1"):
@@ -225,9 +195,7 @@ def test_its_parent_learns_its_exit_code(child: Child) -> None:
 
 
 def test_it_cannot_be_written_to_after_its_end(child: Child) -> None:
-    """
-    Lines for a child that is gone are dropped; the reading side tells.
-    """
+    """Lines for a child that is gone are dropped; the reading side tells."""
     os.kill(child.pid, signal.SIGKILL)
     assert gone(child.pid)
     child.send(OPEN)
@@ -237,9 +205,7 @@ def test_it_cannot_be_written_to_after_its_end(child: Child) -> None:
 
 
 def test_more_than_a_pipe_holds_is_kept_for_later(child: Child, machine: State) -> None:
-    """
-    Questions that a busy child has no room for arrive all the same, without waiting for it.
-    """
+    """Questions that a busy child has no room for arrive all the same, without waiting for it."""
     child.send(OPEN)
     receive(child)
     machine.faults.add(Fault.delay(0.2, "nvmlDeviceGetCount", None))
@@ -253,8 +219,6 @@ def test_more_than_a_pipe_holds_is_kept_for_later(child: Child, machine: State) 
 
 
 def test_a_killed_child_is_gone(child: Child) -> None:
-    """
-    SIGKILL ends a child that is in no driver.
-    """
+    """SIGKILL ends a child that is in no driver."""
     assert child.kill()
     assert child.gone()

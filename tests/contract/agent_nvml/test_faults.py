@@ -1,6 +1,4 @@
-"""
-Cards that fail, drivers that go and come, and words that nobody can read.
-"""
+"""Cards that fail, drivers that go and come, and words that nobody can read."""
 
 from pathlib import Path
 
@@ -43,9 +41,7 @@ NAME = "nvmlDeviceGetName"
 def test_a_card_that_fails_is_unknown_until_it_returns(
     sampler: Sampler, machine: State, code: NvmlCode
 ) -> None:
-    """
-    Neither memory nor processes, with a reason; the others are read; no child is replaced.
-    """
+    """Neither memory nor processes, with a reason; the others are read; no child is replaced."""
     put(machine, "1", 100)
     cards(sampler)
     machine.faults.add(Fault.code(code, card=1))
@@ -61,9 +57,7 @@ def test_a_card_that_fails_is_unknown_until_it_returns(
 
 
 def test_a_lost_card_is_known_by_uuid_when_it_returns(sampler: Sampler, machine: State) -> None:
-    """
-    A card that comes back under another index is the same card.
-    """
+    """A card that comes back under another index is the same card."""
     put(machine, "0", 100)
     cards(sampler)
     machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=0))
@@ -77,9 +71,7 @@ def test_a_lost_card_is_known_by_uuid_when_it_returns(sampler: Sampler, machine:
 
 
 def test_memory_alone_may_fail(sampler: Sampler, machine: State) -> None:
-    """
-    A card that does not tell its memory still lists its processes.
-    """
+    """A card that does not tell its memory still lists its processes."""
     put(machine, "0", 100)
     cards(sampler)
     machine.faults.add(Fault.code(NvmlCode.UNKNOWN, MEMORY, 0))
@@ -93,9 +85,7 @@ def test_memory_alone_may_fail(sampler: Sampler, machine: State) -> None:
 def test_the_old_memory_info_stands_in_for_the_new(
     sampler: Sampler, machine: State, code: NvmlCode
 ) -> None:
-    """
-    Where version 2 is refused, version 1 tells all but what is reserved.
-    """
+    """Where version 2 is refused, version 1 tells all but what is reserved."""
     machine.faults.add(Fault.code(code, f"{MEMORY}_v2"))
     memory = cards(sampler)[0].memory
 
@@ -104,9 +94,7 @@ def test_the_old_memory_info_stands_in_for_the_new(
 
 
 def test_a_card_lost_from_the_start_is_named(sampler: Sampler, machine: State) -> None:
-    """
-    A card that never said who it is is in no sample, but not silently so.
-    """
+    """A card that never said who it is is in no sample, but not silently so."""
     machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, HANDLE, card=1))
     sample = sampler.sample(NOBODY)
 
@@ -116,9 +104,7 @@ def test_a_card_lost_from_the_start_is_named(sampler: Sampler, machine: State) -
 
 
 def test_if_every_card_fails_the_sample_says_why(sampler: Sampler, machine: State) -> None:
-    """
-    With no card to be read the whole sample is in trouble.
-    """
+    """With no card to be read the whole sample is in trouble."""
     cards(sampler)
     machine.faults.add(Fault.code(NvmlCode.UNKNOWN, HANDLE))
     sample = sampler.sample(NOBODY)
@@ -141,9 +127,7 @@ def test_if_every_card_fails_the_sample_says_why(sampler: Sampler, machine: Stat
 def test_nvml_that_cannot_be_opened_is_tried_again(
     sampler: Sampler, machine: State, code: NvmlCode, words: str
 ) -> None:
-    """
-    The sample says what is wrong and what to do; once it is cured, all is well by itself.
-    """
+    """The sample says what is wrong and what to do; once it is cured, all is well by itself."""
     machine.faults.add(Fault.code(code, "nvmlInit"))
     broken = sampler.sample(NOBODY)
     machine.faults.clear()
@@ -157,9 +141,7 @@ def test_nvml_that_cannot_be_opened_is_tried_again(
 
 
 def test_a_driver_upgrade_is_picked_up_by_a_new_child(sampler: Sampler, machine: State) -> None:
-    """
-    One sample is lost, with its reason; the next one is the new driver's.
-    """
+    """One sample is lost, with its reason; the next one is the new driver's."""
     put(machine, "0", 100)
     cards(sampler)
     machine.upgrade_driver("590.44.01")
@@ -173,9 +155,7 @@ def test_a_driver_upgrade_is_picked_up_by_a_new_child(sampler: Sampler, machine:
 
 
 def test_a_missing_library_is_said(start: Start, tmp_path: Path) -> None:
-    """
-    Without a library there is nothing to see, and it says so.
-    """
+    """Without a library there is nothing to see, and it says so."""
     sample = start(library_path=tmp_path / "libnvidia-ml.so.1").sample(NOBODY)
 
     assert () == sample.cards
@@ -183,18 +163,14 @@ def test_a_missing_library_is_said(start: Start, tmp_path: Path) -> None:
 
 
 def test_no_library_anywhere_is_said(start: Start) -> None:
-    """
-    The same where the dynamic linker finds none.
-    """
+    """The same where the dynamic linker finds none."""
     sample = start(library_path=None).sample(NOBODY)
 
     assert "libnvidia-ml.so.1 is not there" in sample.trouble.text
 
 
 def test_a_name_that_nobody_can_read_is_unknown(sampler: Sampler, machine: State) -> None:
-    """
-    Bytes that are no text cost the name alone, and not even that if it was known before.
-    """
+    """Bytes that are no text cost the name alone, and not even that if it was known before."""
     fault = machine.faults.add(Fault(FaultAction.GARBLE, NAME))
     first = cards(sampler)[0]
     machine.faults.remove(fault)
@@ -206,9 +182,7 @@ def test_a_name_that_nobody_can_read_is_unknown(sampler: Sampler, machine: State
 
 
 def test_a_uuid_that_nobody_can_read_is_no_card(sampler: Sampler, machine: State) -> None:
-    """
-    Without its UUID a card is not known; those that were known before are missed.
-    """
+    """Without its UUID a card is not known; those that were known before are missed."""
     cards(sampler)
     machine.faults.add(Fault(FaultAction.GARBLE, UUID, card=2))
     card = cards(sampler)[2]
@@ -218,9 +192,7 @@ def test_a_uuid_that_nobody_can_read_is_no_card(sampler: Sampler, machine: State
 
 
 def test_a_driver_without_a_version_is_unknown(sampler: Sampler, machine: State) -> None:
-    """
-    What only serves to be shown stops nothing.
-    """
+    """What only serves to be shown stops nothing."""
     machine.faults.add(Fault.code(NvmlCode.UNKNOWN, "nvmlSystemGetDriverVersion"))
     machine.faults.add(Fault.code(NvmlCode.UNKNOWN, "nvmlDeviceGetCudaComputeCapability"))
     sample = sampler.sample(NOBODY)
@@ -230,9 +202,7 @@ def test_a_driver_without_a_version_is_unknown(sampler: Sampler, machine: State)
 
 
 def test_a_card_that_is_gone_between_two_calls_is_unknown(sampler: Sampler, machine: State) -> None:
-    """
-    A card that is lost after its memory was read has no list.
-    """
+    """A card that is lost after its memory was read has no list."""
     put(machine, "0", 100)
     machine.faults.add(Fault.code(NvmlCode.NOT_FOUND, "nvmlDeviceGetHandleByUUID", 0))
     card = cards(sampler)[0]

@@ -1,6 +1,4 @@
-"""
-Calls that are slow, never return or take the process down.
-"""
+"""Calls that are slow, never return or take the process down."""
 
 import time
 
@@ -23,15 +21,11 @@ from tests.contract.agent_nvml.machine import (
 )
 
 DEADLINE_SECONDS = 4.0
-"""
-Half of it is what a busy machine may need for one call.
-"""
+"""Half of it is what a busy machine may need for one call."""
 
 
 def test_a_hanging_card_does_not_hide_the_others(start: Start, machine: State) -> None:
-    """
-    The child is killed in time and replaced; what was read before the hang counts.
-    """
+    """The child is killed in time and replaced; what was read before the hang counts."""
     sampler = start(deadline_seconds=DEADLINE_SECONDS)
     cards(sampler)
     machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=1, times=1))
@@ -47,9 +41,7 @@ def test_a_hanging_card_does_not_hide_the_others(start: Start, machine: State) -
 
 
 def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) -> None:
-    """
-    After two children the others are read without it, at full speed.
-    """
+    """After two children the others are read without it, at full speed."""
     sampler = start(deadline_seconds=2.4)
     recovered(sampler)
     machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=0))
@@ -63,9 +55,7 @@ def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) ->
 
 
 def test_nvml_that_never_opens_is_reported(start: Start, machine: State) -> None:
-    """
-    While NVML does not open, samples come in time and say so.
-    """
+    """While NVML does not open, samples come in time and say so."""
     sampler = start(deadline_seconds=0.3, start_seconds=0.5)
     machine.faults.add(Fault(FaultAction.HANG, "nvmlInit"))
     first = sampler.sample(NOBODY)
@@ -78,9 +68,7 @@ def test_nvml_that_never_opens_is_reported(start: Start, machine: State) -> None
 
 
 def test_a_crash_is_survived(sampler: Sampler, machine: State) -> None:
-    """
-    A driver that ends its caller by SIGSEGV costs one list, not the agent.
-    """
+    """A driver that ends its caller by SIGSEGV costs one list, not the agent."""
     put(machine, "0", 100)
     machine.faults.add(Fault(FaultAction.CRASH, COMPUTE, 0, times=1))
     broken = cards(sampler)[0]
@@ -92,9 +80,7 @@ def test_a_crash_is_survived(sampler: Sampler, machine: State) -> None:
 
 
 def test_a_list_that_always_crashes_is_left_alone(sampler: Sampler, machine: State) -> None:
-    """
-    After two children the card's memory is still read, and the other cards' lists.
-    """
+    """After two children the card's memory is still read, and the other cards' lists."""
     put(machine, "1", 100)
     machine.faults.add(Fault(FaultAction.CRASH, COMPUTE, 0))
     cards(sampler)
@@ -107,9 +93,7 @@ def test_a_list_that_always_crashes_is_left_alone(sampler: Sampler, machine: Sta
 
 
 def test_slow_lists_are_waited_for(sampler: Sampler, machine: State) -> None:
-    """
-    A list that takes its time is a list.
-    """
+    """A list that takes its time is a list."""
     put(machine, "0", 100)
     machine.faults.add(Fault.delay(0.1, COMPUTE, 0))
 
@@ -118,9 +102,7 @@ def test_slow_lists_are_waited_for(sampler: Sampler, machine: State) -> None:
 
 
 def test_a_list_may_take_most_of_a_sample(start: Start, machine: State) -> None:
-    """
-    A list that takes more than half of a sample's time is waited for, and ends no child.
-    """
+    """A list that takes more than half of a sample's time is waited for, and ends no child."""
     sampler = start(deadline_seconds=DEADLINE_SECONDS)
     recovered(sampler)
     put(machine, "0", 100)
@@ -170,9 +152,7 @@ def test_a_list_that_takes_longer_than_a_sample_is_a_list(start: Start, machine:
 
 
 def _until(sampler: Sampler, expected: dict[int, int | None]) -> tuple[CardSample, ...]:
-    """
-    Sample, with a suspect, until its list is this one.
-    """
+    """Sample, with a suspect, until its list is this one."""
     end = time.monotonic() + RECOVERY_SECONDS
     look = cards(sampler)
     while held(look[0]) != expected:

@@ -1,6 +1,4 @@
-"""
-Process lists that grow, lie or come in another layout.
-"""
+"""Process lists that grow, lie or come in another layout."""
 
 import pytest
 
@@ -14,9 +12,7 @@ from tests.contract.agent_nvml.machine import COMPUTE, GRAPHICS, MPS, Start, car
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_every_driver_is_read_right(start: Start, machine: State, variant: Variant) -> None:
-    """
-    Missing versions and entries of 16, 24 or 32 bytes show the same processes.
-    """
+    """Missing versions and entries of 16, 24 or 32 bytes show the same processes."""
     put(machine, "0", 100, 200, 300)
     put(machine, "2", 400)
     sampler = start(variant.name)
@@ -40,18 +36,14 @@ def test_the_oldest_driver_tells_no_reserved_memory(start: Start, machine: State
 
 
 def test_mps_is_recognised_on_older_drivers(start: Start, machine: State) -> None:
-    """
-    A driver with version 2 of the lists alone shows clients of MPS as well.
-    """
+    """A driver with version 2 of the lists alone shows clients of MPS as well."""
     put(machine, "0", 100, lists=Lists.MPS)
 
     assert cards(start("535.98"))[0].mps
 
 
 def test_growth_between_calls_is_followed(sampler: Sampler, machine: State) -> None:
-    """
-    Lists that outgrow the room they were given are asked for again, in the same sample.
-    """
+    """Lists that outgrow the room they were given are asked for again, in the same sample."""
     put(machine, "0", 100)
     machine.faults.add(Fault(FaultAction.PAD, COMPUTE, 0, argument=150))
 
@@ -59,9 +51,7 @@ def test_growth_between_calls_is_followed(sampler: Sampler, machine: State) -> N
 
 
 def test_a_full_card_is_listed_whole(sampler: Sampler, machine: State) -> None:
-    """
-    A thousand processes are a thousand processes.
-    """
+    """A thousand processes are a thousand processes."""
     machine.faults.add(Fault(FaultAction.PAD, COMPUTE, 2, argument=1000))
 
     assert 1000 == len(held(cards(sampler)[2]) or ())
@@ -69,9 +59,7 @@ def test_a_full_card_is_listed_whole(sampler: Sampler, machine: State) -> None:
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_short_storm_of_growth_is_sat_out(sampler: Sampler, machine: State, times: int) -> None:
-    """
-    A driver that wants more room a few times in a row gets it.
-    """
+    """A driver that wants more room a few times in a row gets it."""
     put(machine, "0", 100)
     machine.faults.add(Fault.code(NvmlCode.INSUFFICIENT_SIZE, COMPUTE, 0, times=times))
 
@@ -79,9 +67,7 @@ def test_a_short_storm_of_growth_is_sat_out(sampler: Sampler, machine: State, ti
 
 
 def test_an_endless_storm_leaves_the_list_unknown(sampler: Sampler, machine: State) -> None:
-    """
-    A list that never fits is unknown; once it fits, the next sample has it.
-    """
+    """A list that never fits is unknown; once it fits, the next sample has it."""
     put(machine, "0", 100)
     machine.faults.add(Fault.code(NvmlCode.INSUFFICIENT_SIZE, COMPUTE, 0))
     card = cards(sampler)[0]
@@ -93,9 +79,7 @@ def test_an_endless_storm_leaves_the_list_unknown(sampler: Sampler, machine: Sta
 
 
 def test_duplicates_count_once(sampler: Sampler, machine: State) -> None:
-    """
-    A PID listed twice holds its memory once.
-    """
+    """A PID listed twice holds its memory once."""
     put(machine, "0", 100, 200)
     machine.faults.add(Fault(FaultAction.DUPLICATE, COMPUTE, argument=2))
 
@@ -103,9 +87,7 @@ def test_duplicates_count_once(sampler: Sampler, machine: State) -> None:
 
 
 def test_memory_that_is_not_available_is_none(sampler: Sampler, machine: State) -> None:
-    """
-    N/A is neither zero nor huge, all the way.
-    """
+    """N/A is neither zero nor huge, all the way."""
     put(machine, "0", 100)
     machine.faults.add(Fault(FaultAction.NOT_AVAILABLE, COMPUTE))
 
@@ -113,9 +95,7 @@ def test_memory_that_is_not_available_is_none(sampler: Sampler, machine: State) 
 
 
 def test_unknown_in_one_list_is_unknown_in_all(sampler: Sampler, machine: State) -> None:
-    """
-    A process whose memory one of its lists does not tell is not taken at the other's word.
-    """
+    """A process whose memory one of its lists does not tell is not taken at the other's word."""
     put(machine, "0", 100, lists=Lists.COMPUTE | Lists.GRAPHICS)
     machine.faults.add(Fault(FaultAction.NOT_AVAILABLE, GRAPHICS))
 
@@ -130,9 +110,7 @@ def test_unknown_in_one_list_is_unknown_in_all(sampler: Sampler, machine: State)
 def test_a_wrong_pid_namespace_is_no_idle_card(
     sampler: Sampler, machine: State, fault: Fault
 ) -> None:
-    """
-    A card in use that charges nobody has an unknown list, with the likely reason.
-    """
+    """A card in use that charges nobody has an unknown list, with the likely reason."""
     put(machine, "0", 9000)
     machine.faults.add(fault)
     card = cards(sampler)[0]
@@ -142,9 +120,7 @@ def test_a_wrong_pid_namespace_is_no_idle_card(
 
 
 def test_an_idle_card_is_idle(sampler: Sampler, machine: State) -> None:
-    """
-    Nobody listed and little in use is nobody, not a doubt.
-    """
+    """Nobody listed and little in use is nobody, not a doubt."""
     machine.cards[0].extra = 300 * 2**20
     card = cards(sampler)[0]
 
@@ -156,9 +132,7 @@ def test_an_idle_card_is_idle(sampler: Sampler, machine: State) -> None:
 def test_one_list_that_fails_makes_all_unknown(
     sampler: Sampler, machine: State, function: str, code: NvmlCode
 ) -> None:
-    """
-    Half of the processes would look like all of them.
-    """
+    """Half of the processes would look like all of them."""
     put(machine, "0", 100)
     machine.faults.add(Fault.code(code, function, 0))
     card = cards(sampler)[0]
@@ -171,9 +145,7 @@ def test_one_list_that_fails_makes_all_unknown(
 def test_a_list_that_a_card_does_not_have_is_empty(
     sampler: Sampler, machine: State, function: str
 ) -> None:
-    """
-    Cards that know no graphics, or no MPS, have no such processes.
-    """
+    """Cards that know no graphics, or no MPS, have no such processes."""
     put(machine, "0", 100)
     machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, function, 0))
     card = cards(sampler)[0]
@@ -182,9 +154,7 @@ def test_a_list_that_a_card_does_not_have_is_empty(
 
 
 def test_a_card_that_cannot_list_is_asked_rarely(sampler: Sampler, machine: State) -> None:
-    """
-    What is not supported is not asked for in each sample.
-    """
+    """What is not supported is not asked for in each sample."""
     machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, COMPUTE))
     card = cards(sampler)[0]
     before = machine.calls(COMPUTE)

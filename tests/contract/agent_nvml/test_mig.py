@@ -1,6 +1,4 @@
-"""
-Cards that are cut into MIG instances, and cut anew.
-"""
+"""Cards that are cut into MIG instances, and cut anew."""
 
 import pytest
 
@@ -17,9 +15,7 @@ CARD = 1  # the A100-40
 
 @pytest.fixture
 def cut(machine: State) -> State:
-    """
-    Return the machine with its A100 cut into a large and two small instances.
-    """
+    """Return the machine with its A100 cut into a large and two small instances."""
     machine.cards[CARD].cut("3g.20gb", "1g.5gb", "1g.5gb")
     return machine
 
@@ -29,9 +25,7 @@ def uuids(sampler: Sampler) -> list[str]:
 
 
 def test_each_instance_is_a_card(sampler: Sampler, cut: State) -> None:
-    """
-    Instances come in their card's place, with their own memory and their card's index.
-    """
+    """Instances come in their card's place, with their own memory and their card's index."""
     parent = cut.cards[CARD]
     sample = cards(sampler)
     expected = Card(
@@ -50,9 +44,7 @@ def test_each_instance_is_a_card(sampler: Sampler, cut: State) -> None:
 
 
 def test_each_instance_has_its_own_processes(sampler: Sampler, cut: State) -> None:
-    """
-    What a process holds of one instance does not show on its sibling.
-    """
+    """What a process holds of one instance does not show on its sibling."""
     put(cut, f"{CARD}:1", 500)
     sample = cards(sampler)
 
@@ -61,9 +53,7 @@ def test_each_instance_has_its_own_processes(sampler: Sampler, cut: State) -> No
 
 
 def test_a_profile_is_worked_out_where_no_name_tells(sampler: Sampler, cut: State) -> None:
-    """
-    Slices and memory name the profile of an instance whose name cannot be read.
-    """
+    """Slices and memory name the profile of an instance whose name cannot be read."""
     cut.faults.add(Fault(FaultAction.GARBLE, "nvmlDeviceGetName", card=CARD))
     profiles = [item.card.mig.profile for item in cards(sampler) if item.card.mig]
 
@@ -84,9 +74,7 @@ def test_an_instance_may_be_of_no_known_profile(sampler: Sampler, cut: State) ->
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_a_new_cut_is_seen_at_once(sampler: Sampler, cut: State, *, reuse: bool) -> None:
-    """
-    Old instances are gone and new ones there, whatever old handles mean now.
-    """
+    """Old instances are gone and new ones there, whatever old handles mean now."""
     before = uuids(sampler)
     cut.cards[CARD].cut("2g.10gb", reuse_handles=reuse)
     after = uuids(sampler)
@@ -96,9 +84,7 @@ def test_a_new_cut_is_seen_at_once(sampler: Sampler, cut: State, *, reuse: bool)
 
 
 def test_leaving_the_mode_brings_the_card_back(sampler: Sampler, cut: State) -> None:
-    """
-    Without MIG mode there is one card again.
-    """
+    """Without MIG mode there is one card again."""
     uuids(sampler)
     cut.cards[CARD].leave_mig()
 
@@ -106,18 +92,14 @@ def test_leaving_the_mode_brings_the_card_back(sampler: Sampler, cut: State) -> 
 
 
 def test_a_card_that_nobody_has_cut_is_no_card(sampler: Sampler, machine: State) -> None:
-    """
-    In MIG mode without instances there is nothing to hold memory of.
-    """
+    """In MIG mode without instances there is nothing to hold memory of."""
     machine.cards[CARD].cut()
 
     assert [machine.cards[0].uuid, machine.cards[2].uuid] == uuids(sampler)
 
 
 def test_instances_are_lost_with_their_card(sampler: Sampler, cut: State) -> None:
-    """
-    A card that falls off the bus leaves its instances unknown, not gone.
-    """
+    """A card that falls off the bus leaves its instances unknown, not gone."""
     before = uuids(sampler)
     cut.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=CARD))
     sample = cards(sampler)
@@ -127,9 +109,7 @@ def test_instances_are_lost_with_their_card(sampler: Sampler, cut: State) -> Non
 
 
 def test_an_instance_that_fails_leaves_its_siblings_known(sampler: Sampler, cut: State) -> None:
-    """
-    Once the UUID of one instance cannot be read, that one is unknown.
-    """
+    """Once the UUID of one instance cannot be read, that one is unknown."""
     uuids(sampler)
     cut.faults.add(Fault.code(NvmlCode.UNKNOWN, UUID, CARD, after=2, times=1))
     sample = cards(sampler)
@@ -139,9 +119,7 @@ def test_an_instance_that_fails_leaves_its_siblings_known(sampler: Sampler, cut:
 
 
 def test_an_instance_whose_memory_fails_is_unknown(sampler: Sampler, cut: State) -> None:
-    """
-    An instance that does not tell its memory keeps its size.
-    """
+    """An instance that does not tell its memory keeps its size."""
     uuids(sampler)
     cut.faults.add(Fault.code(NvmlCode.UNKNOWN, MEMORY, CARD))
     first = cards(sampler)[1]
@@ -153,9 +131,7 @@ def test_an_instance_whose_memory_fails_is_unknown(sampler: Sampler, cut: State)
 def test_a_card_that_does_not_tell_its_mode_is_unknown(
     sampler: Sampler, cut: State, function: str
 ) -> None:
-    """
-    Whether a card is cut decides what it is, so that nothing is guessed.
-    """
+    """Whether a card is cut decides what it is, so that nothing is guessed."""
     before = uuids(sampler)
     cut.faults.add(Fault.code(NvmlCode.UNKNOWN, function, CARD))
     sample = cards(sampler)

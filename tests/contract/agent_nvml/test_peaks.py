@@ -1,6 +1,4 @@
-"""
-The most that processes have ever held, asked of a library that accounts as drivers do.
-"""
+"""The most that processes have ever held, asked of a library that accounts as drivers do."""
 
 import os
 
@@ -20,9 +18,7 @@ MODE = "nvmlDeviceGetAccountingMode"
 
 @pytest.fixture
 def sampler(start: Start) -> Sampler:
-    """
-    List every card with every sample.
-    """
+    """List every card with every sample."""
     return start(list_seconds=0.0, interval_seconds=0.0)
 
 
@@ -33,16 +29,12 @@ def accounted(machine: State) -> State:
 
 
 def peaks(sample: CardSample) -> dict[int, int]:
-    """
-    Return them in MiB, by the number the process was put with.
-    """
+    """Return them in MiB, by the number the process was put with."""
     return {pid - FIRST_PID: amount // MIB for pid, amount in sample.peaks.items()}
 
 
 def test_what_was_held_between_two_looks_is_known(accounted: State, sampler: Sampler) -> None:
-    """
-    Memory that came and went between two samples is the process's most.
-    """
+    """Memory that came and went between two samples is the process's most."""
     (holding,) = put(accounted, "0", 100)
     first = cards(sampler)[0]
     holding.resize(5000 * MIB)
@@ -54,9 +46,7 @@ def test_what_was_held_between_two_looks_is_known(accounted: State, sampler: Sam
 
 
 def test_who_has_just_ended_is_told_of_once(accounted: State, sampler: Sampler) -> None:
-    """
-    A process that took much and ended is not on the list, and its most is told once.
-    """
+    """A process that took much and ended is not on the list, and its most is told once."""
     (holding,) = put(accounted, "0", 100)
     cards(sampler)
     holding.resize(5000 * MIB)
@@ -68,9 +58,7 @@ def test_who_has_just_ended_is_told_of_once(accounted: State, sampler: Sampler) 
 
 
 def test_only_new_lists_bring_it(accounted: State, start: Start) -> None:
-    """
-    A sample that keeps the list of the one before asks nobody for anything.
-    """
+    """A sample that keeps the list of the one before asks nobody for anything."""
     sampler = start(list_seconds=600.0)
     put(accounted, "0", 100)
     first, second = cards(sampler)[0], cards(sampler)[0]
@@ -79,9 +67,7 @@ def test_only_new_lists_bring_it(accounted: State, start: Start) -> None:
 
 
 def test_without_accounting_nobody_is_asked_again(machine: State, sampler: Sampler) -> None:
-    """
-    A driver that does not account is asked for its mode, and left alone for minutes.
-    """
+    """A driver that does not account is asked for its mode, and left alone for minutes."""
     put(machine, "0", 100)
     for _ in range(3):
         assert {} == peaks(cards(sampler)[0])
@@ -91,9 +77,7 @@ def test_without_accounting_nobody_is_asked_again(machine: State, sampler: Sampl
 
 
 def test_an_instance_has_none(machine: State, sampler: Sampler) -> None:
-    """
-    Of a MIG instance nothing is asked but the mode, which it does not know.
-    """
+    """Of a MIG instance nothing is asked but the mode, which it does not know."""
     machine.cards[1].cut("3g.20gb")
     uuid = machine.cards[1].instances[0].uuid
     machine.processes.put(machine.find(uuid), os.getpid(), MIB)
@@ -106,9 +90,7 @@ def test_an_instance_has_none(machine: State, sampler: Sampler) -> None:
 def test_a_driver_without_the_functions_is_like_one_that_is_off(
     accounted: State, start: Start
 ) -> None:
-    """
-    What a driver does not know or may not tell costs nobody anything.
-    """
+    """What a driver does not know or may not tell costs nobody anything."""
     accounted.faults.add(Fault.code(NvmlCode.NO_PERMISSION, MODE))
     put(accounted, "0", 100)
     sample = cards(start(list_seconds=0.0))[0]
@@ -129,9 +111,7 @@ def test_a_driver_without_the_functions_is_like_one_that_is_off(
     ids=["n/a", "not found", "off by now", "fails", "mode fails", "crashes"],
 )
 def test_what_fails_costs_no_list(accounted: State, sampler: Sampler, fault: Fault) -> None:
-    """
-    Lists and memory are there whatever becomes of accounting.
-    """
+    """Lists and memory are there whatever becomes of accounting."""
     accounted.faults.add(fault)
     put(accounted, "0", 100)
     for _ in range(20):
@@ -143,9 +123,7 @@ def test_what_fails_costs_no_list(accounted: State, sampler: Sampler, fault: Fau
 
 
 def test_a_question_that_hangs_is_left_alone(accounted: State, start: Start) -> None:
-    """
-    A card that hangs when asked for it goes on telling its memory and processes.
-    """
+    """A card that hangs when asked for it goes on telling its memory and processes."""
     sampler = start(list_seconds=0.0, interval_seconds=0.0, deadline_seconds=4.0)
     put(accounted, "0", 5)
     accounted.faults.add(Fault(FaultAction.HANG, STATS))

@@ -1,6 +1,4 @@
-"""
-What a sample says of healthy cards, and when their processes are listed.
-"""
+"""What a sample says of healthy cards, and when their processes are listed."""
 
 import os
 
@@ -16,9 +14,7 @@ from tests.contract.agent_nvml.machine import COMPUTE, NOBODY, Start, cards, hel
 
 
 def test_cards_are_described(sampler: Sampler, machine: State) -> None:
-    """
-    UUID, index, model, memory and compute capability of every card, and the driver's version.
-    """
+    """UUID, index, model, memory and compute capability of every card, and the driver's version."""
     sample = sampler.sample(NOBODY)
     expected = Card(machine.cards[2].uuid, 2, "NVIDIA H100 80GB HBM3", 81559 * MIB, (9, 0))
 
@@ -44,9 +40,7 @@ def test_memory_is_the_cards_own_account(sampler: Sampler, machine: State) -> No
 
 
 def test_the_time_is_that_of_the_kernel(sampler: Sampler) -> None:
-    """
-    A sample is dated before its lists, and those before the driver was asked, since boot.
-    """
+    """A sample is dated before its lists, and those before the driver was asked, since boot."""
     before = boottime()
     sample = sampler.sample(NOBODY)
     listed = sample.cards[0].processes
@@ -56,9 +50,7 @@ def test_the_time_is_that_of_the_kernel(sampler: Sampler) -> None:
 
 
 def test_processes_are_listed_with_what_they_hold(sampler: Sampler, machine: State) -> None:
-    """
-    Each card shows its own processes.
-    """
+    """Each card shows its own processes."""
     put(machine, "0", 100, 200)
     put(machine, "2", 300)
 
@@ -78,9 +70,7 @@ def test_a_quiet_card_is_not_listed_again(sampler: Sampler, machine: State) -> N
 
 
 def test_a_card_whose_use_moves_is_listed_again(sampler: Sampler, machine: State) -> None:
-    """
-    More than 64 MiB since the last list, in small steps too.
-    """
+    """More than 64 MiB since the last list, in small steps too."""
     (holding,) = put(machine, "0", 100)
     cards(sampler)
     holding.grow(60 * MIB)
@@ -92,9 +82,7 @@ def test_a_card_whose_use_moves_is_listed_again(sampler: Sampler, machine: State
 
 
 def test_a_suspect_is_listed_again(sampler: Sampler, machine: State) -> None:
-    """
-    Whoever the judge suspects is looked at in every sample.
-    """
+    """Whoever the judge suspects is looked at in every sample."""
     (holding,) = put(machine, "0", 100)
     cards(sampler)
     holding.grow(10 * MIB)
@@ -103,9 +91,7 @@ def test_a_suspect_is_listed_again(sampler: Sampler, machine: State) -> None:
 
 
 def test_lists_are_renewed_by_age(start: Start, machine: State) -> None:
-    """
-    A list that is too old is renewed though nothing moves.
-    """
+    """A list that is too old is renewed though nothing moves."""
     sampler = start(list_seconds=0.0)
     (holding,) = put(machine, "0", 100)
     cards(sampler)
@@ -115,9 +101,7 @@ def test_lists_are_renewed_by_age(start: Start, machine: State) -> None:
 
 
 def test_nvml_is_opened_once(sampler: Sampler, machine: State) -> None:
-    """
-    Samples share one init, which a shutdown balances at the end.
-    """
+    """Samples share one init, which a shutdown balances at the end."""
     for _ in range(3):
         cards(sampler)
     sampler.close()
@@ -128,9 +112,7 @@ def test_nvml_is_opened_once(sampler: Sampler, machine: State) -> None:
 
 
 def test_cards_keep_their_identity_when_indices_change(sampler: Sampler, machine: State) -> None:
-    """
-    A card is its UUID: after a new order each keeps its memory and its processes.
-    """
+    """A card is its UUID: after a new order each keeps its memory and its processes."""
     put(machine, "0", 100)
     cards(sampler)
     machine.reorder([2, 1, 0])
@@ -142,18 +124,14 @@ def test_cards_keep_their_identity_when_indices_change(sampler: Sampler, machine
 
 @pytest.mark.parametrize("lists", [Lists.COMPUTE | Lists.GRAPHICS, Lists.GRAPHICS])
 def test_the_lists_are_merged(sampler: Sampler, machine: State, lists: Lists) -> None:
-    """
-    A process in several lists, or in another one than compute, counts once.
-    """
+    """A process in several lists, or in another one than compute, counts once."""
     put(machine, "0", 100, lists=lists)
 
     assert {0: 100} == held(cards(sampler)[0])
 
 
 def test_mps_clients_mark_their_card(sampler: Sampler, machine: State) -> None:
-    """
-    A card with a client of MPS says so; the others do not.
-    """
+    """A card with a client of MPS says so; the others do not."""
     put(machine, "1", 100, lists=Lists.MPS | Lists.COMPUTE)
     put(machine, "0", 100)
     sample = cards(sampler)
@@ -163,9 +141,7 @@ def test_mps_clients_mark_their_card(sampler: Sampler, machine: State) -> None:
 
 
 def test_a_real_process_is_seen_and_missed(sampler: Sampler, machine: State) -> None:
-    """
-    What this process takes shows under its PID, and no more once it gives it back.
-    """
+    """What this process takes shows under its PID, and no more once it gives it back."""
     holding = machine.processes.hold(machine.find("0"), 300 * MIB)
     listed = cards(sampler)[0].processes
     holding.release()

@@ -1,6 +1,4 @@
-"""
-Whose memory it is, of real processes in the cgroups of pods, on the simulated NVML.
-"""
+"""Whose memory it is, of real processes in the cgroups of pods, on the simulated NVML."""
 
 import shutil
 import subprocess
@@ -31,9 +29,7 @@ KNOWN = pods_on_node(PODS)
 
 
 class Ground:
-    """
-    Processes that hold memory on the machine's first card, as an observer sees them.
-    """
+    """Processes that hold memory on the machine's first card, as an observer sees them."""
 
     def __init__(self, machine: State, start: Start, folder: Path) -> None:
         self._machine = machine
@@ -50,9 +46,7 @@ class Ground:
         name: str = "program",
         lists: Lists = Lists.COMPUTE,
     ) -> subprocess.Popen[bytes]:
-        """
-        Start a process by this name in a pod, or outside of all.
-        """
+        """Start a process by this name in a pod, or outside of all."""
         program = self._folder / name
         if not program.exists():
             shutil.copy(shutil.which("sleep") or "", program)
@@ -70,9 +64,7 @@ class Ground:
         return process
 
     def look(self) -> dict[str, PodOnCard]:
-        """
-        Look once, with a new list of the card.
-        """
+        """Look once, with a new list of the card."""
         card = self._machine.cards[0].uuid
         return dict(self._observer.look(frozenset({card})).cards[card].pods)
 
@@ -81,9 +73,7 @@ class Ground:
 
 
 def _is_older_than_a_tick(pid: int) -> bool:
-    """
-    Return whether the kernel's clock can tell that a process started before now.
-    """
+    """Return whether the kernel's clock can tell that a process started before now."""
     seen = Lookup().look(pid)
     return seen is not None and seen.started_by <= boottime()
 
@@ -96,9 +86,7 @@ def ground(machine: State, start: Start, tmp_path: Path) -> Iterator[Ground]:
 
 
 def test_a_new_process_in_every_list_counts(ground: Ground) -> None:
-    """
-    A pod that passes its memory from process to process holds it in every look.
-    """
+    """A pod that passes its memory from process to process holds it in every look."""
     counted = []
     for _ in range(4):
         process = ground.run(A, 4 * GIB)
@@ -124,9 +112,7 @@ def test_a_tenants_mps_server_sheds_nobodys_fence(ground: Ground, lists: Lists) 
 
 
 def test_only_the_clients_of_the_nodes_mps_server_are_uncertain(ground: Ground) -> None:
-    """
-    A server of the node makes a pod of its clients uncertain, and no other one.
-    """
+    """A server of the node makes a pod of its clients uncertain, and no other one."""
     ground.run(None, GIB, MPS_SERVER)
     ground.run(A, 4 * GIB, lists=CLIENT)
     ground.run(B, 4 * GIB)

@@ -1,6 +1,4 @@
-"""
-What the child says of the work on each card, asked of a library that behaves as drivers do.
-"""
+"""What the child says of the work on each card, asked of a library that behaves as drivers do."""
 
 import os
 import time
@@ -33,25 +31,19 @@ def work(sample: CardSample) -> CardWork:
 
 
 def next_work(sampler: Sampler, index: int = 0) -> CardWork:
-    """
-    Ask once the period of the driver in which we are is over.
-    """
+    """Ask once the period of the driver in which we are is over."""
     time.sleep(2 * PERIOD_SECONDS)
     return work(cards(sampler)[index])
 
 
 @pytest.fixture
 def sampler(start: Start) -> Sampler:
-    """
-    Measure with every sample.
-    """
+    """Measure with every sample."""
     return start(work_seconds=0.0, interval_seconds=0.0)
 
 
 def test_the_first_answer_covers_nothing(machine: State, sampler: Sampler) -> None:
-    """
-    Whoever worked before the first question was asked is not taken for a worker.
-    """
+    """Whoever worked before the first question was asked is not taken for a worker."""
     put(machine, "0", 1)[0].work(90)
     time.sleep(2 * PERIOD_SECONDS)
     first = work(cards(sampler)[0])
@@ -61,9 +53,7 @@ def test_the_first_answer_covers_nothing(machine: State, sampler: Sampler) -> No
 
 
 def test_who_works_is_told_apart(machine: State, sampler: Sampler) -> None:
-    """
-    Of two processes on a card only the one at work is a worker.
-    """
+    """Of two processes on a card only the one at work is a worker."""
     busy, _ = put(machine, "0", 1, 1)
     cards(sampler)
     busy.work(30)
@@ -72,9 +62,7 @@ def test_who_works_is_told_apart(machine: State, sampler: Sampler) -> None:
 
 
 def test_who_works_half_of_the_time_has_half_of_it(machine: State, sampler: Sampler) -> None:
-    """
-    A share is that of the time which an answer covers, however long nobody had worked before.
-    """
+    """A share is that of the time which an answer covers, however long nobody had worked before."""
     (holding,) = put(machine, "0", 1)
     cards(sampler)
     time.sleep(10 * PERIOD_SECONDS)
@@ -89,9 +77,7 @@ def test_who_works_half_of_the_time_has_half_of_it(machine: State, sampler: Samp
 
 
 def test_answers_follow_each_other_without_a_hole(machine: State, sampler: Sampler) -> None:
-    """
-    Each answer begins where the one before ended, and a burst between two is in the second.
-    """
+    """Each answer begins where the one before ended, and a burst between two is in the second."""
     (holding,) = put(machine, "0", 1)
     first = work(cards(sampler)[0])
     holding.work(100)
@@ -105,9 +91,7 @@ def test_answers_follow_each_other_without_a_hole(machine: State, sampler: Sampl
 
 
 def test_it_is_asked_every_few_seconds(machine: State, start: Start) -> None:
-    """
-    Samples in between show the last answer again.
-    """
+    """Samples in between show the last answer again."""
     sampler = start(work_seconds=60.0)
     put(machine, "0", 1)
 
@@ -115,9 +99,7 @@ def test_it_is_asked_every_few_seconds(machine: State, start: Start) -> None:
 
 
 def test_zombies_spoil_an_answer(machine: State, sampler: Sampler) -> None:
-    """
-    With entries that cannot be, none of the answer counts.
-    """
+    """With entries that cannot be, none of the answer counts."""
     put(machine, "0", 1)[0].work(10)
     machine.faults.add(Fault(FaultAction.PAD, "nvmlDeviceGetProcessUtilization", argument=100))
     cards(sampler)
@@ -126,9 +108,7 @@ def test_zombies_spoil_an_answer(machine: State, sampler: Sampler) -> None:
 
 
 def test_more_workers_than_the_buffer_holds(machine: State, sampler: Sampler) -> None:
-    """
-    A driver with more entries than expected is asked again with more room.
-    """
+    """A driver with more entries than expected is asked again with more room."""
     for holding in put(machine, "0", *([1] * 300)):
         holding.work(5)
     cards(sampler)
@@ -140,9 +120,7 @@ def test_more_workers_than_the_buffer_holds(machine: State, sampler: Sampler) ->
     "function", ["nvmlDeviceGetProcessUtilization", "nvmlDeviceGetUtilizationRates"]
 )
 def test_a_card_that_does_not_tell(machine: State, sampler: Sampler, function: str) -> None:
-    """
-    A failure is the reason why nothing is known, and the time after it begins anew.
-    """
+    """A failure is the reason why nothing is known, and the time after it begins anew."""
     fault = machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, function, 0))
     before = cards(sampler)[0]
     machine.faults.remove(fault)
@@ -182,9 +160,7 @@ def hold(machine: State, card: str) -> Holding:
 
 
 def test_an_instance_on_ampere_is_not(machine: State, sampler: Sampler) -> None:
-    """
-    Without performance monitoring nothing is known of an instance.
-    """
+    """Without performance monitoring nothing is known of an instance."""
     machine.cards[1].cut("3g.20gb")
     (sample,) = (item for item in sampler.sample(NOBODY).cards if item.card.mig)
 

@@ -1,3 +1,1 @@
-"""
-The plain broker of tests beside RabbitMQ: workers meet the same in both.
-"""
+"""The plain broker of tests beside RabbitMQ: workers meet the same in both."""

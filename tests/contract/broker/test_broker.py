@@ -1,6 +1,4 @@
-"""
-What a client of a broker relies on, of the plain one and, with `make keda`, of RabbitMQ.
-"""
+"""What a client of a broker relies on, of the plain one and, with `make keda`, of RabbitMQ."""
 
 import os
 import signal
@@ -22,9 +20,7 @@ RABBITMQ = "GPUFENCE_TEST_BROKER"
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """
-    A broker to speak with.
-    """
+    """A broker to speak with."""
     real = os.environ.get(RABBITMQ)
     if real:
         yield int(real)
@@ -35,9 +31,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def queue(tmp_path: Path) -> str:
-    """
-    A name that nobody else uses.
-    """
+    """A name that nobody else uses."""
     return f"{tmp_path.name}-{os.getpid()}".replace("_", "-").replace("[", "-").replace("]", "")
 
 
@@ -48,9 +42,7 @@ def taken(client: StompClient) -> Frame:
 
 
 def test_a_message_comes_with_its_headers(port: int, queue: str) -> None:
-    """
-    What is sent is received as it was, once.
-    """
+    """What is sent is received as it was, once."""
     with StompClient(LOOPBACK, port) as sender, StompClient(LOOPBACK, port) as worker:
         worker.subscribe(queue)
         sender.send(queue, b"a\x00b\nc", sent="1.5", seconds="2")
@@ -65,9 +57,7 @@ def test_a_message_comes_with_its_headers(port: int, queue: str) -> None:
 
 
 def test_one_message_at_a_time(port: int, queue: str) -> None:
-    """
-    The next one comes when the one before is acknowledged.
-    """
+    """The next one comes when the one before is acknowledged."""
     with StompClient(LOOPBACK, port) as sender, StompClient(LOOPBACK, port) as worker:
         worker.subscribe(queue)
         for number in range(2):
@@ -81,9 +71,7 @@ def test_one_message_at_a_time(port: int, queue: str) -> None:
 
 
 def test_what_nobody_acknowledged_comes_again(port: int, queue: str) -> None:
-    """
-    A worker that goes in the middle leaves its message to the next one, who is told so.
-    """
+    """A worker that goes in the middle leaves its message to the next one, who is told so."""
     with StompClient(LOOPBACK, port) as sender, StompClient(LOOPBACK, port) as worker:
         worker.subscribe(queue)
         sender.send(queue, b"long")
@@ -126,9 +114,7 @@ def test_a_worker_keeps_its_card_busy_meanwhile(port: int, queue: str, tmp_path:
 
 
 def test_a_broker_that_is_not_there_ends_a_worker(tmp_path: Path) -> None:
-    """
-    Without a broker a workload ends with its address.
-    """
+    """Without a broker a workload ends with its address."""
     state = State.create(tmp_path / "cards", "T4")
     with Program(state.path, f"serve {LOOPBACK}:1/none") as worker:
         code, complaint = worker.end()
@@ -138,17 +124,13 @@ def test_a_broker_that_is_not_there_ends_a_worker(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_refuses_is_named() -> None:
-    """
-    Its own words are in the error.
-    """
+    """Its own words are in the error."""
     with PlainBroker(refuses=True) as broker, pytest.raises(BrokerError, match="not you"):
         StompClient(LOOPBACK, broker.port)
 
 
 def test_a_broker_that_goes_is_noticed(queue: str) -> None:
-    """
-    Whoever listens then gets an error, and no silence.
-    """
+    """Whoever listens then gets an error, and no silence."""
     with PlainBroker() as broker:
         client = StompClient(LOOPBACK, broker.port)
         client.subscribe(queue)

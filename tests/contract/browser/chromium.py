@@ -1,6 +1,4 @@
-"""
-A real browser, without a window, that tells what became of a page.
-"""
+"""A real browser, without a window, that tells what became of a page."""
 
 import json
 import shutil
@@ -22,9 +20,7 @@ _LAID_OUT = "document.documentElement.scrollWidth - document.documentElement.cli
 
 
 class Shown(NamedTuple):
-    """
-    How much of a page is beside the window, what the browser said, and all it asked for.
-    """
+    """How much of a page is beside the window, what the browser said, and all it asked for."""
 
     beside: int
     said: list[str]
@@ -32,9 +28,7 @@ class Shown(NamedTuple):
 
 
 class Tab:
-    """
-    One page of the browser, spoken to as its developer tools do.
-    """
+    """One page of the browser, spoken to as its developer tools do."""
 
     def __init__(self, address: str) -> None:
         self._socket = websocket.create_connection(
@@ -81,9 +75,7 @@ class Tab:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Tab]:
-    """
-    Run it for as long as it is needed; what it keeps is in the folder.
-    """
+    """Run it for as long as it is needed; what it keeps is in the folder."""
     command = [
         str(PROGRAM),
         *("--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"),
@@ -101,9 +93,7 @@ def browser(folder: Path) -> Iterator[Tab]:
 
 
 def _address(note: Path) -> str:
-    """
-    Return where the only page listens, once the browser has noted its port.
-    """
+    """Return where the only page listens, once the browser has noted its port."""
     wait_until(lambda: note.exists() and note.read_text(encoding="ascii").count("\n"), "a browser")
     port = note.read_text(encoding="ascii").splitlines()[0]
     with urllib.request.urlopen(

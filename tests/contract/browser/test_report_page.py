@@ -1,6 +1,4 @@
-"""
-The report's page as a real browser shows it.
-"""
+"""The report's page as a real browser shows it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,9 +61,7 @@ def test_a_page_fits_runs_nothing_and_asks_nobody(tab: Tab, name: str, tmp_path:
 
 
 def test_a_page_that_does_is_noticed(tab: Tab, tmp_path: Path) -> None:
-    """
-    One that is too wide, complains and asks somebody is seen as that.
-    """
+    """One that is too wide, complains and asks somebody is seen as that."""
     file = tmp_path / "page.html"
     wide = '<div style="width: 400px">x</div>'
     file.write_text(f"<p>{wide}<script>console.log(1)</script><img src=x.png>", encoding="utf-8")

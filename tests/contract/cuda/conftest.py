@@ -16,9 +16,7 @@ CARDS = "2xA100-40"
 
 @pytest.fixture(scope="module")
 def state_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    Where this module's machines stand, one after the other.
-    """
+    """Where this module's machines stand, one after the other."""
     return tmp_path_factory.mktemp("cuda") / "cards"
 
 
@@ -35,17 +33,13 @@ def looker(state_path: Path) -> Iterator[Client]:
 
 
 class Watched:
-    """
-    What pynvml shows of a card.
-    """
+    """What pynvml shows of a card."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def pids(self, card: int = 0) -> dict[int, int]:
-        """
-        The memory in MiB that each PID holds.
-        """
+        """The memory in MiB that each PID holds."""
         found = self._client(f"nvmlDeviceGetComputeRunningProcesses(card({card}))")
         return {one["pid"]: one["usedGpuMemory"] >> 20 for one in found}
 

@@ -1,6 +1,4 @@
-"""
-The libraries as files: their names, their symbols, and what the sanitizers say.
-"""
+"""The libraries as files: their names, their symbols, and what the sanitizers say."""
 
 import re
 import subprocess
@@ -44,16 +42,12 @@ def exported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", [build.DRIVER, *map(build.runtime, build.RUNTIMES)])
 def test_a_library_has_the_name_it_is_looked_for_by(name: str) -> None:
-    """
-    Each library carries its SONAME, which is what makes ours be taken instead of another.
-    """
+    """Each library carries its SONAME, which is what makes ours be taken instead of another."""
     assert f"soname: [{name}]" in dynamic(build.library_folder() / name)
 
 
 def test_the_driver_shows_its_entries_alone() -> None:
-    """
-    Of the driver only functions of the driver's interface are visible.
-    """
+    """Of the driver only functions of the driver's interface are visible."""
     names = exported(build.library_folder() / build.DRIVER)
 
     assert {"cuInit", "cuMemAlloc_v2"} <= names
@@ -61,17 +55,13 @@ def test_the_driver_shows_its_entries_alone() -> None:
 
 
 def test_no_check_of_the_driver_is_answered() -> None:
-    """
-    The entry by which NVIDIA's own runtime recognises a driver does not exist.
-    """
+    """The entry by which NVIDIA's own runtime recognises a driver does not exist."""
     assert "cuGetExportTable" not in exported(build.library_folder() / build.DRIVER)
 
 
 @pytest.mark.parametrize("major", build.RUNTIMES)
 def test_a_runtimes_symbols_have_its_version(major: int) -> None:
-    """
-    Frameworks ask for symbols of the version that is named as the library is.
-    """
+    """Frameworks ask for symbols of the version that is named as the library is."""
     name = build.runtime(major)
     names = exported(build.library_folder() / name)
 

@@ -1,6 +1,4 @@
-"""
-Processes, threads and contexts: what a program holds is gone with it, whatever ends it.
-"""
+"""Processes, threads and contexts: what a program holds is gone with it, whatever ends it."""
 
 import signal
 from collections.abc import Callable
@@ -22,9 +20,7 @@ Start = Callable[..., CudaProgram]
 def test_a_dead_program_holds_nothing(
     number: signal.Signals, program: CudaProgram, nvml: Watched
 ) -> None:
-    """
-    Whatever ends a program, its memory is free in the same moment.
-    """
+    """Whatever ends a program, its memory is free in the same moment."""
     program("held = take(1000 * MIB)")
     before = nvml.pids()
     program.process.send_signal(number)
@@ -35,9 +31,7 @@ def test_a_dead_program_holds_nothing(
 
 
 def test_a_programs_end_needs_no_goodbye(program: CudaProgram, nvml: Watched) -> None:
-    """
-    A program that ends by itself without freeing anything leaves nothing, either.
-    """
+    """A program that ends by itself without freeing anything leaves nothing, either."""
     program("held = take(1000 * MIB)")
     program.close_input()
     program.process.wait()
@@ -46,9 +40,7 @@ def test_a_programs_end_needs_no_goodbye(program: CudaProgram, nvml: Watched) ->
 
 
 def test_a_fork_cannot_use_its_parents_cards(program: CudaProgram) -> None:
-    """
-    In a process forked off after the start of CUDA every call fails as not initialised.
-    """
+    """In a process forked off after the start of CUDA every call fails as not initialised."""
     program("held = take(1000 * MIB)")
 
     assert [NOT_INITIALIZED] * 4 == program(
@@ -57,9 +49,7 @@ def test_a_fork_cannot_use_its_parents_cards(program: CudaProgram) -> None:
 
 
 def test_a_fork_takes_nothing_away(program: CudaProgram, nvml: Watched) -> None:
-    """
-    A child that comes and goes changes nothing about what its parent holds.
-    """
+    """A child that comes and goes changes nothing about what its parent holds."""
     program("held = take(1000 * MIB)")
     program("answered = in_child(lambda: take(MIB)[0])")
 
@@ -68,9 +58,7 @@ def test_a_fork_takes_nothing_away(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_a_fork_before_the_start_is_a_program(start: Start, nvml: Watched) -> None:
-    """
-    A child of a parent that has not begun with CUDA can.
-    """
+    """A child of a parent that has not begun with CUDA can."""
     one = start(device=None)
 
     assert [0, 0, 0] == one("in_child(lambda: [init(), use(0), take(MIB)[0]])")
@@ -79,17 +67,13 @@ def test_a_fork_before_the_start_is_a_program(start: Start, nvml: Watched) -> No
 
 
 def test_a_context_is_a_threads(program: CudaProgram) -> None:
-    """
-    A new thread has no context until it takes one, and then shares the process's.
-    """
+    """A new thread has no context until it takes one, and then shares the process's."""
     assert [[INVALID_CONTEXT]] == program("in_threads(1, lambda: [take(MIB)[0]])")
     assert [[0, 0]] == program("in_threads(1, lambda: [use(0), take(MIB)[0]])")
 
 
 def test_threads_allocate_at_once(program: CudaProgram, nvml: Watched) -> None:
-    """
-    What several threads allocate and free at the same time adds up.
-    """
+    """What several threads allocate and free at the same time adds up."""
     program(
         "churn = lambda: use(0) or [give(take(6 * MIB)[1]) or take(2 * MIB)[0] for _ in range(50)]"
     )
@@ -99,9 +83,7 @@ def test_threads_allocate_at_once(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_a_released_context_takes_its_memory_along(program: CudaProgram, nvml: Watched) -> None:
-    """
-    With the last reference to its context, all that a program holds on a card is gone.
-    """
+    """With the last reference to its context, all that a program holds on a card is gone."""
     program("again = use(0)")
     program("held = take(1000 * MIB)")
     program("released = leave(0)")
@@ -128,9 +110,7 @@ def test_a_context_of_ones_own_costs_as_much(program: CudaProgram, nvml: Watched
 
 
 def test_a_program_may_look_at_itself(program: CudaProgram, nvml: Watched) -> None:
-    """
-    NVML in the same process as the driver neither hides nor loses what the process holds.
-    """
+    """NVML in the same process as the driver neither hides nor loses what the process holds."""
     program("nvml = ctypes.CDLL('libnvidia-ml.so.1')")
     program("asked = [nvml.nvmlInit_v2(), nvml.nvmlShutdown(), nvml.nvmlInit_v2()]")
     program("held = take(1000 * MIB)")

@@ -1,6 +1,4 @@
-"""
-What a program allocates is what NVML shows of it, and what does not fit is refused.
-"""
+"""What a program allocates is what NVML shows of it, and what does not fit is refused."""
 
 from collections.abc import Callable
 
@@ -19,26 +17,20 @@ Start = Callable[..., CudaProgram]
 
 
 def test_a_context_is_memory(program: CudaProgram, nvml: Watched) -> None:
-    """
-    A program that has a context and nothing else is on the card with the context's size.
-    """
+    """A program that has a context and nothing else is on the card with the context's size."""
     assert {program.process.pid: CONTEXT} == nvml.pids()
     assert {} == nvml.pids(1)
 
 
 def test_a_context_has_the_size_one_wants(start: Start, nvml: Watched) -> None:
-    """
-    The size of a context, which no simulation can know, is a variable.
-    """
+    """The size of a context, which no simulation can know, is a variable."""
     one = start(variables={"GPUFENCE_SIMULATOR_CONTEXT_MIB": "512"})
 
     assert {one.process.pid: 512} == nvml.pids()
 
 
 def test_allocated_memory_is_shown(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Device memory counts from allocation until it is freed.
-    """
+    """Device memory counts from allocation until it is freed."""
     program("held = take(1000 * MIB)")
     during = nvml.pids()
     program("freed = give(held[1])")
@@ -63,9 +55,7 @@ def test_accounting_knows_the_most(machine: State, start: Start, looker: Client)
 
 
 def test_what_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:
-    """
-    An allocation larger than what is free is out of memory and leaves all as it was.
-    """
+    """An allocation larger than what is free is out of memory and leaves all as it was."""
     program("held = take(39000 * MIB)")
     code, _ = program("take(1100 * MIB)")
 
@@ -75,9 +65,7 @@ def test_what_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> No
 
 
 def test_the_last_of_a_card_can_be_had(program: CudaProgram) -> None:
-    """
-    All that the driver says is free can be allocated, down to whole blocks.
-    """
+    """All that the driver says is free can be allocated, down to whole blocks."""
     free = program("room()")[1] >> 21 << 21
 
     assert 0 == program(f"take({free})")[0]
@@ -85,9 +73,7 @@ def test_the_last_of_a_card_can_be_had(program: CudaProgram) -> None:
 
 
 def test_neighbours_share_a_card(program: CudaProgram, start: Start, nvml: Watched) -> None:
-    """
-    What one program holds, another one on the same card cannot have.
-    """
+    """What one program holds, another one on the same card cannot have."""
     other = start()
     program("held = take(20000 * MIB)")
     codes = [other("take(20000 * MIB)")[0], other("take(19000 * MIB)")[0]]
@@ -110,9 +96,7 @@ def test_the_whole_machine_shares_a_card(machine: State, program: CudaProgram) -
 
 
 def test_small_allocations_share_blocks(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Small allocations take the card two MiB at a time.
-    """
+    """Small allocations take the card two MiB at a time."""
     program("held = [take(1000) for _ in range(2000)]")
     during = nvml.pids()
     program("freed = [give(address) for _, address in held]")
@@ -122,9 +106,7 @@ def test_small_allocations_share_blocks(program: CudaProgram, nvml: Watched) -> 
 
 
 def test_nothing_is_freed_twice(program: CudaProgram, nvml: Watched) -> None:
-    """
-    An address that was freed, that is inside an allocation or that never was one is refused.
-    """
+    """An address that was freed, that is inside an allocation or that never was one is refused."""
     program("held, other = take(4 * MIB)[1], take(4 * MIB)[1]")
     program("freed = give(held)")
 
@@ -134,17 +116,13 @@ def test_nothing_is_freed_twice(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_sizes_that_make_no_sense_are_refused(program: CudaProgram) -> None:
-    """
-    Nothing, and more than any address can count, is no size.
-    """
+    """Nothing, and more than any address can count, is no size."""
     assert INVALID_VALUE == program("take(0)")[0]
     assert OUT_OF_MEMORY == program("take(2**64 - 1)")[0]
 
 
 def test_without_a_context_nothing_is_allocated(start: Start, nvml: Watched) -> None:
-    """
-    A thread without a context can allocate nothing, and is on no card.
-    """
+    """A thread without a context can allocate nothing, and is on no card."""
     one = start(device=None)
     one("begun = init()")
 
@@ -168,9 +146,7 @@ def test_managed_memory_is_nobodys(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_memory_of_the_host_is_not_on_the_card(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Pinned memory of the host takes nothing of the card.
-    """
+    """Pinned memory of the host takes nothing of the card."""
     program("held = given(driver.cuMemHostAlloc, wide(64 * MIB), 0)")
 
     assert {program.process.pid: CONTEXT} == nvml.pids()
@@ -178,18 +154,14 @@ def test_memory_of_the_host_is_not_on_the_card(program: CudaProgram, nvml: Watch
 
 
 def test_small_contents_come_back(program: CudaProgram) -> None:
-    """
-    What a program wrote to the card, it reads back.
-    """
+    """What a program wrote to the card, it reads back."""
     program("held = take(MIB)[1]")
 
     assert "sixteen bytes of" == program("echo(held, b'sixteen bytes of')")
 
 
 def test_an_address_tells_whose_it_is(program: CudaProgram) -> None:
-    """
-    Asked about an address within an allocation, the driver knows type, start and size.
-    """
+    """Asked about an address within an allocation, the driver knows type, start and size."""
     program("held = take(4 * MIB)[1]")
     asked = [
         f"given(driver.cuPointerGetAttribute, {number}, wide(held + 1000))"

@@ -1,6 +1,4 @@
-"""
-Memory in the order of streams: pools, which keep what was freed as long as they may.
-"""
+"""Memory in the order of streams: pools, which keep what was freed as long as they may."""
 
 from tests.contract.cuda.conftest import Watched
 from tests.support.cuda_client import CudaProgram
@@ -11,9 +9,7 @@ RESERVED, RESERVED_HIGH, USED, USED_HIGH = 5, 6, 7, 8
 
 
 def test_a_pool_gives_back_at_once(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Without a threshold, freed memory of a pool is the card's again.
-    """
+    """Without a threshold, freed memory of a pool is the card's again."""
     program("held = pooled(1000 * MIB)")
     during = nvml.pids()
     program("freed = give_pooled(held[1])")
@@ -23,9 +19,7 @@ def test_a_pool_gives_back_at_once(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_a_threshold_keeps_memory(program: CudaProgram, nvml: Watched) -> None:
-    """
-    A pool with a threshold keeps so much of what was freed, and gives it out again.
-    """
+    """A pool with a threshold keeps so much of what was freed, and gives it out again."""
     program("set = set_threshold(default_pool(), 600 * MIB)")
     program("held = pooled(1000 * MIB)")
     program("freed = give_pooled(held[1])")
@@ -40,9 +34,7 @@ def test_a_threshold_keeps_memory(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_a_pool_can_be_trimmed(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Trimmed, a pool keeps what it shall, and never less than is in use.
-    """
+    """Trimmed, a pool keeps what it shall, and never less than is in use."""
     program("set = set_threshold(default_pool(), 2**40)")
     program("held, freed = pooled(100 * MIB), give_pooled(pooled(900 * MIB)[1])")
     before = nvml.pids()
@@ -53,17 +45,13 @@ def test_a_pool_can_be_trimmed(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_a_full_card_refuses_pools_too(program: CudaProgram) -> None:
-    """
-    A pool cannot hold more than the card has.
-    """
+    """A pool cannot hold more than the card has."""
     assert OUT_OF_MEMORY == program("pooled(41000 * MIB)")[0]
     assert 0 == program("pool_number(default_pool(), 7)")
 
 
 def test_a_destroyed_pool_holds_nothing(program: CudaProgram, nvml: Watched) -> None:
-    """
-    What came from a pool of one's own goes with it.
-    """
+    """What came from a pool of one's own goes with it."""
     program("pool = make_pool()")
     program("held = pooled(1000 * MIB, pool)")
     during = nvml.pids()
@@ -74,9 +62,7 @@ def test_a_destroyed_pool_holds_nothing(program: CudaProgram, nvml: Watched) -> 
 
 
 def test_pools_go_with_the_context(program: CudaProgram, nvml: Watched) -> None:
-    """
-    With the primary context what its device's pools hold is gone, kept memory included.
-    """
+    """With the primary context what its device's pools hold is gone, kept memory included."""
     program("set = set_threshold(default_pool(), 2**40)")
     program("held = [pooled(1000 * MIB), give_pooled(pooled(500 * MIB)[1])]")
     program("left = leave(0)")

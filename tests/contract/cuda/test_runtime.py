@@ -1,6 +1,4 @@
-"""
-The runtime over the driver, in each of its majors.
-"""
+"""The runtime over the driver, in each of its majors."""
 
 from collections.abc import Callable
 
@@ -22,17 +20,13 @@ def one(request: pytest.FixtureRequest, start: Start) -> CudaProgram:
 
 
 def test_counting_takes_no_memory(one: CudaProgram, nvml: Watched) -> None:
-    """
-    Asked for the number of cards, the runtime makes no context.
-    """
+    """Asked for the number of cards, the runtime makes no context."""
     assert [0, 2] == one("given(runtime.cudaGetDeviceCount, kind=ctypes.c_int)")
     assert {} == nvml.pids()
 
 
 def test_the_runtime_begins_by_itself(one: CudaProgram, nvml: Watched) -> None:
-    """
-    The first allocation makes the context of the thread's device.
-    """
+    """The first allocation makes the context of the thread's device."""
     one("held = given(runtime.cudaMalloc, wide(1000 * MIB))")
     one("chosen = runtime.cudaSetDevice(1)")
     one("held = given(runtime.cudaMalloc, wide(500 * MIB))")
@@ -43,9 +37,7 @@ def test_the_runtime_begins_by_itself(one: CudaProgram, nvml: Watched) -> None:
 
 
 def test_an_error_is_remembered_once(one: CudaProgram) -> None:
-    """
-    The last error stands until it is asked for, and has a name and a text.
-    """
+    """The last error stands until it is asked for, and has a name and a text."""
     one("failed = given(runtime.cudaMalloc, wide(41000 * MIB))")
     one("runtime.cudaGetErrorString.restype = ctypes.c_char_p")
     one("runtime.cudaGetErrorName.restype = ctypes.c_char_p")
@@ -58,9 +50,7 @@ def test_an_error_is_remembered_once(one: CudaProgram) -> None:
 
 
 def test_a_reset_frees_everything(one: CudaProgram, nvml: Watched) -> None:
-    """
-    After a reset the program is on no card, until it begins anew.
-    """
+    """After a reset the program is on no card, until it begins anew."""
     one("held = given(runtime.cudaMalloc, wide(1000 * MIB))")
     one("code = runtime.cudaDeviceReset()")
     during = nvml.pids()
@@ -71,17 +61,13 @@ def test_a_reset_frees_everything(one: CudaProgram, nvml: Watched) -> None:
 
 
 def test_nothing_is_an_allocation_too(one: CudaProgram) -> None:
-    """
-    The runtime answers a wish for nothing with no address and no error.
-    """
+    """The runtime answers a wish for nothing with no address and no error."""
     assert [0, 0] == one("given(runtime.cudaMalloc, wide(0))")
     assert 0 == one("runtime.cudaFree(None)")
 
 
 def test_kernels_fail_loudly(one: CudaProgram) -> None:
-    """
-    The first launch fails, and stderr says why.
-    """
+    """The first launch fails, and stderr says why."""
     code = one("runtime.cudaLaunchKernel(None, None)")
     one.close_input()
 
@@ -90,9 +76,7 @@ def test_kernels_fail_loudly(one: CudaProgram) -> None:
 
 
 def test_what_is_not_simulated_says_its_name(one: CudaProgram) -> None:
-    """
-    A call that means nothing for memory fails with its name on stderr.
-    """
+    """A call that means nothing for memory fails with its name on stderr."""
     code = one("runtime.cudaGraphInstantiate()")
     one.close_input()
 
@@ -101,9 +85,7 @@ def test_what_is_not_simulated_says_its_name(one: CudaProgram) -> None:
 
 
 def test_a_stream_calls_back(program: CudaProgram) -> None:
-    """
-    A function that a stream shall call is called.
-    """
+    """A function that a stream shall call is called."""
     assert ["called"] == program("call_back()")
 
 
@@ -121,14 +103,10 @@ def test_a_stream_calls_back(program: CudaProgram) -> None:
 def test_entries_are_found_by_name(
     name: str, version: int, function: str, program: CudaProgram
 ) -> None:
-    """
-    A name without a version is the newest function that the caller's CUDA knows.
-    """
+    """A name without a version is the newest function that the caller's CUDA knows."""
     assert [0, program(f"address_of({function!r})")] == program(f"entry({name!r}, {version})")
 
 
 def test_unknown_entries_are_not_found(program: CudaProgram) -> None:
-    """
-    A name that means nothing has no entry.
-    """
+    """A name that means nothing has no entry."""
     assert [500, 0] == program("entry('cuNothing', 13000)")

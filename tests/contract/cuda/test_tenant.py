@@ -54,9 +54,7 @@ def empty(size, dtype, device):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    A cache in which the newest PyTorch seems to be installed.
-    """
+    """A cache in which the newest PyTorch seems to be installed."""
     root = tmp_path_factory.mktemp("cache")
     wheels = find_wheels("torch")
     folder = folder_of(wheels, root / "gpufence")
@@ -79,9 +77,7 @@ def tenant(state: State, cache: Path, *arguments: str, **variables: str) -> Prog
 
 
 def test_a_script_is_followed_on_the_card(state: State, cache: Path) -> None:
-    """
-    Steps allocate and free with the framework, and the process keeps its PID.
-    """
+    """Steps allocate and free with the framework, and the process keeps its PID."""
     with tenant(state, cache, "--context", "400Mi", "hold 1Gi; shrink 512Mi; grow 1Gi") as program:
         program.until("grow 1Gi: 1936 MiB on the card")
         uses = [(use.pid, use.memory >> 20) for use in state.cards[0].uses]
@@ -92,9 +88,7 @@ def test_a_script_is_followed_on_the_card(state: State, cache: Path) -> None:
 
 
 def test_a_cap_ends_it_in_the_frameworks_words(state: State, cache: Path) -> None:
-    """
-    Out of memory, the program ends with what the framework says, and where that was.
-    """
+    """Out of memory, the program ends with what the framework says, and where that was."""
     with tenant(state, cache, "hold 9Gi; exit 0", GPUFENCE_MEMORY_FRACTION="0.1") as program:
         code, complaint = program.end()
 
@@ -104,9 +98,7 @@ def test_a_cap_ends_it_in_the_frameworks_words(state: State, cache: Path) -> Non
 
 
 def test_a_program_may_take_the_cap_away(state: State, cache: Path) -> None:
-    """
-    Asked to, the program resets the cap by the framework's own function.
-    """
+    """Asked to, the program resets the cap by the framework's own function."""
     told = {"GPUFENCE_MEMORY_FRACTION": "0.1"}
     with tenant(state, cache, "--uncap", "hold 9Gi; exit 0", **told) as program:
         code, complaint = program.end()
@@ -115,9 +107,7 @@ def test_a_program_may_take_the_cap_away(state: State, cache: Path) -> None:
 
 
 def test_a_patient_program_keeps_what_it_has(state: State, cache: Path) -> None:
-    """
-    Refused, a patient program goes on with what it has, until it is stopped.
-    """
+    """Refused, a patient program goes on with what it has, until it is stopped."""
     told = {"GPUFENCE_MEMORY_FRACTION": "0.1"}
     with tenant(state, cache, "--on-oom", "wait", "hold 9Gi", **told) as program:
         program.until("Waiting for memory")
@@ -131,9 +121,7 @@ def test_a_patient_program_keeps_what_it_has(state: State, cache: Path) -> None:
 
 
 def test_a_program_uses_the_card_it_was_assigned(state: State, cache: Path) -> None:
-    """
-    A card that a device plugin assigned is the only one there is.
-    """
+    """A card that a device plugin assigned is the only one there is."""
     told = {"NVIDIA_VISIBLE_DEVICES": state.cards[1].uuid}
     with tenant(state, cache, "hold 1Gi", **told) as program:
         program.until("hold 1Gi: 1324 MiB")
@@ -143,9 +131,7 @@ def test_a_program_uses_the_card_it_was_assigned(state: State, cache: Path) -> N
 
 
 def test_without_a_card_it_is_said(state: State, cache: Path) -> None:
-    """
-    A framework that finds no card ends as one does.
-    """
+    """A framework that finds no card ends as one does."""
     with tenant(state, cache, "hold 1Gi", NVIDIA_VISIBLE_DEVICES="none") as program:
         code, complaint = program.end()
 
@@ -155,9 +141,7 @@ def test_without_a_card_it_is_said(state: State, cache: Path) -> None:
 
 @pytest.mark.parametrize("step", ["busy 50", "fork 2", "hold 1Gi managed"])
 def test_what_only_a_simulation_can_do_is_refused(state: State, cache: Path, step: str) -> None:
-    """
-    A step that needs kernels or a forked context is refused before anything starts.
-    """
+    """A step that needs kernels or a forked context is refused before anything starts."""
     with tenant(state, cache, f"hold 1Gi; {step}") as program:
         code, complaint = program.end()
 
@@ -166,9 +150,7 @@ def test_what_only_a_simulation_can_do_is_refused(state: State, cache: Path, ste
 
 
 def test_a_framework_that_is_not_there_is_said(state: State, tmp_path: Path) -> None:
-    """
-    Without its environment the workload names the verb that builds it.
-    """
+    """Without its environment the workload names the verb that builds it."""
     with tenant(state, tmp_path, "hold 1Gi") as program:
         code, complaint = program.end()
 

@@ -1,6 +1,4 @@
-"""
-Virtual memory: addresses and memory are two things, and only memory takes the card.
-"""
+"""Virtual memory: addresses and memory are two things, and only memory takes the card."""
 
 from tests.contract.cuda.conftest import Watched
 from tests.support.cuda_client import CudaProgram
@@ -11,9 +9,7 @@ OUT_OF_MEMORY = 2
 
 
 def test_addresses_cost_nothing(program: CudaProgram, nvml: Watched) -> None:
-    """
-    More addresses than the card has memory can be reserved.
-    """
+    """More addresses than the card has memory can be reserved."""
     code, address = program("reserve(100000 * MIB)")
 
     assert 0 == code
@@ -22,9 +18,7 @@ def test_addresses_cost_nothing(program: CudaProgram, nvml: Watched) -> None:
 
 
 def test_memory_lives_as_long_as_it_is_mapped(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Released memory stays until it is unmapped.
-    """
+    """Released memory stays until it is unmapped."""
     program("address, handle = reserve(64 * MIB)[1], create(20 * MIB)[1]")
     program("mapped = [map_memory(address, 20 * MIB, handle), allow(address, 20 * MIB)]")
     program("released = release(handle)")
@@ -36,17 +30,13 @@ def test_memory_lives_as_long_as_it_is_mapped(program: CudaProgram, nvml: Watche
 
 
 def test_memory_that_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Memory larger than what is free is out of memory, and nothing is taken.
-    """
+    """Memory larger than what is free is out of memory, and nothing is taken."""
     assert OUT_OF_MEMORY == program("create(41000 * MIB)")[0]
     assert {program.process.pid: CONTEXT} == nvml.pids()
 
 
 def test_memory_is_created_where_one_says(program: CudaProgram, nvml: Watched) -> None:
-    """
-    Memory counts on the card it was created on, whatever context is current.
-    """
+    """Memory counts on the card it was created on, whatever context is current."""
     program("held = create(20 * MIB, 1)")
 
     assert {program.process.pid: CONTEXT} == nvml.pids(0)
@@ -70,9 +60,7 @@ def test_nothing_is_mapped_wrongly(program: CudaProgram) -> None:
 
 
 def test_a_handle_is_freed_once(program: CudaProgram) -> None:
-    """
-    A handle that was released, or never given out, is refused.
-    """
+    """A handle that was released, or never given out, is refused."""
     program("handle = create(2 * MIB)[1]")
 
     assert [0, INVALID_VALUE, INVALID_VALUE] == program(

@@ -34,9 +34,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def installed(wheels: WheelSet, cache: Path) -> Path:
-    """
-    Make what a finished build leaves, as far as starting a program needs it.
-    """
+    """Make what a finished build leaves, as far as starting a program needs it."""
     folder = folder_of(wheels, cache)
     packages = folder / "lib" / "python3.11" / "site-packages"
     packages.mkdir(parents=True)
@@ -66,9 +64,7 @@ def test_a_stand_in_has_what_the_framework_imports(cache: Path) -> None:
 
 
 def test_a_stand_in_has_the_versions_that_are_asked_for(cache: Path) -> None:
-    """
-    Symbols that the framework wants in a version have it.
-    """
+    """Symbols that the framework wants in a version have it."""
     packages = installed(find_wheels("onnxruntime"), cache)
     script = cache / "versions"
     script.write_text("libcublas.so.13 { global: *; };")
@@ -85,9 +81,7 @@ def test_a_stand_in_has_the_versions_that_are_asked_for(cache: Path) -> None:
 
 
 def test_nvidias_own_libraries_are_no_framework(cache: Path) -> None:
-    """
-    What NVIDIA's libraries lack is not looked at.
-    """
+    """What NVIDIA's libraries lack is not looked at."""
     packages = installed(find_wheels("cupy"), cache)
     compiled(USER, packages / "nvidia" / "small" / "lib" / "user.so")
     folder = stand_ins(["libcusmall.so.1"], packages, cache)
@@ -113,9 +107,7 @@ def test_a_program_finds_our_libraries_first(cache: Path, tmp_path: Path) -> Non
 
 
 def test_stand_ins_come_after_the_wheels_own(cache: Path, tmp_path: Path) -> None:
-    """
-    A framework with stand-ins finds them behind everything that it brought along.
-    """
+    """A framework with stand-ins finds them behind everything that it brought along."""
     wheels = replace(find_wheels("cupy"), stand_ins=("libcusmall.so.1",))
     compiled(USER, installed(wheels, cache) / "user.so")
     told = launch.variables(wheels, tmp_path / "cards", {}, cache_folder=cache)
@@ -148,9 +140,7 @@ def test_jax_finds_a_device_file(cache: Path, tmp_path: Path) -> None:
 
 
 def test_others_are_started_as_they_are(cache: Path) -> None:
-    """
-    A framework that looks for the driver alone gets nothing around it.
-    """
+    """A framework that looks for the driver alone gets nothing around it."""
     wheels = find_wheels("torch")
     installed(wheels, cache)
     python = str(folder_of(wheels, cache) / "bin" / "python")
@@ -159,9 +149,7 @@ def test_others_are_started_as_they_are(cache: Path) -> None:
 
 
 def tiny_wheel(folder: Path) -> str:
-    """
-    Make a wheel of one module, and return how pip is asked for it.
-    """
+    """Make a wheel of one module, and return how pip is asked for it."""
     path = folder / "tiny-1.0-py3-none-any.whl"
     about = "tiny-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
@@ -175,9 +163,7 @@ def tiny_wheel(folder: Path) -> str:
 
 
 def test_an_environment_is_built_once(cache: Path, tmp_path: Path) -> None:
-    """
-    A build says what it fetches and how much, installs it apart from all else, and marks it.
-    """
+    """A build says what it fetches and how much, installs it apart from all else, and marks it."""
     said = io.StringIO()
     wheels = WheelSet("tiny-1", "tiny", (tiny_wheel(tmp_path),), 13, 1)
     install.build([wheels], Progress(said), cache)

@@ -1,6 +1,4 @@
-"""
-A machine per test, and one client per module that watches machine after machine.
-"""
+"""A machine per test, and one client per module that watches machine after machine."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,17 +16,13 @@ StartClient = "Callable[..., Client]"
 
 @pytest.fixture(scope="module")
 def state_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    Where this module's machines stand, one after the other.
-    """
+    """Where this module's machines stand, one after the other."""
     return tmp_path_factory.mktemp("nvml") / "cards"
 
 
 @pytest.fixture
 def machine(state_path: Path) -> State:
-    """
-    A new machine with a card of every model.
-    """
+    """A new machine with a card of every model."""
     return State.create(state_path, ALL_MODELS)
 
 
@@ -50,9 +44,7 @@ def client(machine: State, module_client: Client) -> Client:
 
 @pytest.fixture
 def start(machine: State) -> Iterator[Callable[..., Client]]:
-    """
-    Starts clients of the test's machine, for tests after which a client is no longer usable.
-    """
+    """Starts clients of the test's machine, for tests after which a client is no longer usable."""
     clients: list[Client] = []
 
     def start_client(variant: str = CURRENT, *, init: bool = True) -> Client:

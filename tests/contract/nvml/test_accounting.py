@@ -1,6 +1,4 @@
-"""
-Accounting: the most memory that each process ever held, with the manners of drivers.
-"""
+"""Accounting: the most memory that each process ever held, with the manners of drivers."""
 
 import os
 import subprocess
@@ -27,9 +25,7 @@ OWN = os.getpid()
 
 @pytest.fixture
 def accounted(machine: State) -> State:
-    """
-    The machine with accounting on its first card.
-    """
+    """The machine with accounting on its first card."""
     machine.cards[0].accounting = True
     return machine
 
@@ -40,9 +36,7 @@ def most(client: Client, pid: int = OWN) -> int:
 
 
 def test_it_is_off_until_root_turns_it_on(client: Client, machine: State) -> None:
-    """
-    A card begins without accounting, and tells nothing then.
-    """
+    """A card begins without accounting, and tells nothing then."""
     machine.processes.put(machine.find("0"), OWN, MIB)
     before = client(MODE.format(card=0)), client.error(STATS.format(pid=OWN)), client.error(PIDS)
     client("nvmlDeviceSetAccountingMode(card(0), 1)")
@@ -52,9 +46,7 @@ def test_it_is_off_until_root_turns_it_on(client: Client, machine: State) -> Non
 
 
 def test_others_than_root_may_only_look(start: Callable[..., Client], accounted: State) -> None:
-    """
-    Who is not root may read, and neither turn the mode on or off nor clear anything.
-    """
+    """Who is not root may read, and neither turn the mode on or off nor clear anything."""
     accounted.path.parent.chmod(0o755)
     client = start()
     client(f"[__import__('os').seteuid({NOBODY})]")
@@ -65,9 +57,7 @@ def test_others_than_root_may_only_look(start: Callable[..., Client], accounted:
 
 
 def test_the_most_is_told_while_less_is_held(client: Client, accounted: State) -> None:
-    """
-    What a process held for a moment stays known, beside how it goes on.
-    """
+    """What a process held for a moment stays known, beside how it goes on."""
     holding = accounted.processes.put(accounted.find("0"), OWN, MIB)
     holding.resize(700 * MIB)
     holding.resize(2 * MIB)
@@ -77,9 +67,7 @@ def test_the_most_is_told_while_less_is_held(client: Client, accounted: State) -
 
 
 def test_who_began_before_is_not_accounted(client: Client, machine: State) -> None:
-    """
-    Only processes that begin while the mode is on are known.
-    """
+    """Only processes that begin while the mode is on are known."""
     machine.processes.put(machine.find("0"), OWN, MIB)
     machine.cards[0].accounting = True
 
@@ -88,9 +76,7 @@ def test_who_began_before_is_not_accounted(client: Client, machine: State) -> No
 
 
 def test_a_process_is_known_after_its_end(client: Client, accounted: State) -> None:
-    """
-    Of a process that was killed the most memory is still told, as not running.
-    """
+    """Of a process that was killed the most memory is still told, as not running."""
     program = (
         "from pathlib import Path; from simulator.nvml.state import State; import os, signal;"
         f"state = State.open(Path(os.environ['{SIMULATOR_STATE}']));"
@@ -110,9 +96,7 @@ def test_a_process_is_known_after_its_end(client: Client, accounted: State) -> N
 
 
 def test_of_one_pid_the_latest_process_counts(client: Client, accounted: State) -> None:
-    """
-    A process that lives comes before one that had its PID, unless both are the same.
-    """
+    """A process that lives comes before one that had its PID, unless both are the same."""
     place = accounted.find("0")
     accounted.processes.put(place, OWN, 50 * MIB).release()
     again = most(client)
@@ -125,9 +109,7 @@ def test_of_one_pid_the_latest_process_counts(client: Client, accounted: State) 
 
 
 def test_the_buffer_is_bounded(client: Client, accounted: State) -> None:
-    """
-    New processes push the oldest ones out.
-    """
+    """New processes push the oldest ones out."""
     size = client("nvmlDeviceGetAccountingBufferSize(card(0))")
     for pid in range(1000, 1000 + size + 5):
         accounted.processes.put(accounted.find("0"), pid, MIB).release()
@@ -138,9 +120,7 @@ def test_the_buffer_is_bounded(client: Client, accounted: State) -> None:
 
 
 def test_turning_it_off_clears_it(client: Client, accounted: State) -> None:
-    """
-    What was known is gone when the mode is turned off, that of other cards is not.
-    """
+    """What was known is gone when the mode is turned off, that of other cards is not."""
     accounted.cards[1].accounting = True
     accounted.processes.put(accounted.find("1"), 99, MIB).release()
     accounted.processes.put(accounted.find("0"), OWN, MIB)
@@ -152,9 +132,7 @@ def test_turning_it_off_clears_it(client: Client, accounted: State) -> None:
 
 
 def test_clearing_forgets_the_ended(client: Client, accounted: State) -> None:
-    """
-    Root can have the buffer cleared of processes that have ended; those that live stay.
-    """
+    """Root can have the buffer cleared of processes that have ended; those that live stay."""
     accounted.processes.put(accounted.find("0"), OWN, MIB)
     accounted.processes.put(accounted.find("0"), 99, MIB).release()
     client("nvmlDeviceClearAccountingPids(card(0))")
@@ -163,9 +141,7 @@ def test_clearing_forgets_the_ended(client: Client, accounted: State) -> None:
 
 
 def test_mig_has_none(client: Client, machine: State) -> None:
-    """
-    In MIG mode it is off for good, and an instance does not know the word.
-    """
+    """In MIG mode it is off for good, and an instance does not know the word."""
     machine.cards[A100].accounting = True
     machine.cards[A100].cut("3g.20gb")
     instance = f"nvmlDeviceGetAccountingMode(instance({A100}, 0))"
@@ -176,9 +152,7 @@ def test_mig_has_none(client: Client, machine: State) -> None:
 
 
 def test_a_driver_may_not_tell(client: Client, accounted: State) -> None:
-    """
-    The memory can be "not available", all bits set, over which pynvml trips.
-    """
+    """The memory can be "not available", all bits set, over which pynvml trips."""
     accounted.processes.put(accounted.find("0"), OWN, MIB)
     accounted.faults.add(Fault(FaultAction.NOT_AVAILABLE, "nvmlDeviceGetAccountingStats"))
 

@@ -1,6 +1,4 @@
-"""
-Errors per function, card and call, and what pynvml makes of them.
-"""
+"""Errors per function, card and call, and what pynvml makes of them."""
 
 from collections.abc import Callable
 
@@ -35,9 +33,7 @@ every_code = pytest.mark.parametrize("code", list(CLASSES), ids=lambda code: cod
 def test_each_code_is_an_exception_of_its_own(
     client: Client, machine: State, code: NvmlCode, function: str
 ) -> None:
-    """
-    A code becomes a subclass of NVMLError that carries it.
-    """
+    """A code becomes a subclass of NVMLError that carries it."""
     machine.faults.add(Fault.code(code, function))
     answer = client.ask(f"{function}(card(0))")
 
@@ -56,9 +52,7 @@ def test_each_code_is_an_exception_of_its_own(
     ids=lambda code: code.name,
 )
 def test_init_can_fail(machine: State, start: Callable[..., Client], code: NvmlCode) -> None:
-    """
-    Init fails while the fault is there and works once it is gone, in the same process.
-    """
+    """Init fails while the fault is there and works once it is gone, in the same process."""
     client = start(init=False)
     machine.faults.add(Fault.code(code, "nvmlInit"))
     failed = client.error("nvmlInit()")
@@ -70,9 +64,7 @@ def test_init_can_fail(machine: State, start: Callable[..., Client], code: NvmlC
 
 
 def test_a_lost_card_is_still_counted(client: Client, machine: State) -> None:
-    """
-    One index fails while the count includes it: whoever stops there misses the rest.
-    """
+    """One index fails while the count includes it: whoever stops there misses the rest."""
     machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, HANDLE, card=2))
 
     assert 8 == client("nvmlDeviceGetCount()")
@@ -82,9 +74,7 @@ def test_a_lost_card_is_still_counted(client: Client, machine: State) -> None:
 
 
 def test_a_fault_may_begin_late_and_end(client: Client, machine: State) -> None:
-    """
-    After 2 calls for 3 times: the others work.
-    """
+    """After 2 calls for 3 times: the others work."""
     machine.faults.add(Fault.code(NvmlCode.UNKNOWN, MEMORY, after=2, times=3))
     answers = ["error" in client.ask(f"{MEMORY}(card(0))") for _ in range(7)]
 
@@ -92,9 +82,7 @@ def test_a_fault_may_begin_late_and_end(client: Client, machine: State) -> None:
 
 
 def test_the_order_of_indices_may_change(client: Client, machine: State) -> None:
-    """
-    After a reboot the indices may be others while the UUIDs stay.
-    """
+    """After a reboot the indices may be others while the UUIDs stay."""
     uuids = "[nvmlDeviceGetUUID(card(i)) for i in range(8)]"
     before = client(uuids)
     machine.reorder([7, 6, 5, 4, 3, 2, 1, 0])
@@ -106,9 +94,7 @@ def test_the_order_of_indices_may_change(client: Client, machine: State) -> None
 def test_a_driver_upgrade_needs_a_new_process(
     client: Client, machine: State, start: Callable[..., Client]
 ) -> None:
-    """
-    Who loaded the old library sees a mismatch for ever; a new process sees the new driver.
-    """
+    """Who loaded the old library sees a mismatch for ever; a new process sees the new driver."""
     del client
     old = start()
     machine.upgrade_driver("590.44.01")
@@ -121,9 +107,7 @@ def test_a_driver_upgrade_needs_a_new_process(
 
 
 def test_calls_outside_init_are_uninitialized(start: Callable[..., Client]) -> None:
-    """
-    Before init and after the last shutdown there is nothing to ask.
-    """
+    """Before init and after the last shutdown there is nothing to ask."""
     client = start(init=False)
     client("nvmlInit()")
     client("nvmlInit()")
@@ -135,9 +119,7 @@ def test_calls_outside_init_are_uninitialized(start: Callable[..., Client]) -> N
 
 
 def test_init_and_shutdown_are_counted(machine: State, start: Callable[..., Client]) -> None:
-    """
-    A machine knows how often it was opened: a client that opens it per sample is found out.
-    """
+    """A machine knows how often it was opened: a client that opens it per sample is found out."""
     client = start()
     for _ in range(3):
         client("nvmlDeviceGetCount()")
@@ -149,9 +131,7 @@ def test_init_and_shutdown_are_counted(machine: State, start: Callable[..., Clie
 
 @pytest.mark.parametrize("number", [8, 4_000_000_000])
 def test_an_index_that_is_not_there(client: Client, number: int) -> None:
-    """
-    An index beyond the count is an invalid argument.
-    """
+    """An index beyond the count is an invalid argument."""
     assert "NVMLError_InvalidArgument" == client.error(f"{HANDLE}({number})")
 
 
@@ -159,16 +139,12 @@ def test_an_index_that_is_not_there(client: Client, number: int) -> None:
     "lookup", ["nvmlDeviceGetHandleByUUID('GPU-0')", "nvmlDeviceGetHandleByPciBusId('0:ff:0.0')"]
 )
 def test_a_card_that_is_not_there(client: Client, lookup: str) -> None:
-    """
-    A UUID or bus id that no card has is not found.
-    """
+    """A UUID or bus id that no card has is not found."""
     assert "NVMLError_NotFound" == client.error(lookup)
 
 
 def test_a_handle_that_was_never_given_out(client: Client) -> None:
-    """
-    A made-up or empty handle is refused instead of followed.
-    """
+    """A made-up or empty handle is refused instead of followed."""
     made_up = "cast(ctypes.c_void_p(0x1234), c_nvmlDevice_t)"
 
     assert "NVMLError_InvalidArgument" == client.error(f"{MEMORY}({made_up})")
@@ -185,18 +161,14 @@ def test_a_handle_that_was_never_given_out(client: Client) -> None:
     ],
 )
 def test_bad_bytes_in_a_text_raise(client: Client, machine: State, call: str) -> None:
-    """
-    Strings are decoded strictly, so that broken ones are a UnicodeDecodeError.
-    """
+    """Strings are decoded strictly, so that broken ones are a UnicodeDecodeError."""
     machine.faults.add(Fault(FaultAction.GARBLE))
 
     assert "UnicodeDecodeError" == client.error(call)
 
 
 def test_without_a_state_file_there_is_no_driver(start: Callable[..., Client]) -> None:
-    """
-    A machine that is not there is a driver that is not loaded, with a word on what to do.
-    """
+    """A machine that is not there is a driver that is not loaded, with a word on what to do."""
     client = start(init=False)
     client("environ = __import__('os').environ")
     client("environ['GPUFENCE_SIMULATOR_STATE'] = '/nonexistent'")

@@ -19,9 +19,7 @@ SECONDS = 30
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[State, list[int]]]:
-    """
-    A machine with a whole card, a cut one and three real processes on them.
-    """
+    """A machine with a whole card, a cut one and three real processes on them."""
     state = State.create(tmp_path_factory.mktemp("foreign") / "cards", "T4,A100-40:3g.20gb+1g.5gb")
     scripts = (("0", "hold 2Gi; busy 63%"), ("0", "hold 1Gi"), ("1:0", "hold 4Gi"))
     command = [sys.executable, "-m", "simulator", "workload", "--state", str(state.path)]
@@ -72,9 +70,7 @@ def test_nvitop_shows_cards_instances_and_processes(busy: tuple[State, list[int]
 
 
 def test_gpustat_agrees(busy: tuple[State, list[int]]) -> None:
-    """
-    The cards and processes of gpustat's machine-readable output are the simulated ones.
-    """
+    """The cards and processes of gpustat's machine-readable output are the simulated ones."""
     state, (first, second, _) = busy
     done = run(state, "gpustat", "--json")
     card, cut = json.loads(done.stdout)["gpus"]
@@ -91,9 +87,7 @@ def test_gpustat_agrees(busy: tuple[State, list[int]]) -> None:
 
 
 def test_nvitop_copes_with_an_older_driver(busy: tuple[State, list[int]]) -> None:
-    """
-    With entries of 32 bytes nvitop, which knows about them, still shows the right processes.
-    """
+    """With entries of 32 bytes nvitop, which knows about them, still shows the right processes."""
     state, (first, *_) = busy
     done = subprocess.run(
         [sys.executable, "-m", "nvitop", "-1"],
@@ -110,9 +104,7 @@ def test_nvitop_copes_with_an_older_driver(busy: tuple[State, list[int]]) -> Non
 
 
 def test_the_shell_verbs_work_end_to_end(tmp_path: Path) -> None:
-    """
-    What `create` prints is all that a shell needs to start a client.
-    """
+    """What `create` prints is all that a shell needs to start a client."""
     script = (
         f'eval "$({sys.executable} -m simulator nvml create --cards 2xL4 {tmp_path}/cards)" && '
         f"{sys.executable} -m gpustat --json"

@@ -1,6 +1,4 @@
-"""
-GPU performance monitoring: what a MIG instance did between two samples, on Hopper.
-"""
+"""GPU performance monitoring: what a MIG instance did between two samples, on Hopper."""
 
 import os
 import time
@@ -22,17 +20,13 @@ def take(client: Client, name: str, instance: int) -> None:
 
 
 def test_hopper_has_it_and_ampere_has_not(client: Client) -> None:
-    """
-    A card says whether it has performance monitoring.
-    """
+    """A card says whether it has performance monitoring."""
     assert 1 == client(f"nvmlGpmQueryDeviceSupport(card({H100})).isSupportedDevice")
     assert 0 == client(f"nvmlGpmQueryDeviceSupport(card({A100})).isSupportedDevice")
 
 
 def test_an_ampere_instance_has_no_samples(client: Client, machine: State) -> None:
-    """
-    A card without it refuses to take a sample.
-    """
+    """A card without it refuses to take a sample."""
     machine.cards[A100].cut("3g.40gb")
     instance = machine.cards[A100].instances[0].gpu_instance
     client("x = nvmlGpmSampleAlloc()")
@@ -45,9 +39,7 @@ def test_an_ampere_instance_has_no_samples(client: Client, machine: State) -> No
 def test_an_instance_is_measured_alone(
     client: Client, machine: State, level: int, expected: float
 ) -> None:
-    """
-    What one instance does shows in its own metric, whatever the one beside it does.
-    """
+    """What one instance does shows in its own metric, whatever the one beside it does."""
     machine.cards[H100].cut("3g.40gb", "3g.40gb")
     first, second = machine.cards[H100].instances
     machine.processes.put(first.place, os.getpid(), MIB).work(level)
@@ -61,9 +53,7 @@ def test_an_instance_is_measured_alone(
 
 
 def test_an_instance_that_is_not_there(client: Client, machine: State) -> None:
-    """
-    Of an id that no instance has, no sample can be taken.
-    """
+    """Of an id that no instance has, no sample can be taken."""
     machine.cards[H100].cut("3g.40gb")
     client("x = nvmlGpmSampleAlloc()")
     taking = TAKE.format(name="x", card=H100, id=99)

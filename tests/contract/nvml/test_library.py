@@ -1,6 +1,4 @@
-"""
-The library as a file: its layout against the Python side's, its symbols and how it is built.
-"""
+"""The library as a file: its layout against the Python side's, its symbols and how it is built."""
 
 import ctypes
 import subprocess
@@ -39,9 +37,7 @@ CONSTANTS = {
 
 
 def assertions() -> Iterator[str]:
-    """
-    Say in C what Python believes about the state file.
-    """
+    """Say in C what Python believes about the state file."""
     for name, value in CONSTANTS.items():
         yield f"{name} == {value}"
     for prefix, enumeration in ENUMERATIONS.items():
@@ -57,9 +53,7 @@ def assertions() -> Iterator[str]:
 
 
 def test_both_sides_describe_the_same_file(tmp_path: Path) -> None:
-    """
-    The C compiler agrees with Python about every offset, size and number.
-    """
+    """The C compiler agrees with Python about every offset, size and number."""
     source = tmp_path / "layout.c"
     claims = "\n".join(f'_Static_assert({claim}, "{claim}");' for claim in assertions())
     source.write_text(
@@ -93,9 +87,7 @@ def test_only_functions_of_nvml_are_visible(variant: build.Variant) -> None:
 
 
 def test_a_library_is_built_once(tmp_path: Path) -> None:
-    """
-    Asked again, the cache answers with the same file.
-    """
+    """Asked again, the cache answers with the same file."""
     first = build.library_path(cache=tmp_path)
     built = first.stat().st_mtime_ns
     again = build.library_path(cache=tmp_path)
@@ -105,9 +97,7 @@ def test_a_library_is_built_once(tmp_path: Path) -> None:
 
 
 def test_builders_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """
-    Several who build at once all get the same whole library and leave nothing else behind.
-    """
+    """Several who build at once all get the same whole library and leave nothing else behind."""
     with ThreadPoolExecutor(3) as pool:
         paths = list(pool.map(lambda _: build.library_path(cache=tmp_path), range(3)))
 
@@ -117,9 +107,7 @@ def test_builders_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A machine without a C compiler gets the remedy.
-    """
+    """A machine without a C compiler gets the remedy."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(LibraryError, match=r"no C compiler.*apt install gcc"):
@@ -127,9 +115,7 @@ def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    What the compiler complains about is passed on, and no half-made library stays.
-    """
+    """What the compiler complains about is passed on, and no half-made library stays."""
     fake = tmp_path / "bin" / "cc"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho 'nothing works' >&2\nexit 1\n")

@@ -1,6 +1,4 @@
-"""
-Who is listed: living processes, with their PIDs as the asker's PID namespace sees them.
-"""
+"""Who is listed: living processes, with their PIDs as the asker's PID namespace sees them."""
 
 import gc
 import os
@@ -35,9 +33,7 @@ NEW_NAMESPACE = (("unshare", "--user", "--map-root-user", *INSIDE), ("unshare", 
 def start_holder(
     machine: State, memory: int = 200 * MIB, prefix: tuple[str, ...] = ()
 ) -> subprocess.Popen[str]:
-    """
-    Start a process that holds memory until its input ends.
-    """
+    """Start a process that holds memory until its input ends."""
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", HOLDER, str(machine.path), str(memory)],
         stdin=subprocess.PIPE,
@@ -79,9 +75,7 @@ def test_a_holder_is_listed_under_its_pid(client: Client, holder: subprocess.Pop
 def test_a_killed_holder_is_gone_at_once(
     client: Client, machine: State, holder: subprocess.Popen[str]
 ) -> None:
-    """
-    When a process dies, however it dies, its memory is free without anybody's help.
-    """
+    """When a process dies, however it dies, its memory is free without anybody's help."""
     holder.kill()
     holder.wait(SECONDS)
 
@@ -91,9 +85,7 @@ def test_a_killed_holder_is_gone_at_once(
 
 
 def test_a_client_sees_its_own_memory(client: Client, machine: State) -> None:
-    """
-    A process that both holds memory and asks NVML is in its own list.
-    """
+    """A process that both holds memory and asks NVML is in its own list."""
     client("from_state = __import__('simulator.nvml.state', fromlist=['State']).State")
     client("from_path = __import__('pathlib').Path")
     client(f"mine = from_state.open(from_path({str(machine.path)!r}))")
@@ -105,9 +97,7 @@ def test_a_client_sees_its_own_memory(client: Client, machine: State) -> None:
 
 
 def test_opening_it_again_drops_no_lock(client: Client, machine: State) -> None:
-    """
-    A second view of the file that comes and goes leaves what this process holds alone.
-    """
+    """A second view of the file that comes and goes leaves what this process holds alone."""
     holding = machine.processes.hold(machine.find("0"), 300 * MIB)
     before = pids(client)
     type(machine).open(machine.path)
@@ -118,9 +108,7 @@ def test_opening_it_again_drops_no_lock(client: Client, machine: State) -> None:
 
 
 def test_a_reused_number_is_not_the_old_process(client: Client, machine: State) -> None:
-    """
-    A record whose holder died is not revived by a new process with the same PID.
-    """
+    """A record whose holder died is not revived by a new process with the same PID."""
     process = start_holder(machine)
     process.kill()
     finish(process)
@@ -132,9 +120,7 @@ def test_a_reused_number_is_not_the_old_process(client: Client, machine: State) 
 
 
 def test_a_pid_by_number_is_listed_while_it_lives(client: Client, machine: State) -> None:
-    """
-    A PID that was only written down is checked against the living.
-    """
+    """A PID that was only written down is checked against the living."""
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=-1)
     machine.processes.put(machine.find("0"), process.pid, MIB)
     before = pids(client)
@@ -146,9 +132,7 @@ def test_a_pid_by_number_is_listed_while_it_lives(client: Client, machine: State
 
 
 def test_a_kept_pid_needs_no_process(client: Client, machine: State) -> None:
-    """
-    A PID without a /proc entry can be listed until it is released.
-    """
+    """A PID without a /proc entry can be listed until it is released."""
     holding = machine.processes.put(machine.find("0"), 4_000_000, MIB, kept=True)
     before = pids(client)
     holding.release()
@@ -158,9 +142,7 @@ def test_a_kept_pid_needs_no_process(client: Client, machine: State) -> None:
 
 
 def test_a_dead_allocator_blocks_nobody(machine: State) -> None:
-    """
-    A process that dies in the middle of an allocation leaves no lock behind.
-    """
+    """A process that dies in the middle of an allocation leaves no lock behind."""
     code = (
         "import os, sys; from pathlib import Path; from simulator.nvml.file import StateFile;"
         "file = StateFile.open(Path(sys.argv[1]));"
@@ -181,9 +163,7 @@ def test_a_dead_allocator_blocks_nobody(machine: State) -> None:
 
 @pytest.fixture(scope="module")
 def new_namespace() -> tuple[str, ...]:
-    """
-    The command that starts another one in a PID namespace of its own, as root or as anybody.
-    """
+    """The command that starts another one in a PID namespace of its own, as root or as anybody."""
     for prefix in NEW_NAMESPACE:
         if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0:
             return prefix
@@ -192,9 +172,7 @@ def new_namespace() -> tuple[str, ...]:
 
 @pytest.fixture
 def nested(machine: State, new_namespace: tuple[str, ...]) -> Iterator[subprocess.Popen[str]]:
-    """
-    A holder in a PID namespace of its own.
-    """
+    """A holder in a PID namespace of its own."""
     process = start_holder(machine, prefix=new_namespace)
     yield process
     finish(process)
@@ -202,9 +180,7 @@ def nested(machine: State, new_namespace: tuple[str, ...]) -> Iterator[subproces
 
 @pytest.fixture
 def nested_client(machine: State, new_namespace: tuple[str, ...]) -> Iterator[Client]:
-    """
-    A client in a PID namespace of its own.
-    """
+    """A client in a PID namespace of its own."""
     with Client(machine.path, prefix=new_namespace) as one:
         yield one
 
@@ -217,9 +193,7 @@ def child_of(pid: int) -> int:
 def test_the_outside_sees_a_nested_process_by_its_outer_pid(
     client: Client, nested: subprocess.Popen[str]
 ) -> None:
-    """
-    A process that is PID 1 in its own namespace is listed by the PID it has here.
-    """
+    """A process that is PID 1 in its own namespace is listed by the PID it has here."""
     assert [child_of(nested.pid)] == pids(client)
 
 

@@ -1,6 +1,4 @@
-"""
-Cards in MIG mode: the tree of instances, who may see what, and what a change does to handles.
-"""
+"""Cards in MIG mode: the tree of instances, who may see what, and what a change does to handles."""
 
 import os
 
@@ -18,17 +16,13 @@ MEMORY = "nvmlDeviceGetMemoryInfo"
 
 @pytest.fixture
 def cut(machine: State) -> State:
-    """
-    A machine whose A100 is cut into a large and two small instances.
-    """
+    """A machine whose A100 is cut into a large and two small instances."""
     machine.cards[CARD].cut("3g.20gb", "1g.5gb", "1g.5gb")
     return machine
 
 
 def test_the_instances_are_found_by_counting(client: Client, cut: State) -> None:
-    """
-    Instances have places from 0; the free ones are not found.
-    """
+    """Instances have places from 0; the free ones are not found."""
     assert [i.uuid for i in cut.cards[CARD].instances] == [
         client(f"nvmlDeviceGetUUID(instance({CARD}, {number}))") for number in range(3)
     ]
@@ -53,9 +47,7 @@ def test_an_instance_says_what_it_is(
     memory_mib: int,
     processors: int,
 ) -> None:
-    """
-    An instance has a name, ids, a share of the processors and memory of its own.
-    """
+    """An instance has a name, ids, a share of the processors and memory of its own."""
     handle = f"instance({CARD}, {number})"
     attributes = client(f"nvmlDeviceGetAttributes_v2({handle})")
 
@@ -71,9 +63,7 @@ def test_an_instance_says_what_it_is(
 
 
 def test_an_instance_leads_to_its_card(client: Client, cut: State) -> None:
-    """
-    The way up from an instance ends at the card it was cut from.
-    """
+    """The way up from an instance ends at the card it was cut from."""
     up = f"nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance({CARD}, 1))"
 
     assert cut.cards[CARD].uuid == client(f"nvmlDeviceGetUUID({up})")
@@ -84,9 +74,7 @@ def test_an_instance_leads_to_its_card(client: Client, cut: State) -> None:
 
 
 def test_an_instance_has_processes_and_memory_of_its_own(client: Client, cut: State) -> None:
-    """
-    What a process holds on one instance does not show on its sibling.
-    """
+    """What a process holds on one instance does not show on its sibling."""
     cut.processes.put(cut.find(f"{CARD}:1"), os.getpid(), 500 * MIB)
     (process,) = client(f"{COMPUTE}(instance({CARD}, 1))")
 
@@ -97,18 +85,14 @@ def test_an_instance_has_processes_and_memory_of_its_own(client: Client, cut: St
 
 
 def test_an_instance_is_found_by_uuid(client: Client, cut: State) -> None:
-    """
-    The UUID that a container was given leads to the instance.
-    """
+    """The UUID that a container was given leads to the instance."""
     uuid = cut.cards[CARD].instances[2].uuid
 
     assert 8 == client(f"nvmlDeviceGetGpuInstanceId(nvmlDeviceGetHandleByUUID({uuid!r}))")
 
 
 def test_the_whole_card_is_for_the_privileged(client: Client, cut: State) -> None:
-    """
-    Without privilege the card itself shows neither memory nor processes.
-    """
+    """Without privilege the card itself shows neither memory nor processes."""
     assert cut.cards[CARD].mig
     assert "NVMLError_NoPermission" == client.error(f"{COMPUTE}(card({CARD}))")
     assert "NVMLError_NoPermission" == client.error(f"{MEMORY}(card({CARD}))")
@@ -121,17 +105,13 @@ def test_the_whole_card_is_for_the_privileged(client: Client, cut: State) -> Non
     ["nvmlDeviceGetUtilizationRates({})", "nvmlDeviceGetProcessUtilization({}, 0)"],
 )
 def test_there_is_no_utilization(client: Client, cut: State, call: str, handle: str) -> None:
-    """
-    In MIG mode neither card nor instance has a utilization.
-    """
+    """In MIG mode neither card nor instance has a utilization."""
     assert cut.cards[CARD].mig
     assert "NVMLError_NotSupported" == client.error(call.format(handle))
 
 
 def test_a_new_cut_ends_old_handles(client: Client, cut: State) -> None:
-    """
-    A handle from before a change of the instances is invalid after it.
-    """
+    """A handle from before a change of the instances is invalid after it."""
     client(f"held = instance({CARD}, 0)")
     cut.cards[CARD].cut("2g.10gb")
 
@@ -140,9 +120,7 @@ def test_a_new_cut_ends_old_handles(client: Client, cut: State) -> None:
 
 
 def test_a_new_cut_may_reuse_old_handles(client: Client, cut: State) -> None:
-    """
-    An old handle may also mean another instance, with other memory and another UUID.
-    """
+    """An old handle may also mean another instance, with other memory and another UUID."""
     client(f"held = instance({CARD}, 0)")
     before = client("nvmlDeviceGetUUID(held)")
     cut.cards[CARD].cut("2g.10gb", reuse_handles=True)
@@ -152,9 +130,7 @@ def test_a_new_cut_may_reuse_old_handles(client: Client, cut: State) -> None:
 
 
 def test_a_card_in_use_is_not_cut(cut: State) -> None:
-    """
-    As on hardware, the instances can only change when nobody uses them.
-    """
+    """As on hardware, the instances can only change when nobody uses them."""
     cut.processes.put(cut.find(f"{CARD}:0"), os.getpid(), MIB)
 
     with pytest.raises(InvalidError, match="is in use"):

@@ -1,6 +1,4 @@
-"""
-Utilization: what busy processes are sampled with.
-"""
+"""Utilization: what busy processes are sampled with."""
 
 import os
 import time
@@ -21,9 +19,7 @@ def microseconds() -> int:
 
 
 def samples_since(client: Client, since: int) -> list[dict[str, int]]:
-    """
-    Wait until a period with work in it is over, and return its samples.
-    """
+    """Wait until a period with work in it is over, and return its samples."""
     question = SAMPLES.format(since=since)
     wait_until(lambda: "error" not in client.ask(question))
     answer: list[dict[str, int]] = client(question)
@@ -31,18 +27,14 @@ def samples_since(client: Client, since: int) -> list[dict[str, int]]:
 
 
 def test_idle_processes_have_no_samples(client: Client, machine: State) -> None:
-    """
-    No sample since the time asked for is "not found", never an empty list.
-    """
+    """No sample since the time asked for is "not found", never an empty list."""
     machine.processes.put(machine.find("0"), os.getpid(), MIB)
 
     assert "NVMLError_NotFound" == client.error(SAMPLES.format(since=0))
 
 
 def test_busy_processes_have_samples(client: Client, machine: State) -> None:
-    """
-    A busy process has a sample with its share of each engine and the time in microseconds.
-    """
+    """A busy process has a sample with its share of each engine and the time in microseconds."""
     holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
     holding.work(61, bandwidth=23, encoder=7, decoder=5)
     began = microseconds()
@@ -71,9 +63,7 @@ def test_a_sample_seen_is_not_given_again(client: Client, machine: State) -> Non
 
 
 def test_a_burst_between_two_questions_is_sampled(client: Client, machine: State) -> None:
-    """
-    A kernel that came and went has an entry for whoever asks since before it.
-    """
+    """A kernel that came and went has an entry for whoever asks since before it."""
     began = microseconds()
     holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
     holding.work(80)
@@ -86,9 +76,7 @@ def test_a_burst_between_two_questions_is_sampled(client: Client, machine: State
 
 
 def test_a_share_is_an_average_since_the_time_asked_for(client: Client, machine: State) -> None:
-    """
-    Who worked for half of the time has half of the share.
-    """
+    """Who worked for half of the time has half of the share."""
     holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
     began = microseconds()
     holding.work(100)
@@ -101,9 +89,7 @@ def test_a_share_is_an_average_since_the_time_asked_for(client: Client, machine:
 
 
 def test_only_who_had_some_use_has_an_entry(client: Client, machine: State) -> None:
-    """
-    Of two processes on a card the one that does nothing has no entry.
-    """
+    """Of two processes on a card the one that does nothing has no entry."""
     began = microseconds()
     machine.processes.put(machine.find("0"), os.getpid(), MIB).work(50)
     machine.processes.put(machine.find("0"), os.getppid(), MIB)
@@ -128,9 +114,7 @@ def test_asked_for_everything_the_buffer_is_averaged(client: Client, machine: St
 
 
 def test_zombies_are_entries_without_sense(client: Client, machine: State) -> None:
-    """
-    Processes that died badly give entries of no PID, with shares beyond 100 %.
-    """
+    """Processes that died badly give entries of no PID, with shares beyond 100 %."""
     machine.faults.add(Fault(FaultAction.PAD, "nvmlDeviceGetProcessUtilization", argument=100))
     samples = client(SAMPLES.format(since=microseconds() - 1_000_000))
 
@@ -139,9 +123,7 @@ def test_zombies_are_entries_without_sense(client: Client, machine: State) -> No
 
 
 def test_a_small_buffer_is_told_the_size(client: Client, machine: State) -> None:
-    """
-    A buffer that is too small is refused with the number of entries there are.
-    """
+    """A buffer that is too small is refused with the number of entries there are."""
     machine.faults.add(Fault(FaultAction.PAD, "nvmlDeviceGetProcessUtilization", argument=3))
     since = microseconds() - 1_000_000
 
@@ -152,9 +134,7 @@ def test_a_small_buffer_is_told_the_size(client: Client, machine: State) -> None
 
 
 def test_samples_seen_before_are_not_given_again(client: Client, machine: State) -> None:
-    """
-    Asked for what is newer than the future, there is nothing.
-    """
+    """Asked for what is newer than the future, there is nothing."""
     machine.processes.put(machine.find("0"), os.getpid(), MIB).work(50)
     future = int(time.time() * 1_000_000) + 60_000_000
 
@@ -162,9 +142,7 @@ def test_samples_seen_before_are_not_given_again(client: Client, machine: State)
 
 
 def test_a_card_is_as_busy_as_its_processes(client: Client, machine: State) -> None:
-    """
-    The card's utilization is the sum over its processes and never above 100 %.
-    """
+    """The card's utilization is the sum over its processes and never above 100 %."""
     place = machine.find("0")
     machine.processes.put(place, os.getpid(), MIB).work(70, bandwidth=30, encoder=9)
     machine.processes.put(place, os.getppid(), MIB).work(60, bandwidth=20, decoder=4)

@@ -1,6 +1,4 @@
-"""
-Calls that are slow, never return or take the process down.
-"""
+"""Calls that are slow, never return or take the process down."""
 
 import signal
 import subprocess
@@ -25,9 +23,7 @@ def seconds_for(client: Client, expression: str) -> float:
 
 
 def test_a_call_may_be_slow(client: Client, machine: State) -> None:
-    """
-    A delay slows its function down and no other.
-    """
+    """A delay slows its function down and no other."""
     machine.faults.add(Fault.delay(0.2, LIST))
 
     assert seconds_for(client, f"{LIST}(card(0))") >= 0.2
@@ -35,9 +31,7 @@ def test_a_call_may_be_slow(client: Client, machine: State) -> None:
 
 
 def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -> None:
-    """
-    A hanging call answers nothing and is deaf to SIGTERM; only SIGKILL ends the process.
-    """
+    """A hanging call answers nothing and is deaf to SIGTERM; only SIGKILL ends the process."""
     client = start()
     machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=1))
     client(f"{MEMORY}(card(0))")
@@ -55,9 +49,7 @@ def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -
 def test_a_hanging_call_leaves_other_threads_alone(
     machine: State, start: Callable[..., Client]
 ) -> None:
-    """
-    While one thread hangs in NVML another one can still ask it: calls are not serialised.
-    """
+    """While one thread hangs in NVML another one can still ask it: calls are not serialised."""
     client = start()
     machine.faults.add(Fault(FaultAction.HANG, MEMORY))
     client("threading = __import__('threading')")
@@ -69,9 +61,7 @@ def test_a_hanging_call_leaves_other_threads_alone(
 
 
 def test_a_call_may_crash_the_process(machine: State, start: Callable[..., Client]) -> None:
-    """
-    A driver bug inside a call ends the process by SIGSEGV.
-    """
+    """A driver bug inside a call ends the process by SIGSEGV."""
     client = start()
     machine.faults.add(Fault(FaultAction.CRASH, LIST, after=1))
     client.send(f"{LIST}(card(0))")

@@ -1,6 +1,4 @@
-"""
-Older and odder drivers: missing symbols and other widths, and what pynvml makes of them.
-"""
+"""Older and odder drivers: missing symbols and other widths, and what pynvml makes of them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,9 +27,7 @@ PIDS = (1000, 2000, 3000)
 
 @pytest.fixture
 def start_with_three(machine: State, start: Callable[..., Client]) -> Callable[[str], Client]:
-    """
-    Starts a client of a variant that has three processes of 1, 2 and 3 MiB to list.
-    """
+    """Starts a client of a variant that has three processes of 1, 2 and 3 MiB to list."""
     for number, pid in enumerate(PIDS, start=1):
         machine.processes.put(machine.find("0"), pid, number * MIB, kept=True)
     return start
@@ -43,9 +39,7 @@ def pids(processes: list[dict[str, Any]]) -> list[int]:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_a_variant_exports_what_its_driver_does(start: Callable[..., Client], variant: Any) -> None:
-    """
-    Each variant has the symbols of its driver, and its version.
-    """
+    """Each variant has the symbols of its driver, and its version."""
     client = start(variant.name)
     found = {
         name
@@ -61,9 +55,7 @@ def test_a_variant_exports_what_its_driver_does(start: Callable[..., Client], va
 def test_lists_of_24_bytes_are_read_right(
     start_with_three: Callable[[str], Client], variant: str
 ) -> None:
-    """
-    With the layout that pynvml expects, everything is right.
-    """
+    """With the layout that pynvml expects, everything is right."""
     client = start_with_three(variant)
 
     assert list(PIDS) == pids(client(f"{COMPUTE}(card(0))"))
@@ -74,9 +66,7 @@ def test_lists_of_24_bytes_are_read_right(
 def test_a_missing_list_is_no_nvml_error(
     start_with_three: Callable[[str], Client], variant: str
 ) -> None:
-    """
-    Without version 3 the unversioned functions raise a mismatch that is no NVMLError at all.
-    """
+    """Without version 3 the unversioned functions raise a mismatch that is no NVMLError at all."""
     client = start_with_three(variant)
 
     assert "NVMLLibraryMismatchError" == client.error(f"{COMPUTE}(card(0))")
@@ -87,9 +77,7 @@ def test_a_missing_list_is_no_nvml_error(
 def test_the_second_version_helps_where_the_third_is_missing(
     start_with_three: Callable[[str], Client],
 ) -> None:
-    """
-    Driver 535.98 answers version 2.
-    """
+    """Driver 535.98 answers version 2."""
     client = start_with_three("535.98")
 
     assert list(PIDS) == pids(client(f"{COMPUTE}_v2(card(0))"))
@@ -98,9 +86,7 @@ def test_the_second_version_helps_where_the_third_is_missing(
 def test_the_oldest_driver_has_no_list_that_pynvml_knows(
     start_with_three: Callable[[str], Client],
 ) -> None:
-    """
-    Driver 450 only has the unversioned symbols, which pynvml does not wrap.
-    """
+    """Driver 450 only has the unversioned symbols, which pynvml does not wrap."""
     client = start_with_three("450")
 
     assert "NVMLError_FunctionNotFound" == client.error(f"{COMPUTE}_v2(card(0))")
@@ -110,9 +96,7 @@ def test_the_oldest_driver_has_no_list_that_pynvml_knows(
 def test_a_missing_memory_info_is_a_function_not_found(
     start_with_three: Callable[[str], Client],
 ) -> None:
-    """
-    The oldest driver has only the first memory info.
-    """
+    """The oldest driver has only the first memory info."""
     client = start_with_three("450")
 
     assert "NVMLError_FunctionNotFound" == client.error(
@@ -124,9 +108,7 @@ def test_a_missing_memory_info_is_a_function_not_found(
 def test_entries_of_32_bytes_are_read_as_nonsense(
     start_with_three: Callable[[str], Client],
 ) -> None:
-    """
-    Drivers 535.43 to 535.86 write 32 bytes an entry; read as 24, only the first PID is right.
-    """
+    """Drivers 535.43 to 535.86 write 32 bytes an entry; read as 24, only the first PID is right."""
     client = start_with_three("535.43")
 
     assert [1000, 0, 0xFFFFFFFF] == pids(client(f"{COMPUTE}(card(0))"))
@@ -136,9 +118,7 @@ def test_entries_of_32_bytes_are_read_as_nonsense(
 def test_entries_of_16_bytes_are_read_as_nonsense(
     start_with_three: Callable[[str], Client],
 ) -> None:
-    """
-    A library that writes 16 bytes an entry gives bytes for PIDs and nothing for the last.
-    """
+    """A library that writes 16 bytes an entry gives bytes for PIDs and nothing for the last."""
     client = start_with_three("16-byte")
 
     assert [1000, 2 * MIB, 0] == pids(client(f"{COMPUTE}(card(0))"))

@@ -1,6 +1,4 @@
-"""
-Every function the agent needs, on every model of card, through NVIDIA's own bindings.
-"""
+"""Every function the agent needs, on every model of card, through NVIDIA's own bindings."""
 
 import os
 import re
@@ -15,9 +13,7 @@ from tests.support.nvml_client import Client
 
 @dataclass(frozen=True)
 class Expected:
-    """
-    What the product's data sheet and driver say.
-    """
+    """What the product's data sheet and driver say."""
 
     index: int
     name: str
@@ -44,9 +40,7 @@ every_model = pytest.mark.parametrize("card", EXPECTED, ids=str)
 
 
 def test_versions_are_text_and_numbers(client: Client) -> None:
-    """
-    Driver, library and CUDA versions have the forms that programs parse.
-    """
+    """Driver, library and CUDA versions have the forms that programs parse."""
     assert "580.95.05" == client("nvmlSystemGetDriverVersion()")
     assert [13000, 13000] == client(
         "[nvmlSystemGetCudaDriverVersion(), nvmlSystemGetCudaDriverVersion_v2()]"
@@ -55,9 +49,7 @@ def test_versions_are_text_and_numbers(client: Client) -> None:
 
 @every_model
 def test_identity(client: Client, machine: State, card: Expected) -> None:
-    """
-    A card says its name, UUID, index and serial number.
-    """
+    """A card says its name, UUID, index and serial number."""
     number = card.index
 
     assert card.name == client(f"nvmlDeviceGetName(card({number}))")
@@ -68,9 +60,7 @@ def test_identity(client: Client, machine: State, card: Expected) -> None:
 
 @every_model
 def test_pci_info_finds_the_card_again(client: Client, card: Expected) -> None:
-    """
-    A card's bus id leads back to the same card.
-    """
+    """A card's bus id leads back to the same card."""
     info = client(f"nvmlDeviceGetPciInfo(card({card.index}))")
     again = client(f"nvmlDeviceGetIndex(nvmlDeviceGetHandleByPciBusId({info['busId']!r}))")
 
@@ -83,9 +73,7 @@ def test_pci_info_finds_the_card_again(client: Client, card: Expected) -> None:
 def test_first_memory_info_counts_reserved_as_used(
     client: Client, machine: State, card: Expected
 ) -> None:
-    """
-    In version 1, used is reserved plus allocated and the rest is free.
-    """
+    """In version 1, used is reserved plus allocated and the rest is free."""
     machine.processes.put(machine.find(str(card.index)), os.getpid(), 1000 * MIB)
     memory = client(f"nvmlDeviceGetMemoryInfo(card({card.index}))")
 
@@ -98,9 +86,7 @@ def test_first_memory_info_counts_reserved_as_used(
 def test_second_memory_info_shows_reserved_apart(
     client: Client, machine: State, card: Expected
 ) -> None:
-    """
-    In version 2, used is what is allocated, and all parts add up to the total.
-    """
+    """In version 2, used is what is allocated, and all parts add up to the total."""
     machine.processes.put(machine.find(str(card.index)), os.getpid(), 1000 * MIB)
     memory = client(f"nvmlDeviceGetMemoryInfo(card({card.index}), nvmlMemory_v2)")
 
@@ -111,9 +97,7 @@ def test_second_memory_info_shows_reserved_apart(
 
 @every_model
 def test_mig_mode_is_known_where_there_is_one(client: Client, card: Expected) -> None:
-    """
-    Cards that can be cut say that they are not; the others say that they cannot.
-    """
+    """Cards that can be cut say that they are not; the others say that they cannot."""
     call = f"nvmlDeviceGetMigMode(card({card.index}))"
 
     if card.mig:
@@ -125,9 +109,7 @@ def test_mig_mode_is_known_where_there_is_one(client: Client, card: Expected) ->
 
 @every_model
 def test_idle_cards_have_no_processes(client: Client, card: Expected) -> None:
-    """
-    Without processes, every list is empty and the utilization is zero.
-    """
+    """Without processes, every list is empty and the utilization is zero."""
     for kind in ("Compute", "Graphics", "MPSCompute"):
         assert [] == client(f"nvmlDeviceGet{kind}RunningProcesses(card({card.index}))")
     assert {"gpu": 0, "memory": 0} == client(f"nvmlDeviceGetUtilizationRates(card({card.index}))")
@@ -135,9 +117,7 @@ def test_idle_cards_have_no_processes(client: Client, card: Expected) -> None:
 
 @every_model
 def test_error_memory_and_persistence(client: Client, card: Expected) -> None:
-    """
-    No memory error is counted, and persistence mode is on, as in a data centre.
-    """
+    """No memory error is counted, and persistence mode is on, as in a data centre."""
     handle = f"card({card.index})"
 
     assert 0 == client(f"nvmlDeviceGetTotalEccErrors({handle}, 0, 0)")
@@ -146,9 +126,7 @@ def test_error_memory_and_persistence(client: Client, card: Expected) -> None:
 
 @every_model
 def test_sensors_move_with_the_load(client: Client, machine: State, card: Expected) -> None:
-    """
-    A busy card is warmer, draws more power and clocks higher than an idle one.
-    """
+    """A busy card is warmer, draws more power and clocks higher than an idle one."""
     sensors = (
         f"[nvmlDeviceGetTemperature(card({card.index}), 0), "
         f"nvmlDeviceGetPowerUsage(card({card.index})), "
@@ -165,9 +143,7 @@ def test_sensors_move_with_the_load(client: Client, machine: State, card: Expect
 
 
 def test_uuids_are_stable(client: Client, machine: State) -> None:
-    """
-    A machine made anew of the same cards has the same UUIDs; another seed gives others.
-    """
+    """A machine made anew of the same cards has the same UUIDs; another seed gives others."""
     uuids = "[nvmlDeviceGetUUID(card(i)) for i in range(nvmlDeviceGetCount())]"
     before = client(uuids)
     type(machine).create(machine.path, "T4,V100-16")
@@ -181,9 +157,7 @@ def test_uuids_are_stable(client: Client, machine: State) -> None:
 
 @every_model
 def test_links(client: Client, card: Expected) -> None:
-    """
-    A card tells the generation of its PCIe slot, and that it has no NVLinks to look behind.
-    """
+    """A card tells the generation of its PCIe slot, and that it has no NVLinks to look behind."""
     handle = f"card({card.index})"
     no_links = [
         f"nvmlDeviceGetNvLinkRemoteDeviceType({handle}, 0)",

@@ -1,6 +1,4 @@
-"""
-The sitecustomize that ours hides runs as if ours were not there.
-"""
+"""The sitecustomize that ours hides runs as if ours were not there."""
 
 import subprocess
 import sys
@@ -34,9 +32,7 @@ def test_the_hidden_one_runs_once(tmp_path: Path, python: str) -> None:
 
 @pytest.mark.parametrize("python", FOUND.values(), ids=FOUND)
 def test_importing_it_later_gives_the_hidden_one(tmp_path: Path, python: str) -> None:
-    """
-    A program that imports sitecustomize gets the image's own, with its names.
-    """
+    """A program that imports sitecustomize gets the image's own, with its names."""
     world = write(tmp_path, {"sitecustomize.py": "COLOUR = 'green'\n"})
     code = "import sitecustomize as s, os; print(s.COLOUR, os.path.dirname(s.__file__))"
 
@@ -45,9 +41,7 @@ def test_importing_it_later_gives_the_hidden_one(tmp_path: Path, python: str) ->
 
 @pytest.mark.parametrize("python", FOUND.values(), ids=FOUND)
 def test_a_package_further_down_is_found(tmp_path: Path, python: str) -> None:
-    """
-    The whole rest of the path is searched, beyond what is no folder, and packages count.
-    """
+    """The whole rest of the path is searched, beyond what is no folder, and packages count."""
     world = write(tmp_path / "own", {"sitecustomize/__init__.py": "import sys; sys.marks = 'pkg'"})
     told = said(start("-c", SHOW, path=(tmp_path / "none", world), python=python))
 
@@ -68,9 +62,7 @@ def test_a_package_further_down_is_found(tmp_path: Path, python: str) -> None:
     ],
 )
 def test_what_it_raises_is_as_without_us(tmp_path: Path, text: str) -> None:
-    """
-    Exit code, output and complaint are those of an interpreter without the hook.
-    """
+    """Exit code, output and complaint are those of an interpreter without the hook."""
     world = write(tmp_path, {"sitecustomize.py": f"{text}\n"})
     code = "import sys; print('sitecustomize' in sys.modules)"
     with_us = start("-c", code, path=(world,))
@@ -81,9 +73,7 @@ def test_what_it_raises_is_as_without_us(tmp_path: Path, text: str) -> None:
 
 
 def test_a_broken_one_leaves_the_cap(tmp_path: Path) -> None:
-    """
-    The caps hold also where the image's own sitecustomize fails.
-    """
+    """The caps hold also where the image's own sitecustomize fails."""
     world = write(tmp_path, {**torch(), "sitecustomize.py": "raise ValueError\n"})
     code = "import torch; torch.cuda._lazy_init(); print(torch._C.calls[0])"
 
@@ -91,9 +81,7 @@ def test_a_broken_one_leaves_the_cap(tmp_path: Path) -> None:
 
 
 def test_frameworks_it_imports_are_capped(tmp_path: Path) -> None:
-    """
-    The finder is in place before the image's own sitecustomize, which may import torch.
-    """
+    """The finder is in place before the image's own sitecustomize, which may import torch."""
     world = write(tmp_path, {**torch(), "sitecustomize.py": "import torch\n"})
     code = "import torch; torch.cuda._lazy_init(); print(torch._C.calls[0])"
 
@@ -133,9 +121,7 @@ import sitecustomize
 def test_agents_that_chain_on_are_not_run_twice(
     tmp_path: Path, more: str, marks: list[str]
 ) -> None:
-    """
-    One that takes itself away and imports the next finds us again, and through us the next.
-    """
+    """One that takes itself away and imports the next finds us again, and through us the next."""
     agent = write(tmp_path / "agent", marking("agent", more))
     image = write(tmp_path / "image", marking("image"))
 
@@ -143,9 +129,7 @@ def test_agents_that_chain_on_are_not_run_twice(
 
 
 def test_children_of_an_agent_have_the_hook(tmp_path: Path) -> None:
-    """
-    OpenTelemetry takes its own folder from PYTHONPATH and leaves ours for the children.
-    """
+    """OpenTelemetry takes its own folder from PYTHONPATH and leaves ours for the children."""
     agent = write(tmp_path / "agent", marking("agent", OTEL))
     code = (
         "import subprocess, sys\n"
@@ -157,9 +141,7 @@ def test_children_of_an_agent_have_the_hook(tmp_path: Path) -> None:
 
 
 def test_one_in_a_virtual_environment_runs(tmp_path: Path) -> None:
-    """
-    In a virtual environment the hook works, and the environment's own sitecustomize runs.
-    """
+    """In a virtual environment the hook works, and the environment's own sitecustomize runs."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     write(site, {**marking("venv"), **torch()})
@@ -170,9 +152,7 @@ def test_one_in_a_virtual_environment_runs(tmp_path: Path) -> None:
 
 
 def test_our_folder_under_other_names_is_ours(tmp_path: Path) -> None:
-    """
-    A link to our folder, or a second mention of it, is not taken for another sitecustomize.
-    """
+    """A link to our folder, or a second mention of it, is not taken for another sitecustomize."""
     link = tmp_path / "link"
     link.symlink_to(HOOK)
     code = "import sys; print([type(each).__name__ for each in sys.meta_path].count('Finder'))"

@@ -1,6 +1,4 @@
-"""
-An interpreter starts with the hook as it starts without: silently, whatever the flags.
-"""
+"""An interpreter starts with the hook as it starts without: silently, whatever the flags."""
 
 import shutil
 from pathlib import Path
@@ -16,9 +14,7 @@ FINDERS = "import sys; print([type(each).__name__ for each in sys.meta_path].cou
 
 @pytest.mark.parametrize("python", FOUND.values(), ids=FOUND)
 def test_a_start_is_silent(python: str) -> None:
-    """
-    No interpreter says a word, Python 2.7 included, though every warning is an error.
-    """
+    """No interpreter says a word, Python 2.7 included, though every warning is an error."""
     assert "" == said(start("-W", "error", "-bb", "-c", "", python=python))
 
 
@@ -27,16 +23,12 @@ def test_a_start_is_silent(python: str) -> None:
     [("-s", 1), ("-P", 1), ("-O", 1), ("-Xdev", 1), ("-E", 0), ("-I", 0), ("-S", 0)],
 )
 def test_flags_that_hide_the_hook_leave_a_plain_python(flags: str, count: int) -> None:
-    """
-    The hook runs unless the interpreter is told to ignore PYTHONPATH or site.
-    """
+    """The hook runs unless the interpreter is told to ignore PYTHONPATH or site."""
     assert str(count) == said(start(flags, "-c", FINDERS))
 
 
 def test_a_start_imports_nothing(tmp_path: Path) -> None:
-    """
-    The hook loads no framework and no module that a bare start would not load.
-    """
+    """The hook loads no framework and no module that a bare start would not load."""
     world = write(tmp_path, {**torch(), **tensorflow()})
     code = "import sys; print(sorted(sys.modules))"
     without = said(start("-c", code, hook=False))
@@ -46,9 +38,7 @@ def test_a_start_imports_nothing(tmp_path: Path) -> None:
 
 
 def test_a_script_and_a_module_have_the_hook(tmp_path: Path) -> None:
-    """
-    The hook runs for a script and for a module alike.
-    """
+    """The hook runs for a script and for a module alike."""
     world = write(tmp_path, {"program.py": FINDERS})
     script = said(start(str(world / "program.py")))
     module = said(start("-m", "program", path=(world,)))
@@ -72,9 +62,7 @@ if __name__ == "__main__":
 
 
 def test_children_of_every_kind_are_capped(tmp_path: Path) -> None:
-    """
-    Forked, spawned and started processes all have the hook.
-    """
+    """Forked, spawned and started processes all have the hook."""
     world = write(tmp_path, {**torch(), "program.py": CHILDREN})
     told = said(start(str(world / "program.py"), path=(world,)))
 
@@ -82,9 +70,7 @@ def test_children_of_every_kind_are_capped(tmp_path: Path) -> None:
 
 
 def test_a_queue_survives_a_fork(tmp_path: Path) -> None:
-    """
-    A process that imported torch, and not yet started CUDA, hands the cap on to its children.
-    """
+    """A process that imported torch, and not yet started CUDA, hands the cap on to its children."""
     program = CHILDREN.replace("import multi", "import torch, multi").replace(
         '("fork", "spawn", "forkserver")', '("fork",)'
     )
@@ -95,9 +81,7 @@ def test_a_queue_survives_a_fork(tmp_path: Path) -> None:
 
 
 def test_modules_keep_their_loaders(tmp_path: Path) -> None:
-    """
-    A changed module has the loader, the spec and the source it would have had.
-    """
+    """A changed module has the loader, the spec and the source it would have had."""
     world = write(tmp_path, torch())
     code = (
         "import torch.cuda as t, inspect, importlib.machinery as m\n"
@@ -143,9 +127,7 @@ def test_other_finders_are_respected(tmp_path: Path, place: int) -> None:
 
 
 def test_a_finder_that_fails_fails_as_ever(tmp_path: Path) -> None:
-    """
-    What another finder raises for a framework reaches the program.
-    """
+    """What another finder raises for a framework reaches the program."""
     code = (
         "import sys\n"
         "class Angry:\n"
@@ -161,9 +143,7 @@ def test_a_finder_that_fails_fails_as_ever(tmp_path: Path) -> None:
 
 
 def test_frameworks_imported_before_are_capped(tmp_path: Path) -> None:
-    """
-    A framework that something imported before us is changed where it stands.
-    """
+    """A framework that something imported before us is changed where it stands."""
     world = write(tmp_path / "world", torch())
     kept = tmp_path / "kept"
     shutil.copytree(HOOK, kept)
@@ -178,9 +158,7 @@ def test_frameworks_imported_before_are_capped(tmp_path: Path) -> None:
 
 
 def test_a_missing_framework_is_missing_as_ever() -> None:
-    """
-    Importing what is not installed raises the usual error.
-    """
+    """Importing what is not installed raises the usual error."""
     result = start("-c", "import torch.cuda")
 
     assert "ModuleNotFoundError: No module named 'torch'" == result.stderr.splitlines()[-1]
@@ -188,9 +166,7 @@ def test_a_missing_framework_is_missing_as_ever() -> None:
 
 @pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt", "MemoryError"])
 def test_whatever_happens_within_the_hook_stays_there(error: str) -> None:
-    """
-    Not even an exit, raised by something the hook asks as it starts, reaches the program.
-    """
+    """Not even an exit, raised by something the hook asks as it starts, reaches the program."""
     code = (
         "import sys\n"
         "class Trap:\n"

@@ -1,6 +1,4 @@
-"""
-TensorFlow takes no more than the share, whichever way its devices come to life.
-"""
+"""TensorFlow takes no more than the share, whichever way its devices come to life."""
 
 import json
 from pathlib import Path
@@ -38,9 +36,7 @@ def limits(config):
 def tell(
     folder: Path, expression: str, version: str = "2.x", environ: dict[str, str] | None = None
 ) -> Any:
-    """
-    Return what an expression is in a fresh interpreter with that TensorFlow.
-    """
+    """Return what an expression is in a fresh interpreter with that TensorFlow."""
     world = write(folder, WORLDS[version])
     begin = BEGIN.replace("{root}", "tensorflow_core" if version == "1.15" else "tensorflow")
     code = f"{begin}\nprint(json.dumps({expression}))"
@@ -60,9 +56,7 @@ def tell(
     ],
 )
 def test_a_program_may_ask_for_less_only(tmp_path: Path, version: str, made: str) -> None:
-    """
-    An explicit config comes down to the share, and stays where it asks for less.
-    """
+    """An explicit config comes down to the share, and stays where it asks for less."""
     asked = f"[fraction({made.format('each')}) for each in (0.9, 0.0, 2.0, {SHARE}, 0.02)]"
 
     assert [SHARE, SHARE, SHARE, SHARE, 0.02] == tell(tmp_path, asked, version)
@@ -78,9 +72,7 @@ def test_a_program_may_ask_for_less_only(tmp_path: Path, version: str, made: str
     ],
 )
 def test_without_a_config_the_share_holds(tmp_path: Path, version: str, made: str) -> None:
-    """
-    The default, which would be the whole card, is the share.
-    """
+    """The default, which would be the whole card, is the share."""
     assert tell(tmp_path, f"fraction({made})", version) == SHARE
 
 
@@ -91,23 +83,17 @@ def test_without_a_config_the_share_holds(tmp_path: Path, version: str, made: st
 def test_eager_execution_holds_the_share(
     tmp_path: Path, version: str, config: str, asked: str, got: float
 ) -> None:
-    """
-    The context that starts the devices asks for the share at most.
-    """
+    """The context that starts the devices asks for the share at most."""
     assert got == tell(tmp_path, f"fraction(context.Context({asked}).{config})", version)
 
 
 def test_growth_is_kept(tmp_path: Path) -> None:
-    """
-    Of a config only the fraction changes.
-    """
+    """Of a config only the fraction changes."""
     assert tell(tmp_path, "session.Session(config=asking(0.9))._config.gpu_options.allow_growth")
 
 
 def test_the_programs_own_config_stays(tmp_path: Path) -> None:
-    """
-    A config is lowered in a copy: the program may go on using its own.
-    """
+    """A config is lowered in a copy: the program may go on using its own."""
     kept = "(lambda own: [session.Session(config=own), fraction(own)][1])(asking(1))"
 
     assert 1 == tell(tmp_path, kept)
@@ -122,25 +108,19 @@ def test_the_programs_own_config_stays(tmp_path: Path) -> None:
     ],
 )
 def test_virtual_devices_shrink_together(tmp_path: Path, asked: str, got: list[list[int]]) -> None:
-    """
-    Limits of virtual devices keep their proportion and end at the share of each card.
-    """
+    """Limits of virtual devices keep their proportion and end at the share of each card."""
     assert got == tell(tmp_path, f"limits(session.Session(config=asking(0, {asked}))._config)")
 
 
 def test_virtual_devices_get_no_fraction(tmp_path: Path) -> None:
-    """
-    No fraction is set beside virtual devices, for TensorFlow would refuse both.
-    """
+    """No fraction is set beside virtual devices, for TensorFlow would refuse both."""
     told = tell(tmp_path, "fraction(session.Session(config=asking(0, [4000]))._config)")
 
     assert 0 == told
 
 
 def test_virtual_devices_stay_on_an_unknown_card(tmp_path: Path) -> None:
-    """
-    Where the card's size is unknown the program's limits stay.
-    """
+    """Where the card's size is unknown the program's limits stay."""
     told = tell(
         tmp_path,
         "limits(session.Session(config=asking(0, [4000]))._config)",
@@ -152,9 +132,7 @@ def test_virtual_devices_stay_on_an_unknown_card(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "", "0", "0.0", "1.5", "-0.1", "nan", "inf", "abc"])
 def test_an_unreadable_share_changes_nothing(tmp_path: Path, value: str | None) -> None:
-    """
-    Without a share of its own TensorFlow gets what the program asked for, and no more.
-    """
+    """Without a share of its own TensorFlow gets what the program asked for, and no more."""
     environ = {"GPUFENCE_MEMORY_FRACTION": SHARES["GPUFENCE_MEMORY_FRACTION"]}
     environ |= {} if value is None else {"GPUFENCE_TF_FRACTION": value}
     told = tell(
@@ -167,9 +145,7 @@ def test_an_unreadable_share_changes_nothing(tmp_path: Path, value: str | None) 
 
 
 def test_a_wrong_config_fails_as_ever(tmp_path: Path) -> None:
-    """
-    What TensorFlow refuses it still refuses, in its own words.
-    """
+    """What TensorFlow refuses it still refuses, in its own words."""
     world = write(tmp_path, WORLDS["2.x"])
     code = "from tensorflow.python.client import session; session.Session(config=3)"
     result = start("-c", code, path=(world,))
@@ -181,9 +157,7 @@ def test_a_wrong_config_fails_as_ever(tmp_path: Path) -> None:
 
 
 def test_an_older_listing_without_a_config_is_left_alone(tmp_path: Path) -> None:
-    """
-    A listing that takes no config, as in 1.4, is called as ever.
-    """
+    """A listing that takes no config, as in 1.4, is called as ever."""
     old = "def list_local_devices():\n    return ['cpu']\n"
     world = write(tmp_path, {**tensorflow(), "tensorflow/python/client/device_lib.py": old})
     code = "from tensorflow.python.client import device_lib as d; print(d.list_local_devices())"
@@ -192,9 +166,7 @@ def test_an_older_listing_without_a_config_is_left_alone(tmp_path: Path) -> None
 
 
 def test_signatures_stay(tmp_path: Path) -> None:
-    """
-    Inspection sees the functions as they were written.
-    """
+    """Inspection sees the functions as they were written."""
     told = tell(tmp_path, "str(__import__('inspect').signature(session.BaseSession.__init__))")
 
     assert "(self, target='', graph=None, config=None)" == told

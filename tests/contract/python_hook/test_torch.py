@@ -1,6 +1,4 @@
-"""
-PyTorch takes no more than the share, and starts CUDA no earlier than without us.
-"""
+"""PyTorch takes no more than the share, and starts CUDA no earlier than without us."""
 
 from pathlib import Path
 
@@ -16,9 +14,7 @@ MODERN = {name: path for name, path in interpreters().items() if not name.starts
 
 @pytest.mark.parametrize("version", ["1.8.1+cu102", "2.9.1", "2.10.0", "2.15.0a0+gitd0f2af8", "x"])
 def test_the_cap_is_set_when_cuda_starts(tmp_path: Path, version: str) -> None:
-    """
-    Every torch since 1.8 tells its allocator the share as CUDA starts.
-    """
+    """Every torch since 1.8 tells its allocator the share as CUDA starts."""
     world = write(tmp_path, torch(version))
 
     assert "[(0.14, 0), ('device', 0)]" == said(start("-c", START, path=(world,)))
@@ -26,9 +22,7 @@ def test_the_cap_is_set_when_cuda_starts(tmp_path: Path, version: str) -> None:
 
 @pytest.mark.parametrize("python", MODERN.values(), ids=MODERN)
 def test_every_interpreter_since_3_6_sets_the_cap(tmp_path: Path, python: str) -> None:
-    """
-    The hook works in each Python that the frameworks run on.
-    """
+    """The hook works in each Python that the frameworks run on."""
     world = write(tmp_path, torch())
     told = said(start("-c", START, path=(world,), python=python))
 
@@ -36,26 +30,20 @@ def test_every_interpreter_since_3_6_sets_the_cap(tmp_path: Path, python: str) -
 
 
 def test_importing_torch_leaves_cuda_alone(tmp_path: Path) -> None:
-    """
-    CUDA is as little initialised after the import as without the hook.
-    """
+    """CUDA is as little initialised after the import as without the hook."""
     code = "import torch; print(torch.cuda.is_initialized(), torch._C.calls)"
 
     assert "False []" == said(start("-c", code, path=(write(tmp_path, torch()),)))
 
 
 def test_torch_before_1_8_is_left_alone(tmp_path: Path) -> None:
-    """
-    An allocator that knows no cap is not asked for one.
-    """
+    """An allocator that knows no cap is not asked for one."""
     assert "[]" == said(start("-c", START, path=(write(tmp_path, torch("1.7.1")),)))
 
 
 @pytest.mark.parametrize("value", [None, "", "0", "0.000000", "1.5", "-0.1", "nan", "inf", "abc"])
 def test_an_unreadable_share_changes_nothing(tmp_path: Path, value: str | None) -> None:
-    """
-    Without a share between zero and one there is no cap, and no complaint.
-    """
+    """Without a share between zero and one there is no cap, and no complaint."""
     environ = {} if value is None else {"GPUFENCE_MEMORY_FRACTION": value}
     world = write(tmp_path, torch())
 
@@ -69,9 +57,7 @@ def test_an_unreadable_share_changes_nothing(tmp_path: Path, value: str | None) 
 def test_a_program_may_ask_for_less_only(
     tmp_path: Path, place: str, asked: str, got: float
 ) -> None:
-    """
-    The program's own call lowers the cap and cannot raise it.
-    """
+    """The program's own call lowers the cap and cannot raise it."""
     code = f"{START}; {place}.set_per_process_memory_fraction({asked}); print(torch._C.calls[-1])"
     told = said(start("-c", code, path=(write(tmp_path, torch()),)))
 
@@ -82,9 +68,7 @@ def test_a_program_may_ask_for_less_only(
     ("asked", "error"), [("2.0", "ValueError"), ("-1.0", "ValueError"), ("1", "TypeError")]
 )
 def test_a_wrong_fraction_fails_as_ever(tmp_path: Path, asked: str, error: str) -> None:
-    """
-    What torch refuses it still refuses, in its own words.
-    """
+    """What torch refuses it still refuses, in its own words."""
     code = f"import torch; torch.cuda.set_per_process_memory_fraction({asked})"
     result = start("-c", code, path=(write(tmp_path, torch()),))
 
@@ -134,9 +118,7 @@ def test_a_server_that_plans_gets_the_setting_alone(
 
 @pytest.mark.parametrize("error", ["RuntimeError('no device')", "AssertionError", "MemoryError"])
 def test_an_allocator_that_refuses_stops_nobody(tmp_path: Path, error: str) -> None:
-    """
-    CUDA starts although the cap could not be set.
-    """
+    """CUDA starts although the cap could not be set."""
     code = "import torch; torch.cuda._lazy_init(); print(torch.cuda.is_initialized())"
     world = write(tmp_path, torch(failing=error))
 
@@ -144,9 +126,7 @@ def test_an_allocator_that_refuses_stops_nobody(tmp_path: Path, error: str) -> N
 
 
 def test_a_torch_that_cannot_be_imported_fails_as_ever(tmp_path: Path) -> None:
-    """
-    An error of torch's own import reaches the program.
-    """
+    """An error of torch's own import reaches the program."""
     files = {**torch(), "torch/cuda/__init__.py": "raise OSError('libcudart.so.12')"}
     result = start("-c", "import torch", path=(write(tmp_path, files),))
 
@@ -154,9 +134,7 @@ def test_a_torch_that_cannot_be_imported_fails_as_ever(tmp_path: Path) -> None:
 
 
 def test_a_torch_without_a_queue_is_left_alone(tmp_path: Path) -> None:
-    """
-    A torch whose private parts have other names is imported as ever.
-    """
+    """A torch whose private parts have other names is imported as ever."""
     files = torch()
     renamed = files["torch/cuda/__init__.py"].replace("_lazy_call", "_later")
     world = write(tmp_path, {**files, "torch/cuda/__init__.py": renamed})
@@ -202,9 +180,7 @@ def test_of_several_cards_those_are_capped_that_cost_nothing(
 
 
 def test_a_child_is_capped_on_the_card_it_chooses(tmp_path: Path) -> None:
-    """
-    One of several processes without a rank makes no context on a card that it did not choose.
-    """
+    """One of several processes without a rank makes no context on a card that it did not choose."""
     world = write(tmp_path, {**torch(OLD, count=3), "train.py": CHILD})
     told = said(start(str(world / "train.py"), path=(world,)))
 

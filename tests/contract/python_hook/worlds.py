@@ -1,6 +1,4 @@
-"""
-Fresh interpreters as a container would start them, with the hook first on their path.
-"""
+"""Fresh interpreters as a container would start them, with the hook first on their path."""
 
 import os
 import subprocess
@@ -16,18 +14,14 @@ SHARES = {
 
 
 def interpreters() -> dict[str, str]:
-    """
-    Return every interpreter found: the one that runs the tests, and those that pyenv keeps.
-    """
+    """Return every interpreter found: the one that runs the tests, and those that pyenv keeps."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     kept = {path.parts[-3]: str(path) for path in sorted(root.glob("versions/[23].*/bin/python"))}
     return {"current": sys.executable, **kept}
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
-    """
-    Write modules below a folder and return it.
-    """
+    """Write modules below a folder and return it."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,9 +36,7 @@ def start(
     hook: bool = True,
     python: str = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
-    """
-    Run an interpreter with nothing in its environment but what is given here.
-    """
+    """Run an interpreter with nothing in its environment but what is given here."""
     folders = (HOOK, *path) if hook else path
     return subprocess.run(
         [python, *arguments],
@@ -62,8 +54,6 @@ def start(
 
 
 def said(result: subprocess.CompletedProcess[str]) -> str:
-    """
-    Return what a program printed, having checked that it did not fail and did not complain.
-    """
+    """Return what a program printed, having checked that it did not fail and did not complain."""
     assert (0, "") == (result.returncode, result.stderr)
     return result.stdout.strip()

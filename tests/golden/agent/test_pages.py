@@ -32,9 +32,7 @@ def texts() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["metrics.txt", "snapshot.json"])
 def test_the_whole_text_is_as_reviewed(texts: dict[str, str], name: str) -> None:
-    """
-    The page and the snapshot say what the files beside this test say.
-    """
+    """The page and the snapshot say what the files beside this test say."""
     file = FOLDER / name
     if WRITE:
         file.write_text(texts[name], encoding="utf-8")
@@ -43,9 +41,7 @@ def test_the_whole_text_is_as_reviewed(texts: dict[str, str], name: str) -> None
 
 
 def test_the_plugin_reads_what_the_agent_writes(texts: dict[str, str]) -> None:
-    """
-    The snapshot survives its own codec.
-    """
+    """The snapshot survives its own codec."""
     snapshot = read_snapshot(texts["snapshot.json"])
 
     assert ["capped", "free", "good", "greedy", "quiet"] == sorted(

@@ -16,18 +16,14 @@ from tests.support.gpushare_cases import CLUSTERS, FOLDER, Cluster, golden
 @pytest.mark.parametrize("by_pod", [False, True])
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_cluster_is_shown_as_by_gpushare_itself(name: str, *, by_pod: bool) -> None:
-    """
-    Each byte is that of gpushare's own program.
-    """
+    """Each byte is that of gpushare's own program."""
     shown = _shown(CLUSTERS[name], by_pod=by_pod)
 
     assert golden(name, details=by_pod).read_bytes() == shown.encode()
 
 
 def test_no_file_is_left_over() -> None:
-    """
-    Each file belongs to a cluster.
-    """
+    """Each file belongs to a cluster."""
     expected = {golden(name, details=by_pod) for name in CLUSTERS for by_pod in (False, True)}
 
     assert expected == set(FOLDER.glob("*.txt"))

@@ -34,9 +34,7 @@ def cases(kind: str) -> list[dict[str, Any]]:
 
 
 def manifest(given: dict[str, Any], *, args: bool) -> dict[str, Any]:
-    """
-    Build a pod of 6 GiB on the usual card.
-    """
+    """Build a pod of 6 GiB on the usual card."""
     container: dict[str, Any] = {
         "name": "main",
         **{key: given[key] for key in ("image", "command", "args") if key in given},
@@ -52,9 +50,7 @@ def manifest(given: dict[str, Any], *, args: bool) -> dict[str, Any]:
 
 
 def outcome(given: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return what becomes of a container, as its file says it.
-    """
+    """Return what becomes of a container, as its file says it."""
     before = manifest(given, args=True)
     after, said = rewritten(before)
     plan: ContainerPlan = said.plan.containers["main"]
@@ -90,9 +86,7 @@ def test_a_container_gets_what_its_file_says(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_pass_changes_nothing(kind: str) -> None:
-    """
-    What a pass has made of a container, another one leaves alone.
-    """
+    """What a pass has made of a container, another one leaves alone."""
     for item in cases(kind):
         after, _ = rewritten(manifest(item["given"], args=True))
 
@@ -100,9 +94,7 @@ def test_a_second_pass_changes_nothing(kind: str) -> None:
 
 
 def test_there_are_enough_starts() -> None:
-    """
-    At least a hundred and twenty containers are held, each under a name of its own.
-    """
+    """At least a hundred and twenty containers are held, each under a name of its own."""
     named = [(kind, item["given"]["name"]) for kind in KINDS for item in cases(kind)]
 
     assert len(named) >= 120
@@ -110,9 +102,7 @@ def test_there_are_enough_starts() -> None:
 
 
 def test_every_known_program_is_started() -> None:
-    """
-    There is a container for each program that gpufence knows.
-    """
+    """There is a container for each program that gpufence knows."""
     run = {item["then"]["runs"] for kind in KINDS for item in cases(kind)}
 
     assert set(names.ENGINES) == run - {None}

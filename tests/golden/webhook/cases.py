@@ -33,9 +33,7 @@ SOURCE = "# the start-up hook's source stands here\n"
 
 @dataclass(frozen=True)
 class Case:
-    """
-    One golden pair.
-    """
+    """One golden pair."""
 
     name: str
     given: dict[str, Any]
@@ -59,9 +57,7 @@ class Case:
         return rewrite(copy.deepcopy(pod), mode, namespace, Fleet(self.nodes()), self.policy())
 
     def outcome(self) -> dict[str, Any]:
-        """
-        Return what becomes of the pod, as the second half of the pair says it.
-        """
+        """Return what becomes of the pod, as the second half of the pair says it."""
         pod = self.given["pod"]
         said = self.decide(pod)
         if isinstance(said, Refusal):
@@ -92,9 +88,7 @@ def cases() -> list[Case]:
 
 
 def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
-    """
-    Return the pod as the API server would have it.
-    """
+    """Return the pod as the API server would have it."""
     patch = json.loads(json.dumps(said.operations))
     result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
     return result

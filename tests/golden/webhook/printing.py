@@ -32,9 +32,7 @@ Values = dict[tuple[str, str], str]
 
 
 class Printer:
-    """
-    Writes down one outcome: its plan, its operations, and what a binding of the pod gets.
-    """
+    """Writes down one outcome: its plan, its operations, and what a binding of the pod gets."""
 
     def __init__(self, plan: dict[str, Any], values: dict[str, str]) -> None:
         self._plan = plan
@@ -77,9 +75,7 @@ class Printer:
         return printed
 
     def binding(self, annotations: dict[str, str]) -> dict[str, Any]:
-        """
-        Return what a binding gets, by container where it is a value of one.
-        """
+        """Return what a binding gets, by container where it is a value of one."""
         slots = {key: text for key, text in annotations.items() if _SLOT.fullmatch(key)}
         values = self._by_reader(slots)
         shown: dict[str, Any] = {
@@ -122,18 +118,14 @@ class Printer:
         return {**container, **figures, "settings": {**differing, **missing}}
 
     def _row(self, name: str, item: dict[str, Any]) -> dict[str, Any]:
-        """
-        Return a setting as far as it says anything, with its value in place of its slot.
-        """
+        """Return a setting as far as it says anything, with its value in place of its slot."""
         row = {key: text for key, text in item.items() if text is not None and key != "env"}
         if row.pop("slot"):
             row["value"] = self._values[name, item["env"]]
         return row
 
     def _collapsed(self, value: dict[str, Any] | list[Any]) -> dict[str, Any] | list[Any]:
-        """
-        Return what an operation adds, with one mark for all rows as in the base.
-        """
+        """Return what an operation adds, with one mark for all rows as in the base."""
         named = json.loads(_SLOT.sub(self._reader, json.dumps(value)))
         if isinstance(named, list):
             plain = self._plain_entries()
@@ -191,9 +183,7 @@ def _expected(env: str, figures: dict[str, dict[str, Any]]) -> dict[str, Any] | 
 
 
 def _text(env: str, figures: dict[str, str]) -> str | None:
-    """
-    Return a row's value as the base has it; None where the base does not say.
-    """
+    """Return a row's value as the base has it; None where the base does not say."""
     row = BASE.get(env)
     if row is None:
         return None

@@ -1,6 +1,4 @@
-"""
-Realistic pods and what becomes of each, kept as files that are reviewed like code.
-"""
+"""Realistic pods and what becomes of each, kept as files that are reviewed like code."""
 
 import json
 import os
@@ -15,9 +13,7 @@ WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_a_pod_becomes_what_its_file_says(case: Case) -> None:
-    """
-    Plan, operations, warnings and binding of a golden pod are those written beside it.
-    """
+    """Plan, operations, warnings and binding of a golden pod are those written beside it."""
     outcome = case.outcome()
     if WRITE:
         text = json.dumps(outcome, indent=1, ensure_ascii=False)
@@ -29,9 +25,7 @@ def test_a_pod_becomes_what_its_file_says(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_a_golden_pod_needs_no_second_pass(case: Case) -> None:
-    """
-    A second pass over a golden pod makes no operation.
-    """
+    """A second pass over a golden pod makes no operation."""
     pod = case.given["pod"]
     said = case.decide(pod)
     if isinstance(said, Rewrite):
@@ -39,9 +33,7 @@ def test_a_golden_pod_needs_no_second_pass(case: Case) -> None:
 
 
 def test_there_are_enough_golden_pods() -> None:
-    """
-    At least thirty realistic pods are held, and none has lost its second half.
-    """
+    """At least thirty realistic pods are held, and none has lost its second half."""
     names = {case.name for case in cases()}
     halves = {
         path.name.removesuffix(".out.json")

@@ -1,6 +1,4 @@
-"""
-Which profiles are written again, by what the API server shows of them.
-"""
+"""Which profiles are written again, by what the API server shows of them."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -30,9 +28,7 @@ def objects(*items: JsonObject) -> JsonObject:
 
 
 def remembered() -> JsonObject:
-    """
-    Build what a node remembers of a pod, which is above itself.
-    """
+    """Build what a node remembers of a pod, which is above itself."""
     key = NeedKey("vision", "Pod", "classifier", "server", T4.model)
     need = node_need(OwnerNeed(key, (need_day(1)._replace(day=today()),)))
     about = {"name": need_configmap(need.node), "uid": str(uuid4()), "resourceVersion": "1"}
@@ -45,9 +41,7 @@ def lease_left() -> float:
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """
-    A server that makes profiles and never shows them.
-    """
+    """A server that makes profiles and never shows them."""
     about = {"uid": "profile", "resourceVersion": "2"}
     with ApiServer() as running:
         running.on(f"GET {NEEDS}", reply(objects(remembered())))
@@ -61,9 +55,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def keeper(server: ApiServer) -> Iterator[ProfileKeeper]:
-    """
-    A keeper whose passes are the test's.
-    """
+    """A keeper whose passes are the test's."""
     with client_of(server) as client:
         writes = ProfileWrites(client, Kinds(client), lease_left, 1.0, names.SYSTEM_NAMESPACE)
         sources = ProfileSources(lease_left, dict, tuple, NEVER)

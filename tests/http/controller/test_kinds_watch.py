@@ -1,6 +1,4 @@
-"""
-What is known of kinds of owners, one of which cannot be read.
-"""
+"""What is known of kinds of owners, one of which cannot be read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,9 +35,7 @@ def listed(*names: str) -> JsonObject:
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """
-    A server that has Deployments, and farms that nobody can list.
-    """
+    """A server that has Deployments, and farms that nobody can list."""
     versions = [
         {"preferredVersion": {"groupVersion": each}} for each in ("example.com/v1", "apps/v1")
     ]
@@ -64,9 +60,7 @@ def following(server: ApiServer) -> Iterator[KindsWatch]:
 
 
 def test_a_kind_that_fails_is_one_of_which_nothing_is_known(server: ApiServer) -> None:
-    """
-    Before it was read once, and after it could be; all others are as good as ever.
-    """
+    """Before it was read once, and after it could be; all others are as good as ever."""
     with following(server) as kinds:
         wait_until(lambda: kinds.known().complete and kinds.known().owners)
         first = kinds.known()
@@ -88,9 +82,7 @@ def test_a_kind_that_fails_is_one_of_which_nothing_is_known(server: ApiServer) -
 
 
 def test_without_what_kubernetes_has_itself_nothing_is_known(server: ApiServer) -> None:
-    """
-    Through its ReplicaSets anybody's pods may be somebody's.
-    """
+    """Through its ReplicaSets anybody's pods may be somebody's."""
     server.on(f"GET {DEPLOYMENTS}", BROKEN)
     with following(server) as kinds:
         server.wait_for(f"GET {DEPLOYMENTS}", 1)

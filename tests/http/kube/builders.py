@@ -1,6 +1,4 @@
-"""
-Objects and answers as an API server makes them, and clients for it.
-"""
+"""Objects and answers as an API server makes them, and clients for it."""
 
 from dataclasses import replace
 

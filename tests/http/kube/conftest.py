@@ -1,6 +1,4 @@
-"""
-A scripted server for every test of this folder.
-"""
+"""A scripted server for every test of this folder."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""
-A handler that remembers and a clock that does not wait.
-"""
+"""A handler that remembers and a clock that does not wait."""
 
 import threading
 from collections.abc import Sequence
@@ -10,9 +8,7 @@ from tests.support.http_server import PATIENCE_SECONDS
 
 
 class Recorder:
-    """
-    Notes every call as a pair: ("replace", names) or (change, name).
-    """
+    """Notes every call as a pair: ("replace", names) or (change, name)."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, object]] = []
@@ -25,9 +21,7 @@ class Recorder:
         self._note((change, item))
 
     def wait_for(self, count: int) -> list[tuple[str, object]]:
-        """
-        Wait for so many calls and give back all of them.
-        """
+        """Wait for so many calls and give back all of them."""
         with self._changed:
             enough = self._changed.wait_for(lambda: len(self.calls) >= count, PATIENCE_SECONDS)
             assert enough, f"only {self.calls} came"
@@ -40,9 +34,7 @@ class Recorder:
 
 
 class FakeClock:
-    """
-    Time that passes only by waiting, at once; after `pauses` waits it rests until stopped.
-    """
+    """Time that passes only by waiting, at once; after `pauses` waits it rests until stopped."""
 
     def __init__(self, pauses: int = 1000) -> None:
         self.now = 1000.0

@@ -1,6 +1,4 @@
-"""
-Reflectors under test: started, stopped, and with everything that a test leaves out.
-"""
+"""Reflectors under test: started, stopped, and with everything that a test leaves out."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

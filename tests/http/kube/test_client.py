@@ -1,6 +1,4 @@
-"""
-What a client makes of each answer, seen over real sockets.
-"""
+"""What a client makes of each answer, seen over real sockets."""
 
 import socket
 import time
@@ -34,9 +32,7 @@ EVICTION = f"{POD}/eviction"
 
 
 def test_unknown_fields_survive(server: ApiServer, client: Client) -> None:
-    """
-    A field that no model knows comes back as it was sent.
-    """
+    """A field that no model knows comes back as it was sent."""
     server.on(f"GET {POD}", reply(pod("p", spec={"fromTheFuture": [1, None, 2**70]})))
 
     assert {"fromTheFuture": [1, None, 2**70]} == client.get(POD)["spec"]
@@ -74,9 +70,7 @@ def test_each_refusal_has_the_class_of_its_reaction(
 
 
 def test_disruption_budget_is_named_as_a_cause(server: ApiServer, client: Client) -> None:
-    """
-    A refused eviction tells its budget's cause.
-    """
+    """A refused eviction tells its budget's cause."""
     cause = {"reason": "DisruptionBudget", "message": "The budget web needs 2 healthy pods"}
     server.on(
         f"POST {EVICTION}",
@@ -92,9 +86,7 @@ def test_disruption_budget_is_named_as_a_cause(server: ApiServer, client: Client
 
 
 def test_a_wait_named_in_the_body_counts_too(server: ApiServer, client: Client) -> None:
-    """
-    Without a Retry-After header the Status' own number is used.
-    """
+    """Without a Retry-After header the Status' own number is used."""
     answer = status(500, "ServerTimeout", retryAfterSeconds=3)
     server.on(f"GET {POD}", reply(answer, 500))
 
@@ -105,9 +97,7 @@ def test_a_wait_named_in_the_body_counts_too(server: ApiServer, client: Client) 
 
 
 def test_failure_inside_a_success_is_a_failure(server: ApiServer, client: Client) -> None:
-    """
-    A Status that says Failure under HTTP 201 raises by its own code.
-    """
+    """A Status that says Failure under HTTP 201 raises by its own code."""
     answer = status(500, "InternalError", "more than one budget matches")
     server.on(f"POST {EVICTION}", reply(answer, 201))
 
@@ -116,9 +106,7 @@ def test_failure_inside_a_success_is_a_failure(server: ApiServer, client: Client
 
 
 def test_created_twice_is_told_from_changed_meanwhile(server: ApiServer, client: Client) -> None:
-    """
-    Only AlreadyExists says that an object was there before.
-    """
+    """Only AlreadyExists says that an object was there before."""
     server.on(f"POST {PODS}", reply(status(409, "AlreadyExists"), 409))
     server.on(f"PUT {POD}", reply(status(409, "Conflict"), 409))
 
@@ -131,9 +119,7 @@ def test_created_twice_is_told_from_changed_meanwhile(server: ApiServer, client:
 
 
 def test_a_proxys_error_page_is_quoted_in_one_line(server: ApiServer, client: Client) -> None:
-    """
-    An error that is no JSON keeps its class and shows what the page says.
-    """
+    """An error that is no JSON keeps its class and shows what the page says."""
     server.on(f"GET {POD}", reply(b"<h1>Bad\n gateway</h1>\x00", 502))
 
     with pytest.raises(ServerError) as caught:
@@ -146,9 +132,7 @@ def test_a_proxys_error_page_is_quoted_in_one_line(server: ApiServer, client: Cl
 def test_a_success_that_is_no_object_is_a_bad_reply(
     server: ApiServer, client: Client, body: bytes
 ) -> None:
-    """
-    A 200 from something that is no API server is not mistaken for data.
-    """
+    """A 200 from something that is no API server is not mistaken for data."""
     server.on(f"GET {POD}", reply(body))
 
     with pytest.raises(BadReplyError, match="is this the address of a Kubernetes API server"):
@@ -156,9 +140,7 @@ def test_a_success_that_is_no_object_is_a_bad_reply(
 
 
 def test_redirects_are_not_followed(server: ApiServer, client: Client) -> None:
-    """
-    A redirect never carries our token elsewhere.
-    """
+    """A redirect never carries our token elsewhere."""
     server.on(f"GET {POD}", reply(b"", 302, {"Location": "https://login.example/"}))
 
     with pytest.raises(BadReplyError, match=r"a redirect to https://login\.example/"):
@@ -166,9 +148,7 @@ def test_redirects_are_not_followed(server: ApiServer, client: Client) -> None:
 
 
 def test_refused_connection_says_what_to_check() -> None:
-    """
-    Nobody listening is told apart from everything else.
-    """
+    """Nobody listening is told apart from everything else."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -183,17 +163,13 @@ def test_refused_connection_says_what_to_check() -> None:
 
 
 def test_unknown_name_says_so() -> None:
-    """
-    A name without an address is a matter of DNS.
-    """
+    """A name without an address is a matter of DNS."""
     with pytest.raises(UnreachableError, match="name cannot be resolved"):
         connect(replace(SETTINGS, server="http://kubernetes.invalid")).get(POD)
 
 
 def test_silence_ends_with_the_timeout(server: ApiServer, client: Client) -> None:
-    """
-    A server that takes a request and never answers is given up in the time asked for.
-    """
+    """A server that takes a request and never answers is given up in the time asked for."""
     server.on(f"POST {PODS}", hang())
 
     began = time.monotonic()
@@ -205,9 +181,7 @@ def test_silence_ends_with_the_timeout(server: ApiServer, client: Client) -> Non
 
 
 def test_a_trickling_answer_ends_with_the_timeout(server: ApiServer, client: Client) -> None:
-    """
-    Bytes that keep coming do not extend the time for the whole answer.
-    """
+    """Bytes that keep coming do not extend the time for the whole answer."""
 
     def trickle(exchange: Exchange) -> None:
         exchange.send_head(200, {"Transfer-Encoding": "chunked"})
@@ -221,18 +195,14 @@ def test_a_trickling_answer_ends_with_the_timeout(server: ApiServer, client: Cli
 
 
 def test_a_get_survives_one_broken_connection(server: ApiServer, client: Client) -> None:
-    """
-    A read is sent once more when its connection breaks.
-    """
+    """A read is sent once more when its connection breaks."""
     server.on(f"GET {POD}", cut(), reply(pod("p")))
 
     assert pod("p") == client.get(POD)
 
 
 def test_a_write_is_never_sent_twice(server: ApiServer, client: Client) -> None:
-    """
-    A write whose connection breaks may have been done, so it is reported.
-    """
+    """A write whose connection breaks may have been done, so it is reported."""
     server.on(f"POST {PODS}", cut(), reply(pod("p")))
 
     with pytest.raises(UnreachableError, match="the connection broke off"):
@@ -242,9 +212,7 @@ def test_a_write_is_never_sent_twice(server: ApiServer, client: Client) -> None:
 
 
 def test_half_an_answer_is_no_answer(server: ApiServer, client: Client) -> None:
-    """
-    A body that breaks off is not parsed as far as it got.
-    """
+    """A body that breaks off is not parsed as far as it got."""
     server.on(f"GET {POD}", watch(b'{"kind":"Pod"}', then="cut"))
 
     with pytest.raises(UnreachableError, match="the connection broke off"):
@@ -252,9 +220,7 @@ def test_half_an_answer_is_no_answer(server: ApiServer, client: Client) -> None:
 
 
 def test_verbs_send_body_type_and_query(server: ApiServer, client: Client) -> None:
-    """
-    Patches carry their content type, and options travel in the query.
-    """
+    """Patches carry their content type, and options travel in the query."""
     for verb in ("PATCH", "DELETE", "PUT"):
         server.on(f"{verb} {POD}", reply(pod("p")))
 
@@ -273,9 +239,7 @@ def test_verbs_send_body_type_and_query(server: ApiServer, client: Client) -> No
 
 
 def test_impersonation_sends_the_user_alone(server: ApiServer, client: Client) -> None:
-    """
-    Exactly one Impersonate header goes out, and errors say as whom.
-    """
+    """Exactly one Impersonate header goes out, and errors say as whom."""
     server.on(f"GET {POD}", reply(status(403, "Forbidden", "not yours"), 403))
     node = client.impersonating("system:node:a")
 
@@ -289,9 +253,7 @@ def test_impersonation_sends_the_user_alone(server: ApiServer, client: Client) -
 
 
 def test_the_impersonator_itself_stays_who_it_is(server: ApiServer, client: Client) -> None:
-    """
-    Acting as a node leaves no trace in the client it came from.
-    """
+    """Acting as a node leaves no trace in the client it came from."""
     server.on(f"GET {POD}", reply(pod("p")))
     client.impersonating("system:node:a").get(POD)
 
@@ -301,9 +263,7 @@ def test_the_impersonator_itself_stays_who_it_is(server: ApiServer, client: Clie
 
 
 def test_the_program_introduces_itself(server: ApiServer) -> None:
-    """
-    The audit log can tell our programs apart by user agent.
-    """
+    """The audit log can tell our programs apart by user agent."""
     server.on(f"GET {POD}", reply(pod("p")))
     with client_of(server, replace(SETTINGS, user_agent="gpufence-agent/1")) as client:
         client.get(POD)
@@ -312,9 +272,7 @@ def test_the_program_introduces_itself(server: ApiServer) -> None:
 
 
 def test_a_server_below_a_path_keeps_it(server: ApiServer) -> None:
-    """
-    Servers behind a gateway, with a path in their address, are reached there.
-    """
+    """Servers behind a gateway, with a path in their address, are reached there."""
     server.on(f"GET /k8s/clusters/c1{POD}", reply(pod("p")))
 
     with connect(ClientSettings(server=f"{server.url}/k8s/clusters/c1/")) as client:
@@ -322,9 +280,7 @@ def test_a_server_below_a_path_keeps_it(server: ApiServer) -> None:
 
 
 def test_connections_are_reused(server: ApiServer) -> None:
-    """
-    Many requests in a row need one connection.
-    """
+    """Many requests in a row need one connection."""
     peers = set()
 
     def answer(exchange: Exchange) -> None:
@@ -340,9 +296,7 @@ def test_connections_are_reused(server: ApiServer) -> None:
 
 
 def test_an_endless_refusal_is_read_only_so_far(server: ApiServer, client: Client) -> None:
-    """
-    A refused watch whose body never ends still comes back as a refusal.
-    """
+    """A refused watch whose body never ends still comes back as a refusal."""
 
     def endless(exchange: Exchange) -> None:
         exchange.send_head(503, {"Transfer-Encoding": "chunked"})
@@ -356,9 +310,7 @@ def test_an_endless_refusal_is_read_only_so_far(server: ApiServer, client: Clien
 
 
 def test_a_watch_answered_by_no_watch_is_a_bad_reply(server: ApiServer, client: Client) -> None:
-    """
-    A success without a stream is not waited upon.
-    """
+    """A success without a stream is not waited upon."""
     server.on(f"WATCH {PODS}", reply(pods(), 202))
 
     with pytest.raises(BadReplyError, match="status 202 is no answer to a watch"):

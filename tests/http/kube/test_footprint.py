@@ -1,6 +1,4 @@
-"""
-What a program pays for the API server, in a pod and at a desk.
-"""
+"""What a program pays for the API server, in a pod and at a desk."""
 
 import base64
 import os
@@ -56,9 +54,7 @@ def test_a_pod_never_loads_the_kubernetes_package(tmp_path: Path) -> None:
 
 
 def test_an_embedded_ca_is_gone_once_it_is_read(tmp_path: Path) -> None:
-    """
-    The copy that TLS needs as a file does not outlive the connection that is made with it.
-    """
+    """The copy that TLS needs as a file does not outlive the connection that is made with it."""
     authority = Authority(tmp_path)
     scratch = tmp_path / "scratch"
     scratch.mkdir()

@@ -1,6 +1,4 @@
-"""
-As whom a client speaks: tokens that rotate, in a pod and from files.
-"""
+"""As whom a client speaks: tokens that rotate, in a pod and from files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +19,7 @@ def tokens(requests: list[Seen]) -> list[str | None]:
 
 
 def test_a_pod_speaks_as_its_service_account(tmp_path: Path) -> None:
-    """
-    Inside a cluster the mounted token and CA are all that is needed.
-    """
+    """Inside a cluster the mounted token and CA are all that is needed."""
     authority = Authority(tmp_path)
     (tmp_path / "token").write_text("first\n")
     with ApiServer(authority.server_context()) as server:
@@ -41,9 +37,7 @@ def test_a_pod_speaks_as_its_service_account(tmp_path: Path) -> None:
 
 
 def test_a_rotated_token_is_used_after_a_refusal(server: ApiServer, tmp_path: Path) -> None:
-    """
-    A 401 makes the client read the file at once and ask once more.
-    """
+    """A 401 makes the client read the file at once and ask once more."""
     token = tmp_path / "token"
     token.write_text("old")
     server.on(LIST, reply(pods()), UNAUTHORIZED, reply(pods()))
@@ -56,9 +50,7 @@ def test_a_rotated_token_is_used_after_a_refusal(server: ApiServer, tmp_path: Pa
 
 
 def test_a_watch_is_opened_with_the_rotated_token(server: ApiServer, tmp_path: Path) -> None:
-    """
-    Streams renew their token as ordinary requests do.
-    """
+    """Streams renew their token as ordinary requests do."""
     token = tmp_path / "token"
     token.write_text("old")
     server.on(f"WATCH {PODS}", UNAUTHORIZED, watch({"type": "x"}))
@@ -73,9 +65,7 @@ def test_a_watch_is_opened_with_the_rotated_token(server: ApiServer, tmp_path: P
 
 
 def test_a_token_that_stays_refused_is_reported(server: ApiServer, tmp_path: Path) -> None:
-    """
-    One renewal is tried, then the refusal is the answer.
-    """
+    """One renewal is tried, then the refusal is the answer."""
     token = tmp_path / "token"
     token.write_text("unknown")
     server.on(LIST, UNAUTHORIZED)
@@ -89,9 +79,7 @@ def test_a_token_that_stays_refused_is_reported(server: ApiServer, tmp_path: Pat
 
 
 def test_without_credentials_a_refusal_is_not_repeated(server: ApiServer) -> None:
-    """
-    Who has nothing fresher to show asks once.
-    """
+    """Who has nothing fresher to show asks once."""
     server.on(LIST, UNAUTHORIZED)
     with client_of(server) as client, pytest.raises(ForbiddenError):
         client.get(PODS)
@@ -100,9 +88,7 @@ def test_without_credentials_a_refusal_is_not_repeated(server: ApiServer) -> Non
 
 
 def test_no_token_appears_in_errors_and_reprs(server: ApiServer, tmp_path: Path) -> None:
-    """
-    Whatever is printed about a client, its token is not part of it.
-    """
+    """Whatever is printed about a client, its token is not part of it."""
     token = tmp_path / "token"
     token.write_text("very-secret")
     server.on(LIST, UNAUTHORIZED)

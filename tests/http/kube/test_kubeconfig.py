@@ -1,6 +1,4 @@
-"""
-Kubeconfigs as people have them, used against a real TLS server.
-"""
+"""Kubeconfigs as people have them, used against a real TLS server."""
 
 import base64
 import json
@@ -92,9 +90,7 @@ def authorization(server: ApiServer) -> list[str | None]:
 
 
 def test_embedded_ca_and_token(tmp_path: Path, authority: Authority, secure: ApiServer) -> None:
-    """
-    A kubeconfig that carries everything in itself works.
-    """
+    """A kubeconfig that carries everything in itself works."""
     data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"token": SECRET}, data)) as client:
         client.get(PODS)
@@ -103,9 +99,7 @@ def test_embedded_ca_and_token(tmp_path: Path, authority: Authority, secure: Api
 
 
 def test_the_default_place_is_tried_last(tmp_path: Path, secure: ApiServer) -> None:
-    """
-    Where nothing is said, the user's own kubeconfig is used, here one without any user.
-    """
+    """Where nothing is said, the user's own kubeconfig is used, here one without any user."""
     path = kubeconfig(tmp_path, secure)
     path.write_text(path.read_text().replace("user: here-user", "user: ''"))
     with connect(replace(SETTINGS, default_kubeconfig=str(path))) as client:
@@ -117,9 +111,7 @@ def test_the_default_place_is_tried_last(tmp_path: Path, secure: ApiServer) -> N
 def test_a_proxy_of_the_kubeconfig_is_always_used(
     tmp_path: Path, authority: Authority, server: ApiServer
 ) -> None:
-    """
-    A proxy-url is meant, even for an address of this machine.
-    """
+    """A proxy-url is meant, even for an address of this machine."""
     with ApiServer(authority.server_context()) as behind:
         behind.on(LIST, reply(pods()))
         key = f"CONNECT 127.0.0.1:{behind.port}"
@@ -132,9 +124,7 @@ def test_a_proxy_of_the_kubeconfig_is_always_used(
 
 
 def test_files_are_found_beside_the_kubeconfig(tmp_path: Path, secure: ApiServer) -> None:
-    """
-    Relative paths start at the kubeconfig's own folder.
-    """
+    """Relative paths start at the kubeconfig's own folder."""
     (tmp_path / "mine.token").write_text(SECRET)
     path = kubeconfig(tmp_path, secure, {"tokenFile": "mine.token"})
     with client_from(path) as client:
@@ -146,9 +136,7 @@ def test_files_are_found_beside_the_kubeconfig(tmp_path: Path, secure: ApiServer
 def test_a_token_file_is_read_again_after_a_refusal(
     tmp_path: Path, authority: Authority, secure: ApiServer
 ) -> None:
-    """
-    A token file named by a kubeconfig rotates as one in a pod does.
-    """
+    """A token file named by a kubeconfig rotates as one in a pod does."""
     (tmp_path / "mine.token").write_text("old")
     secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
     data = {"certificate-authority-data": encoded(authority.pem)}
@@ -162,9 +150,7 @@ def test_a_token_file_is_read_again_after_a_refusal(
 def test_a_new_login_is_noticed_after_a_refusal(
     tmp_path: Path, authority: Authority, secure: ApiServer
 ) -> None:
-    """
-    When a refused token was replaced in the kubeconfig meanwhile, the new one is used.
-    """
+    """When a refused token was replaced in the kubeconfig meanwhile, the new one is used."""
     secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
     data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"token": "old"}, data)) as client:
@@ -175,9 +161,7 @@ def test_a_new_login_is_noticed_after_a_refusal(
 
 
 def test_client_certificate(tmp_path: Path, authority: Authority) -> None:
-    """
-    A server that demands a certificate gets the kubeconfig's.
-    """
+    """A server that demands a certificate gets the kubeconfig's."""
     certificate, key = authority.client_pem("alice")
     user = {
         "client-certificate-data": encoded(certificate),
@@ -191,9 +175,7 @@ def test_client_certificate(tmp_path: Path, authority: Authority) -> None:
 
 
 def test_a_key_of_another_certificate_is_named(tmp_path: Path, authority: Authority) -> None:
-    """
-    A certificate and a key that do not belong together are refused before anything is sent.
-    """
+    """A certificate and a key that do not belong together are refused before anything is sent."""
     certificate, _ = authority.client_pem("alice")
     _, key = authority.client_pem("bob")
     user = {
@@ -210,9 +192,7 @@ def test_a_key_of_another_certificate_is_named(tmp_path: Path, authority: Author
 def test_a_program_that_is_killed_leaves_no_key_behind(
     tmp_path: Path, authority: Authority, secure: ApiServer
 ) -> None:
-    """
-    Embedded keys are in no file by the time a program speaks with the server.
-    """
+    """Embedded keys are in no file by the time a program speaks with the server."""
     certificate, key = authority.client_pem("alice")
     path = kubeconfig(
         tmp_path,
@@ -236,9 +216,7 @@ def test_a_program_that_is_killed_leaves_no_key_behind(
 
 
 def test_tls_server_name_replaces_the_hosts(tmp_path: Path, authority: Authority) -> None:
-    """
-    A server reached by a detour is verified by the name that the kubeconfig gives.
-    """
+    """A server reached by a detour is verified by the name that the kubeconfig gives."""
     with ApiServer(authority.server_context("kubernetes.example")) as server:
         server.on(LIST, reply(pods()))
         path = kubeconfig(
@@ -253,9 +231,7 @@ def test_tls_server_name_replaces_the_hosts(tmp_path: Path, authority: Authority
 def test_unverified_servers_are_used_with_a_warning(
     tmp_path: Path, secure: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    Who asks to skip verification gets it, and is told what it means.
-    """
+    """Who asks to skip verification gets it, and is told what it means."""
     path = kubeconfig(tmp_path, secure, cluster={"insecure-skip-tls-verify": True})
     with caplog.at_level(logging.WARNING), client_from(path) as client:
         client.get(PODS)
@@ -266,9 +242,7 @@ def test_unverified_servers_are_used_with_a_warning(
 def test_exec_plugin_gives_the_token(
     tmp_path: Path, authority: Authority, secure: ApiServer
 ) -> None:
-    """
-    Credentials may come from a program.
-    """
+    """Credentials may come from a program."""
     data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)) as client:
         client.get(PODS)
@@ -279,9 +253,7 @@ def test_exec_plugin_gives_the_token(
 def test_a_failing_exec_plugin_is_named(
     tmp_path: Path, secure: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    A plugin that gives nothing ends the start, instead of going on as nobody.
-    """
+    """A plugin that gives nothing ends the start, instead of going on as nobody."""
     failing = {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}
     path = kubeconfig(tmp_path, secure, {"exec": failing})
 
@@ -292,9 +264,7 @@ def test_a_failing_exec_plugin_is_named(
 
 
 def test_as_impersonates(tmp_path: Path, secure: ApiServer) -> None:
-    """
-    A user entry with `as` acts as that user, as with kubectl.
-    """
+    """A user entry with `as` acts as that user, as with kubectl."""
     path = kubeconfig(tmp_path, secure, {"token": SECRET, "as": "bob"})
     with client_from(path) as client:
         client.get(PODS)
@@ -303,9 +273,7 @@ def test_as_impersonates(tmp_path: Path, secure: ApiServer) -> None:
 
 
 def test_another_context_can_be_chosen(tmp_path: Path, secure: ApiServer) -> None:
-    """
-    The first of several files wins the current context; any context can be asked for by name.
-    """
+    """The first of several files wins the current context; any context can be asked for by name."""
     first = kubeconfig(tmp_path, secure, {"token": "one"}, name="a", context="first")
     second = kubeconfig(tmp_path, secure, {"token": "two"}, name="b", context="second")
     for context in (None, "second"):
@@ -330,9 +298,7 @@ def test_another_context_can_be_chosen(tmp_path: Path, secure: ApiServer) -> Non
 def test_users_that_cannot_be_used_are_named(
     tmp_path: Path, secure: ApiServer, user: Mapping[str, object], problem: str
 ) -> None:
-    """
-    What a user entry asks for and cannot have is said before anything is sent.
-    """
+    """What a user entry asks for and cannot have is said before anything is sent."""
     path = kubeconfig(tmp_path, secure, user)
 
     with pytest.raises(AccessError, match=problem):
@@ -358,9 +324,7 @@ NAMELESS_USER = f"clusters: [{{name: x, cluster: {{server: h}}}}]\nusers: [{{use
     ],
 )
 def test_broken_kubeconfigs_are_explained(tmp_path: Path, content: str, problem: str) -> None:
-    """
-    Each way to be broken has its own words, and none shows a secret.
-    """
+    """Each way to be broken has its own words, and none shows a secret."""
     path = tmp_path / "config"
     path.write_text(content)
 
@@ -373,8 +337,6 @@ def test_broken_kubeconfigs_are_explained(tmp_path: Path, content: str, problem:
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    """
-    A path that leads nowhere is shown with what would help.
-    """
+    """A path that leads nowhere is shown with what would help."""
     with pytest.raises(AccessError, match="none does not exist; name an existing file"):
         client_from(tmp_path / "none")

@@ -1,6 +1,4 @@
-"""
-How pages become one list, and what is never taken for a list.
-"""
+"""How pages become one list, and what is never taken for a list."""
 
 import pytest
 
@@ -10,9 +8,7 @@ from tests.support.api_server import ApiServer, reply
 
 
 def test_lists_put_pages_together(server: ApiServer, client: Client) -> None:
-    """
-    All pages of one list come back as one, with the version of that list.
-    """
+    """All pages of one list come back as one, with the version of that list."""
     server.on(
         f"GET {PODS}",
         reply(pods(pod("a"), pod("b"), token="next&1")),
@@ -29,9 +25,7 @@ def test_lists_put_pages_together(server: ApiServer, client: Client) -> None:
 
 
 def test_a_list_that_expires_between_pages_begins_anew(server: ApiServer, client: Client) -> None:
-    """
-    After 410 in the middle, no object of the abandoned list is left.
-    """
+    """After 410 in the middle, no object of the abandoned list is left."""
     server.on(
         f"GET {PODS}",
         reply(pods(pod("deleted-meanwhile"), token="t")),
@@ -47,9 +41,7 @@ def test_a_list_that_expires_between_pages_begins_anew(server: ApiServer, client
 
 
 def test_a_list_that_always_expires_is_given_up(server: ApiServer, client: Client) -> None:
-    """
-    Paging that cannot keep up ends in an error instead of a loop.
-    """
+    """Paging that cannot keep up ends in an error instead of a loop."""
     first, second = reply(pods(pod("a"), token="t")), reply(status(410, "Expired"), 410)
     server.on(f"GET {PODS}", first, second, first, second, first, second)
 
@@ -72,9 +64,7 @@ def test_a_list_that_always_expires_is_given_up(server: ApiServer, client: Clien
 def test_what_is_no_list_is_not_taken_for_an_empty_one(
     server: ApiServer, client: Client, body: dict[str, object]
 ) -> None:
-    """
-    An odd answer never looks like a collection without objects.
-    """
+    """An odd answer never looks like a collection without objects."""
     server.on(f"GET {PODS}", reply(body))
 
     with pytest.raises(BadReplyError):
@@ -82,9 +72,7 @@ def test_what_is_no_list_is_not_taken_for_an_empty_one(
 
 
 def test_an_empty_list_in_gos_spelling_is_empty(server: ApiServer, client: Client) -> None:
-    """
-    A list whose items are null has none.
-    """
+    """A list whose items are null has none."""
     server.on(f"GET {PODS}", reply({**pods(), "items": None}))
 
     assert [] == client.list(PODS).items

@@ -1,6 +1,4 @@
-"""
-API servers that can only be reached through a proxy.
-"""
+"""API servers that can only be reached through a proxy."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +14,7 @@ from tests.support.authority import Authority
 
 
 def test_https_goes_through_a_tunnel(server: ApiServer, tmp_path: Path) -> None:
-    """
-    TLS reaches from us to the API server, and the proxy's login goes to the proxy alone.
-    """
+    """TLS reaches from us to the API server, and the proxy's login goes to the proxy alone."""
     authority = Authority(tmp_path)
     with ApiServer(authority.server_context("api.example")) as behind:
         behind.on(f"GET {PODS}", reply(pods()))
@@ -39,9 +35,7 @@ def test_https_goes_through_a_tunnel(server: ApiServer, tmp_path: Path) -> None:
 
 
 def test_a_broken_proxy_is_named_as_such(server: ApiServer) -> None:
-    """
-    Trouble with the proxy is not blamed on the API server, and its password is not shown.
-    """
+    """Trouble with the proxy is not blamed on the API server, and its password is not shown."""
     server.on("CONNECT api.example:6443", reply(b"", 407))
     settings = replace(
         SETTINGS,

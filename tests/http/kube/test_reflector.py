@@ -1,6 +1,4 @@
-"""
-How a collection reaches its handler, whatever the network makes of the bytes.
-"""
+"""How a collection reaches its handler, whatever the network makes of the bytes."""
 
 import json
 from dataclasses import replace
@@ -24,9 +22,7 @@ from tests.support.api_server import Answer, ApiServer, hang, reply, watch
 
 
 def test_list_then_changes_reach_the_handler_in_order(server: ApiServer) -> None:
-    """
-    The handler gets the list, then each change, projected.
-    """
+    """The handler gets the list, then each change, projected."""
     server.on(LIST, reply(pods(pod("a"), pod("b"))))
     server.on(
         WATCH,
@@ -45,9 +41,7 @@ def test_list_then_changes_reach_the_handler_in_order(server: ApiServer) -> None
 
 
 def test_watch_asks_for_bookmarks_and_an_end(server: ApiServer) -> None:
-    """
-    Selectors, version, bookmarks and the window travel in the watch's query.
-    """
+    """Selectors, version, bookmarks and the window travel in the watch's query."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, hang())
     source = Source(path=PODS, keep=name_of, query={"fieldSelector": "spec.nodeName=n1"})
@@ -65,9 +59,7 @@ def test_watch_asks_for_bookmarks_and_an_end(server: ApiServer) -> None:
 
 
 def test_watch_resumes_at_the_last_change(server: ApiServer) -> None:
-    """
-    A watch that ended in time is continued where it was, without a new list.
-    """
+    """A watch that ended in time is continued where it was, without a new list."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", pod("a", "11"))), hang())
     with following(server, Recorder()):
@@ -78,9 +70,7 @@ def test_watch_resumes_at_the_last_change(server: ApiServer) -> None:
 
 
 def test_bookmark_advances_without_a_change(server: ApiServer) -> None:
-    """
-    A bookmark moves the version on and never reaches the handler.
-    """
+    """A bookmark moves the version on and never reaches the handler."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(bookmark("77")), hang())
     with following(server, handler := Recorder()):
@@ -91,9 +81,7 @@ def test_bookmark_advances_without_a_change(server: ApiServer) -> None:
 
 
 def test_a_line_cut_inside_a_character_arrives_whole(server: ApiServer) -> None:
-    """
-    Chunks may end anywhere, in the middle of a line or of a UTF-8 character.
-    """
+    """Chunks may end anywhere, in the middle of a line or of a UTF-8 character."""
     line = json.dumps(change("ADDED", pod("größe€🎈", "11")), ensure_ascii=False).encode() + b"\n"
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(*(line[i : i + 1] for i in range(len(line))), then="hang"))
@@ -104,9 +92,7 @@ def test_a_line_cut_inside_a_character_arrives_whole(server: ApiServer) -> None:
 
 
 def test_several_lines_in_one_chunk_all_arrive(server: ApiServer) -> None:
-    """
-    A chunk may hold many lines.
-    """
+    """A chunk may hold many lines."""
     lines = [json.dumps(change("ADDED", pod(str(i), str(11 + i)))).encode() for i in range(50)]
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(b"\n".join(lines) + b"\n", then="hang"))
@@ -117,9 +103,7 @@ def test_several_lines_in_one_chunk_all_arrive(server: ApiServer) -> None:
 
 
 def test_a_huge_line_arrives(server: ApiServer) -> None:
-    """
-    An object far larger than a chunk comes through.
-    """
+    """An object far larger than a chunk comes through."""
     big = pod("big", "11", data="x" * 5_000_000)
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", big), then="hang"))
@@ -130,9 +114,7 @@ def test_a_huge_line_arrives(server: ApiServer) -> None:
 
 
 def test_an_endless_line_does_not_fill_memory(server: ApiServer) -> None:
-    """
-    A line beyond the limit is given up, and the collection is listed anew.
-    """
+    """A line beyond the limit is given up, and the collection is listed anew."""
     server.on(LIST, reply(pods()), reply(pods(pod("a"))))
     server.on(WATCH, watch(b"x" * 2_000, then="hang"), hang())
     settings = replace(WATCHING, line_limit_bytes=1_000)
@@ -143,9 +125,7 @@ def test_an_endless_line_does_not_fill_memory(server: ApiServer) -> None:
 
 
 def test_a_watch_that_ends_in_mid_line_is_resumed(server: ApiServer) -> None:
-    """
-    Half a line at a proper end is not taken for a change, nor forgotten.
-    """
+    """Half a line at a proper end is not taken for a change, nor forgotten."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", pod("a", "11")), b'{"type":'), hang())
     with following(server, handler := Recorder()):
@@ -156,9 +136,7 @@ def test_a_watch_that_ends_in_mid_line_is_resumed(server: ApiServer) -> None:
 
 
 def test_a_list_from_cache_is_unpaged(server: ApiServer) -> None:
-    """
-    The first list from the server's cache takes any version.
-    """
+    """The first list from the server's cache takes any version."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, hang())
     with following(server, Recorder(), source=Source(path=PODS, keep=name_of, from_cache=True)):
@@ -169,9 +147,7 @@ def test_a_list_from_cache_is_unpaged(server: ApiServer) -> None:
 
 
 def test_a_cache_behind_what_was_seen_is_not_believed(server: ApiServer) -> None:
-    """
-    A new list from the cache must not be older than the last change.
-    """
+    """A new list from the cache must not be older than the last change."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", pod("a", "11")), change("ERROR", gone())), hang())
     with following(server, Recorder(), source=Source(path=PODS, keep=name_of, from_cache=True)):
@@ -194,9 +170,7 @@ def test_a_cache_behind_what_was_seen_is_not_believed(server: ApiServer) -> None
 def test_versions_unknown_to_the_cache_fall_back_to_the_truth(
     server: ApiServer, refusal: Answer
 ) -> None:
-    """
-    When the cache cannot serve our version, as after a restored backup, the store is asked.
-    """
+    """When the cache cannot serve our version, as after a restored backup, the store is asked."""
     server.on(LIST, refusal, reply(pods(pod("a"))))
     server.on(WATCH, hang())
     source = Source(path=PODS, keep=name_of, from_cache=True)
@@ -207,9 +181,7 @@ def test_versions_unknown_to_the_cache_fall_back_to_the_truth(
 
 
 def test_a_refused_list_from_cache_is_not_repeated_elsewhere(server: ApiServer) -> None:
-    """
-    An overloaded server is not asked for the dearer list instead.
-    """
+    """An overloaded server is not asked for the dearer list instead."""
     server.on(LIST, reply(status(503, "ServiceUnavailable"), 503))
     clock = FakeClock(pauses=1)
     source = Source(path=PODS, keep=name_of, from_cache=True)

@@ -1,6 +1,4 @@
-"""
-How a picture of a collection stays true when the server or the way to it fails.
-"""
+"""How a picture of a collection stays true when the server or the way to it fails."""
 
 import json
 import logging
@@ -32,9 +30,7 @@ AT_ONCE_SECONDS = WATCHING.silence_seconds / 2  # half of what a silent server i
 
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:
-    """
-    A broken connection costs nothing that was heard before it.
-    """
+    """A broken connection costs nothing that was heard before it."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", pod("a", "11")), then="cut"), hang())
     with following(server, Recorder()) as reflector:
@@ -72,9 +68,7 @@ def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:
     ],
 )
 def test_what_cannot_be_resumed_is_listed_anew(server: ApiServer, broken: Answer) -> None:
-    """
-    After an expired version or a line that makes no sense, the handler gets a fresh list.
-    """
+    """After an expired version or a line that makes no sense, the handler gets a fresh list."""
     server.on(LIST, reply(pods(pod("old"))), reply(pods(pod("new"), version="50")))
     server.on(WATCH, broken, hang())
     with following(server, handler := Recorder(), clock=(clock := FakeClock())):
@@ -92,9 +86,7 @@ def test_what_cannot_be_resumed_is_listed_anew(server: ApiServer, broken: Answer
     ids=["throttled", "broken"],
 )
 def test_what_can_be_resumed_is_not_listed_anew(server: ApiServer, refusal: Answer) -> None:
-    """
-    Throttling and broken connections never cost the server a list.
-    """
+    """Throttling and broken connections never cost the server a list."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, refusal, refusal, hang())
     with following(server, Recorder()):
@@ -104,9 +96,7 @@ def test_what_can_be_resumed_is_not_listed_anew(server: ApiServer, refusal: Answ
 
 
 def test_the_servers_wish_to_wait_is_obeyed(server: ApiServer) -> None:
-    """
-    Retry-After lengthens the pause, but not beyond two minutes.
-    """
+    """Retry-After lengthens the pause, but not beyond two minutes."""
     throttled = status(429, "TooManyRequests")
     server.on(
         LIST,
@@ -122,9 +112,7 @@ def test_the_servers_wish_to_wait_is_obeyed(server: ApiServer) -> None:
 
 
 def test_versions_that_always_expire_cause_no_storm(server: ApiServer) -> None:
-    """
-    A server that answers each watch with 410 is listed ever more slowly.
-    """
+    """A server that answers each watch with 410 is listed ever more slowly."""
     server.on(LIST, reply(pods(pod("a"))))
     server.on(WATCH, watch(change("ERROR", gone())))
     clock = FakeClock(pauses=8)
@@ -141,9 +129,7 @@ def test_versions_that_always_expire_cause_no_storm(server: ApiServer) -> None:
     ids=["too old", "no rules yet"],
 )
 def test_a_server_that_is_back_is_not_waited_for(server: ApiServer, first: Answer) -> None:
-    """
-    What a server says first after an outage is answered as soon as a first failure.
-    """
+    """What a server says first after an outage is answered as soon as a first failure."""
     server.on(LIST, reply(pods()))
     throttled = reply(status(429, "TooManyRequests"), 429)
     server.on(WATCH, throttled, throttled, throttled, first, first, hang())
@@ -154,9 +140,7 @@ def test_a_server_that_is_back_is_not_waited_for(server: ApiServer, first: Answe
 
 
 def test_refused_connections_back_off(server: ApiServer) -> None:
-    """
-    A server that is down is asked once per pause, and pauses grow to their bound.
-    """
+    """A server that is down is asked once per pause, and pauses grow to their bound."""
     clock = FakeClock(pauses=7)
     reflector = Reflector(
         client_of(server), Source(path=PODS, keep=name_of), Recorder(), WATCHING, clock
@@ -172,9 +156,7 @@ def test_refused_connections_back_off(server: ApiServer) -> None:
 
 
 def test_success_resets_the_back_off(server: ApiServer) -> None:
-    """
-    After a watch that delivered, the next trouble starts with the shortest pause.
-    """
+    """After a watch that delivered, the next trouble starts with the shortest pause."""
     server.on(LIST, reply(pods()))
     server.on(
         WATCH, cut(), cut(), watch(change("ADDED", pod("a", "11")), then="cut"), hang(), hang()
@@ -187,9 +169,7 @@ def test_success_resets_the_back_off(server: ApiServer) -> None:
 
 
 def test_a_watch_that_ends_at_once_is_not_repeated_hotly(server: ApiServer) -> None:
-    """
-    A server that ends every watch at once, saying nothing, is asked ever more slowly.
-    """
+    """A server that ends every watch at once, saying nothing, is asked ever more slowly."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch())
     clock = FakeClock(pauses=3)
@@ -202,9 +182,7 @@ def test_a_watch_that_ends_at_once_is_not_repeated_hotly(server: ApiServer) -> N
 
 
 def test_half_open_connection_is_noticed(server: ApiServer) -> None:
-    """
-    A watch on which nothing comes for the time of silence is opened again, without ado.
-    """
+    """A watch on which nothing comes for the time of silence is opened again, without ado."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", pod("a", "11")), then="hang"), hang())
     settings = replace(WATCHING, silence_seconds=0.1)
@@ -219,9 +197,7 @@ def test_half_open_connection_is_noticed(server: ApiServer) -> None:
 
 
 def test_a_server_that_stays_silent_is_a_failure(server: ApiServer) -> None:
-    """
-    When the new watch is not even answered, the trouble shows and pauses begin.
-    """
+    """When the new watch is not even answered, the trouble shows and pauses begin."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(bookmark("11"), then="hang"), hang())
     settings = replace(WATCHING, silence_seconds=0.05)
@@ -235,9 +211,7 @@ def test_a_server_that_stays_silent_is_a_failure(server: ApiServer) -> None:
 
 
 def test_stop_is_quick_while_blocked_in_a_read(server: ApiServer) -> None:
-    """
-    Stopping does not wait for a silent server to speak.
-    """
+    """Stopping does not wait for a silent server to speak."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(bookmark("11"), then="hang"))
     with following(server, Recorder()) as reflector:
@@ -252,9 +226,7 @@ def test_stop_is_quick_while_blocked_in_a_read(server: ApiServer) -> None:
 
 
 def test_stop_is_quick_while_waiting_for_a_list(server: ApiServer) -> None:
-    """
-    Stopping does not wait for the head of an answer either.
-    """
+    """Stopping does not wait for the head of an answer either."""
     server.on(LIST, hang())
     with following(server, Recorder()) as reflector:
         server.wait_for(LIST, 1)
@@ -268,9 +240,7 @@ def test_stop_is_quick_while_waiting_for_a_list(server: ApiServer) -> None:
 
 
 def test_stop_is_no_failure(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
-    """
-    A wanted end is not reported as trouble.
-    """
+    """A wanted end is not reported as trouble."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, hang())
     with caplog.at_level(logging.INFO), following(server, Recorder()) as reflector:
@@ -281,9 +251,7 @@ def test_stop_is_no_failure(server: ApiServer, caplog: pytest.LogCaptureFixture)
 
 
 def test_state_tells_when_the_server_was_last_heard(server: ApiServer) -> None:
-    """
-    Every byte renews the time of last contact, so that staleness shows.
-    """
+    """Every byte renews the time of last contact, so that staleness shows."""
     server.on(LIST, reply(pods()))
     server.on(WATCH, cut(), cut(), watch(bookmark("11"), then="hang"))
     with following(server, Recorder(), clock=(clock := FakeClock())) as reflector:
@@ -299,9 +267,7 @@ def test_state_tells_when_the_server_was_last_heard(server: ApiServer) -> None:
 
 
 def test_a_bug_in_the_handler_does_not_end_the_following(server: ApiServer) -> None:
-    """
-    A handler that fails is logged, and given the whole collection again.
-    """
+    """A handler that fails is logged, and given the whole collection again."""
 
     class Buggy(Recorder):
         def apply(self, change: str, item: str) -> None:
@@ -316,9 +282,7 @@ def test_a_bug_in_the_handler_does_not_end_the_following(server: ApiServer) -> N
 
 
 def test_real_pauses_end_with_stop(server: ApiServer) -> None:
-    """
-    Stopping does not wait for a pause to be over.
-    """
+    """Stopping does not wait for a pause to be over."""
     server.on(LIST, reply(status(500, "InternalError"), 500))
     settings = replace(WATCHING, backoff=Backoff(first_seconds=60, limit_seconds=60))
     reflector = Reflector(
@@ -336,9 +300,7 @@ def test_real_pauses_end_with_stop(server: ApiServer) -> None:
 
 
 def test_a_handler_may_stop_what_calls_it(server: ApiServer) -> None:
-    """
-    After a stop from within a change, the next change is not delivered.
-    """
+    """After a stop from within a change, the next change is not delivered."""
     known = threading.Event()
 
     class Content(Recorder):
@@ -360,9 +322,7 @@ def test_a_handler_may_stop_what_calls_it(server: ApiServer) -> None:
 
 
 def test_a_list_that_arrives_after_the_stop_is_not_delivered(server: ApiServer) -> None:
-    """
-    A handler hears nothing once its reflector was stopped.
-    """
+    """A handler hears nothing once its reflector was stopped."""
     server.on(LIST, reply(pods(pod("a"))))
 
     known = threading.Event()
@@ -382,9 +342,7 @@ def test_a_list_that_arrives_after_the_stop_is_not_delivered(server: ApiServer) 
 
 
 def test_stop_before_start_is_allowed(server: ApiServer) -> None:
-    """
-    Programs may tidy up what they did not come to start.
-    """
+    """Programs may tidy up what they did not come to start."""
     reflector = Reflector(client_of(server), Source(path=PODS, keep=name_of), Recorder())
     reflector.stop()
 

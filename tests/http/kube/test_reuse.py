@@ -1,6 +1,4 @@
-"""
-Connections that are asked again and again, over real sockets.
-"""
+"""Connections that are asked again and again, over real sockets."""
 
 import time
 from dataclasses import replace
@@ -18,9 +16,7 @@ PAGE = f"{POD}/proxy/v1/snapshot"
 
 
 def test_all_questions_go_over_one_connection(server: ApiServer, client: Client) -> None:
-    """
-    Objects, pages and texts, whole and in chunks, come over the connection of the first.
-    """
+    """Objects, pages and texts, whole and in chunks, come over the connection of the first."""
     callers = set()
 
     def noted(exchange: Exchange) -> None:
@@ -35,9 +31,7 @@ def test_all_questions_go_over_one_connection(server: ApiServer, client: Client)
 
 
 def test_a_question_is_the_same_on_every_connection(server: ApiServer, client: Client) -> None:
-    """
-    A server sees no difference between the first and those after it.
-    """
+    """A server sees no difference between the first and those after it."""
     server.on(KEY, reply(pod("p")))
     client.get(POD, {"a": "b c"})
     client.get(POD, {"a": "b c"})
@@ -54,9 +48,7 @@ def _odd(exchange: Exchange) -> None:
 def test_a_connection_that_broke_is_replaced_once(
     server: ApiServer, client: Client, answer: Answer
 ) -> None:
-    """
-    The same question is asked on a new one, where its answer counts.
-    """
+    """The same question is asked on a new one, where its answer counts."""
     server.on(KEY, reply(pod("p")), answer, reply(pod("q")))
     client.get(POD)
 
@@ -67,9 +59,7 @@ def test_a_connection_that_broke_is_replaced_once(
 def test_a_server_that_breaks_every_connection_is_asked_twice(
     server: ApiServer, client: Client
 ) -> None:
-    """
-    No more than with a connection that is new.
-    """
+    """No more than with a connection that is new."""
     server.on(KEY, reply(pod("p")), cut())
     client.get(POD)
 
@@ -80,9 +70,7 @@ def test_a_server_that_breaks_every_connection_is_asked_twice(
 
 
 def test_patience_holds_on_every_connection(server: ApiServer) -> None:
-    """
-    Whoever says nothing is not asked once more.
-    """
+    """Whoever says nothing is not asked once more."""
     server.on(KEY, reply(pod("p")), hang())
     with client_of(server, replace(SETTINGS, reply_timeout_seconds=0.3)) as client:
         client.get(POD)

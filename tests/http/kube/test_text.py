@@ -16,9 +16,7 @@ KEY = f"GET {METRICS}"
 
 
 def test_text_comes_as_it_is(server: ApiServer, client: Client) -> None:
-    """
-    An answer that is no JSON is handed out, and the server was told that anything will do.
-    """
+    """An answer that is no JSON is handed out, and the server was told that anything will do."""
     server.on(KEY, reply("first 1\nzweite ü 2\n".encode()))
 
     said = client.text(METRICS)
@@ -28,9 +26,7 @@ def test_text_comes_as_it_is(server: ApiServer, client: Client) -> None:
 
 
 def test_a_refused_text_is_the_same_error_as_ever(server: ApiServer, client: Client) -> None:
-    """
-    The API server's refusal of a proxied request is told by class.
-    """
+    """The API server's refusal of a proxied request is told by class."""
     server.on(KEY, reply(status(403, "Forbidden", "no"), 403))
 
     with pytest.raises(ForbiddenError):
@@ -38,9 +34,7 @@ def test_a_refused_text_is_the_same_error_as_ever(server: ApiServer, client: Cli
 
 
 def test_a_success_without_content_is_no_text(server: ApiServer, client: Client) -> None:
-    """
-    Any other success than 200 is named, for nobody promised what it means.
-    """
+    """Any other success than 200 is named, for nobody promised what it means."""
     server.on(KEY, reply({"kind": "Odd"}, 202))
 
     with pytest.raises(BadReplyError, match="status 202 comes without a text"):
@@ -51,9 +45,7 @@ def test_a_success_without_content_is_no_text(server: ApiServer, client: Client)
 def test_a_client_knows_the_namespace_of_its_context(
     tmp_path: Path, server: ApiServer, named: str
 ) -> None:
-    """
-    What a person has set with kubectl config set-context is there for programs of hers.
-    """
+    """What a person has set with kubectl config set-context is there for programs of hers."""
     path = kubeconfig(tmp_path, server, cluster={})
     if named:
         text = path.read_text().replace(

@@ -1,6 +1,4 @@
-"""
-Whom a client believes, shown with real handshakes.
-"""
+"""Whom a client believes, shown with real handshakes."""
 
 import socket
 import ssl
@@ -19,9 +17,7 @@ from tests.support.authority import Authority
 
 
 def test_a_server_of_the_cluster_ca_is_believed(tmp_path: Path) -> None:
-    """
-    The CA from the settings decides.
-    """
+    """The CA from the settings decides."""
     authority = Authority(tmp_path)
     with ApiServer(authority.server_context()) as server:
         server.on(f"GET {PODS}", reply(pods()))
@@ -30,9 +26,7 @@ def test_a_server_of_the_cluster_ca_is_believed(tmp_path: Path) -> None:
 
 
 def test_strictness_can_be_asked_for(tmp_path: Path) -> None:
-    """
-    A CA without key identifiers passes by default, and only by default.
-    """
+    """A CA without key identifiers passes by default, and only by default."""
     authority = Authority(tmp_path)
     flags = [
         Trust(Certificates(ca_file=authority.ca_file, strict=strict)).context.verify_flags
@@ -43,9 +37,7 @@ def test_strictness_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_server_of_another_ca_is_refused(tmp_path: Path) -> None:
-    """
-    The error says that it is about trust, and nothing is sent.
-    """
+    """The error says that it is about trust, and nothing is sent."""
     ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
     with ApiServer(theirs.server_context()) as server:
         client = client_of(server, replace(SETTINGS, ca_file=ours.ca_file))
@@ -57,9 +49,7 @@ def test_a_server_of_another_ca_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_certificate_for_another_name_is_refused(tmp_path: Path) -> None:
-    """
-    A good CA does not make a wrong name right.
-    """
+    """A good CA does not make a wrong name right."""
     authority = Authority(tmp_path)
     with ApiServer(authority.server_context("elsewhere.example")) as server:
         client = client_of(server, replace(SETTINGS, ca_file=authority.ca_file))
@@ -69,9 +59,7 @@ def test_a_certificate_for_another_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_renewed_ca_is_picked_up(tmp_path: Path) -> None:
-    """
-    When the mounted CA file changes, the next failing handshake is repeated with the new CA.
-    """
+    """When the mounted CA file changes, the next failing handshake is repeated with the new CA."""
     old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
     with ApiServer(new.server_context()) as server:
         server.on(f"GET {PODS}", reply(pods()))
@@ -83,9 +71,7 @@ def test_a_renewed_ca_is_picked_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\n", b"\xff"])
 def test_a_half_written_ca_changes_nothing(tmp_path: Path, content: bytes) -> None:
-    """
-    A CA file in the middle of being replaced leaves the old trust in place.
-    """
+    """A CA file in the middle of being replaced leaves the old trust in place."""
     authority = Authority(tmp_path)
     trust = Trust(Certificates(ca_file=authority.ca_file))
     authority.ca_file.write_bytes(content)
@@ -95,9 +81,7 @@ def test_a_half_written_ca_changes_nothing(tmp_path: Path, content: bytes) -> No
 
 
 def test_a_ca_file_without_certificates_is_refused_at_once(tmp_path: Path) -> None:
-    """
-    A broken CA file is named before anything is sent.
-    """
+    """A broken CA file is named before anything is sent."""
     (tmp_path / "ca.crt").write_text("not a certificate")
     settings = replace(SETTINGS, server="https://127.0.0.1:1", ca_file=tmp_path / "ca.crt")
 
@@ -106,9 +90,7 @@ def test_a_ca_file_without_certificates_is_refused_at_once(tmp_path: Path) -> No
 
 
 def test_a_missing_ca_file_is_refused_at_once(tmp_path: Path) -> None:
-    """
-    A CA file that is not there never means to trust the machine's roots instead.
-    """
+    """A CA file that is not there never means to trust the machine's roots instead."""
     settings = replace(SETTINGS, server="https://127.0.0.1:1", ca_file=tmp_path / "none.crt")
 
     with pytest.raises(AccessError, match=r"none\.crt cannot be used: .*No such file"):
@@ -116,9 +98,7 @@ def test_a_missing_ca_file_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_server_without_tls_is_named_as_such(tmp_path: Path) -> None:
-    """
-    Speaking TLS to a plain port fails with words about TLS.
-    """
+    """Speaking TLS to a plain port fails with words about TLS."""
     authority = Authority(tmp_path)
     with ApiServer() as server:
         url = server.url.replace("http://", "https://")
@@ -129,9 +109,7 @@ def test_a_server_without_tls_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_stuck_handshake_ends_with_the_connect_timeout(tmp_path: Path) -> None:
-    """
-    A server that accepts and then says nothing does not hold a thread for long.
-    """
+    """A server that accepts and then says nothing does not hold a thread for long."""
     authority = Authority(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         settings = replace(
@@ -149,9 +127,7 @@ def test_a_stuck_handshake_ends_with_the_connect_timeout(tmp_path: Path) -> None
 
 
 def test_abort_wakes_a_thread_that_reads_over_tls(tmp_path: Path) -> None:
-    """
-    Cutting a TLS connection from another thread ends the read at once.
-    """
+    """Cutting a TLS connection from another thread ends the read at once."""
     authority = Authority(tmp_path)
     with ApiServer(authority.server_context()) as server:
         server.on(f"GET {PODS}", lambda exchange: exchange.hang())

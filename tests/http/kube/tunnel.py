@@ -1,6 +1,4 @@
-"""
-What a proxy does with CONNECT, as company networks have them: pass bytes on, unread.
-"""
+"""What a proxy does with CONNECT, as company networks have them: pass bytes on, unread."""
 
 import socket
 import threading
@@ -11,9 +9,7 @@ _CHUNK_BYTES = 65_536
 
 
 def tunnel(exchange: Exchange) -> None:
-    """
-    Answer a CONNECT; whatever host it names, the bytes lead to that port of this machine.
-    """
+    """Answer a CONNECT; whatever host it names, the bytes lead to that port of this machine."""
     port = int(exchange.path.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as upstream:
         exchange.send_head(200, {})

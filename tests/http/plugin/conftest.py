@@ -1,6 +1,4 @@
-"""
-A desk for every test of this folder.
-"""
+"""A desk for every test of this folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

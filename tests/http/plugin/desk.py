@@ -29,9 +29,7 @@ ABSENT = reply(status(404, "NotFound", "not here"), 404)
 
 @dataclass(frozen=True)
 class Said:
-    """
-    What the plugin answered.
-    """
+    """What the plugin answered."""
 
     code: int
     out: str
@@ -43,9 +41,7 @@ class Said:
 
 
 class Desk:
-    """
-    A cluster of one node, one agent and one pod, until a test says otherwise.
-    """
+    """A cluster of one node, one agent and one pod, until a test says otherwise."""
 
     def __init__(self, server: ApiServer, folder: Path) -> None:
         self.server = server
@@ -72,9 +68,7 @@ class Desk:
     def run(
         self, *arguments: str, out: io.StringIO | None = None, err: io.StringIO | None = None
     ) -> Said:
-        """
-        Run the plugin; errors that end it are the caller's to expect.
-        """
+        """Run the plugin; errors that end it are the caller's to expect."""
         out, err = out or io.StringIO(), err or io.StringIO()
         verb, *rest = arguments
         call = parse([verb, "--request-timeout", "2s", *rest])

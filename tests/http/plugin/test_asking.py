@@ -1,6 +1,4 @@
-"""
-Answers that are missing, slow, strange or forbidden.
-"""
+"""Answers that are missing, slow, strange or forbidden."""
 
 import io
 
@@ -33,9 +31,7 @@ NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()
 
 
 class Impatient(io.StringIO):
-    """
-    Takes two pages and then presses Ctrl-C.
-    """
+    """Takes two pages and then presses Ctrl-C."""
 
     def write(self, text: str, /) -> int:
         if self.getvalue().count("POD") >= 2:
@@ -44,9 +40,7 @@ class Impatient(io.StringIO):
 
 
 def test_the_contexts_namespace_is_meant(desk: Desk) -> None:
-    """
-    Where no namespace is named, that of the kubeconfig's context is asked for.
-    """
+    """Where no namespace is named, that of the kubeconfig's context is asked for."""
     said = desk.run("top")
 
     assert (0, "") == (said.code, said.err)
@@ -55,9 +49,7 @@ def test_the_contexts_namespace_is_meant(desk: Desk) -> None:
 
 
 def test_completed_pods_are_not_asked_for(desk: Desk) -> None:
-    """
-    What has ended holds no memory, and may be the most of a cluster.
-    """
+    """What has ended holds no memory, and may be the most of a cluster."""
     desk.run("top", "-A", "--node", NODE)
 
     [seen] = desk.server.seen("GET /api/v1/pods")
@@ -84,9 +76,7 @@ def test_completed_pods_are_not_asked_for(desk: Desk) -> None:
 def test_a_silent_agent_costs_only_the_measurements(
     desk: Desk, answer: Answer, reason: str
 ) -> None:
-    """
-    Limits and caps are shown all the same, and the note says what is the matter.
-    """
+    """Limits and caps are shown all the same, and the note says what is the matter."""
     desk.get(AGENT, answer)
 
     said = desk.run("top", "-o", "json")
@@ -97,9 +87,7 @@ def test_a_silent_agent_costs_only_the_measurements(
 
 
 def test_who_may_not_list_nodes_or_agents_is_told_so(desk: Desk) -> None:
-    """
-    Each missing right is one note.
-    """
+    """Each missing right is one note."""
     desk.get("/api/v1/nodes", DENIED)
     desk.get(SYSTEM, DENIED)
 
@@ -110,18 +98,14 @@ def test_who_may_not_list_nodes_or_agents_is_told_so(desk: Desk) -> None:
 
 
 def test_a_cluster_without_agents_says_so(desk: Desk) -> None:
-    """
-    No agent at all is not the same as one that is silent.
-    """
+    """No agent at all is not the same as one that is silent."""
     desk.get(SYSTEM, listed())
 
     assert "no agent runs in this cluster" in desk.run("top").err
 
 
 def test_only_agents_of_the_nodes_in_question_are_asked(desk: Desk) -> None:
-    """
-    For one namespace there is no need to ask a thousand nodes.
-    """
+    """For one namespace there is no need to ask a thousand nodes."""
     desk.get(SYSTEM, listed(agent_pod(), agent_pod("gpufence-agent-y", "gpu-2")))
 
     assert "" == desk.run("top").err
@@ -140,9 +124,7 @@ def test_only_agents_of_the_nodes_in_question_are_asked(desk: Desk) -> None:
     ids=["namespace", "all", "cards", "nodes", "report"],
 )
 def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: str) -> None:
-    """
-    An empty table would leave open whether the question was understood.
-    """
+    """An empty table would leave open whether the question was understood."""
     desk.get("/api/v1/pods", listed())
 
     said = desk.run(*arguments)
@@ -153,9 +135,7 @@ def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: s
 
 @pytest.mark.parametrize("what", ["pods", "cards", "nodes"])
 def test_every_table_of_top_is_also_json(desk: Desk, what: str) -> None:
-    """
-    Programs find the items under the word that was typed, with a version.
-    """
+    """Programs find the items under the word that was typed, with a version."""
     found = desk.run("top", what, "-o", "json").json
 
     assert 1 == found["v"]
@@ -164,9 +144,7 @@ def test_every_table_of_top_is_also_json(desk: Desk, what: str) -> None:
 
 
 def test_watching_goes_on_until_somebody_stops_it(desk: Desk) -> None:
-    """
-    Every look asks anew.
-    """
+    """Every look asks anew."""
     desk.server.on(f"GET {PODS}", listed(raw_pod()), listed(raw_pod(name="later")))
     screen = Impatient()
 
@@ -178,9 +156,7 @@ def test_watching_goes_on_until_somebody_stops_it(desk: Desk) -> None:
 
 
 def test_a_watch_survives_a_failing_look(desk: Desk) -> None:
-    """
-    The last table stays, with a note that it is old.
-    """
+    """The last table stays, with a note that it is old."""
     desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
     screen, aside = Impatient(), io.StringIO()
 
@@ -192,9 +168,7 @@ def test_a_watch_survives_a_failing_look(desk: Desk) -> None:
 
 
 def test_an_agent_that_is_not_ready_is_not_waited_for(desk: Desk) -> None:
-    """
-    A lost node costs no patience.
-    """
+    """A lost node costs no patience."""
     desk.get(SYSTEM, listed(agent_pod(ready="False")))
 
     assert "its pod is not ready" in desk.run("top").err
@@ -202,9 +176,7 @@ def test_an_agent_that_is_not_ready_is_not_waited_for(desk: Desk) -> None:
 
 
 def test_whoever_sits_there_is_told_what_takes_so_long(desk: Desk) -> None:
-    """
-    A terminal gets a line after two seconds, a file does not.
-    """
+    """A terminal gets a line after two seconds, a file does not."""
     desk.get(AGENT, hang())
     screen = Screen()
 
@@ -214,9 +186,7 @@ def test_whoever_sits_there_is_told_what_takes_so_long(desk: Desk) -> None:
 
 
 def test_a_report_says_since_when_it_counts(desk: Desk) -> None:
-    """
-    A suggestion comes with its words of caution; in CSV there are only rows.
-    """
+    """A suggestion comes with its words of caution; in CSV there are only rows."""
     table, rows = desk.run("report"), desk.run("report", "-o", "csv", "-A")
 
     assert "Job/trainer" in table.out
@@ -245,9 +215,7 @@ def test_a_report_asks_the_nodes_of_its_namespace(desk: Desk) -> None:
 
 
 def test_a_report_asks_all_where_nobody_knows_better(desk: Desk) -> None:
-    """
-    Without the right to list pods, and without any pod, every agent is asked as ever.
-    """
+    """Without the right to list pods, and without any pod, every agent is asked as ever."""
     desk.get(PODS, DENIED)
 
     said = desk.run("report")
@@ -257,9 +225,7 @@ def test_a_report_asks_all_where_nobody_knows_better(desk: Desk) -> None:
 
 
 def test_a_story_is_also_json(desk: Desk) -> None:
-    """
-    Programs get declared, injected and measured, what follows and what to do.
-    """
+    """Programs get declared, injected and measured, what follows and what to do."""
     told = desk.run("explain", "trainer-0", "-o", "json").json
 
     assert ("3072Mi", "3072Mi") == (
@@ -270,9 +236,7 @@ def test_a_story_is_also_json(desk: Desk) -> None:
 
 
 def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:
-    """
-    Namespace, node, events and agents are extras.
-    """
+    """Namespace, node, events and agents are extras."""
     for path in ("/api/v1/namespaces/team-a", f"/api/v1/nodes/{NODE}", SYSTEM):
         desk.get(path, DENIED)
     desk.get("/api/v1/namespaces/team-a/events", DENIED)
@@ -294,9 +258,7 @@ def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:
     ids=["another driver's", "absent", "denied"],
 )
 def test_a_story_tells_whose_memory_a_claim_asks_for(desk: Desk, answer: Answer, told: str) -> None:
-    """
-    By the class, since any driver's devices may have memory.
-    """
+    """By the class, since any driver's devices may have memory."""
     wanted = claims.request("3Gi")
     wanted["exactly"]["deviceClassName"] = "store.example.com"
     raw = raw_pod(bound=False)
@@ -316,9 +278,7 @@ def test_a_story_tells_whose_memory_a_claim_asks_for(desk: Desk, answer: Answer,
 
 
 def test_a_story_of_a_pod_without_a_node_asks_no_agent(desk: Desk) -> None:
-    """
-    Before a pod is placed nobody measures it.
-    """
+    """Before a pod is placed nobody measures it."""
     desk.get(f"{PODS}/trainer-0", reply(raw_pod(bound=False)))
 
     assert "no node has been chosen yet" in desk.run("explain", "trainer-0").out
@@ -339,9 +299,7 @@ def test_a_story_of_a_pod_without_a_node_asks_no_agent(desk: Desk) -> None:
 def test_an_inspection_needs_its_agent(
     desk: Desk, node: str, path: str, answer: Answer, text: str
 ) -> None:
-    """
-    Without a snapshot there is nothing to inspect, and what is missing decides what to do.
-    """
+    """Without a snapshot there is nothing to inspect, and what is missing decides what to do."""
     desk.get(path, answer)
 
     with pytest.raises(MissingError, match=text):
@@ -349,9 +307,7 @@ def test_an_inspection_needs_its_agent(
 
 
 def test_errors_that_end_a_call_come_with_advice(desk: Desk) -> None:
-    """
-    One sentence says what happened and what to do.
-    """
+    """One sentence says what happened and what to do."""
     desk.get(PODS, DENIED)
 
     with pytest.raises(ForbiddenError) as caught:

@@ -1,6 +1,4 @@
-"""
-The page's server, as browsers and other programs meet it.
-"""
+"""The page's server, as browsers and other programs meet it."""
 
 import http.client
 import json
@@ -50,9 +48,7 @@ def state(found: Served, after: int = 0) -> Any:
 
 
 def test_the_page_may_run_nothing_but_itself(page: Served) -> None:
-    """
-    Its policy names the sums of its one script and its one style, and no other place at all.
-    """
+    """Its policy names the sums of its one script and its one style, and no other place at all."""
     answer, body = get(page, f"/{TOKEN}/")
     policy = answer.headers["Content-Security-Policy"]
 
@@ -74,9 +70,7 @@ def test_the_page_may_run_nothing_but_itself(page: Served) -> None:
 
 
 def test_the_page_is_one_file_that_names_no_other_place() -> None:
-    """
-    There is nothing to download, from here or from anywhere.
-    """
+    """There is nothing to download, from here or from anywhere."""
     text = read_page().body.decode()
 
     assert ["http://www.w3.org/2000/svg"] == re.findall(r"\b(?:https?:)?//[\w.]+[^'\"\s]*", text)
@@ -84,9 +78,7 @@ def test_the_page_is_one_file_that_names_no_other_place() -> None:
 
 
 def test_without_the_token_nothing_is_shown(page: Served) -> None:
-    """
-    The page itself is refused as well, and no refusal says anything of the cluster.
-    """
+    """The page itself is refused as well, and no refusal says anything of the cluster."""
     for path in ("/", "/state", "/wrong/", "/wrong/state", f"/?token={TOKEN}"):
         answer, body = get(page, path, Authorization=f"Bearer {TOKEN}", Cookie=f"token={TOKEN}")
 
@@ -96,9 +88,7 @@ def test_without_the_token_nothing_is_shown(page: Served) -> None:
 
 
 def test_another_name_of_this_machine_is_refused(page: Served) -> None:
-    """
-    A site whose name leads here gets nothing, even if it knew the token.
-    """
+    """A site whose name leads here gets nothing, even if it knew the token."""
     answer, body = get(page, f"/{TOKEN}/", Host=f"evil.example:{page.server.door.port}")
 
     assert 421 == answer.status
@@ -130,9 +120,7 @@ def test_another_site_is_refused(page: Served) -> None:
 def test_what_is_no_request_of_a_page_is_refused(
     page: Served, request_text: bytes, status: bytes
 ) -> None:
-    """
-    Without repeating any of it.
-    """
+    """Without repeating any of it."""
     port = page.server.door.port
     with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
         client.sendall(request_text.replace(b"%b", f"127.0.0.1:{port}".encode()))
@@ -144,17 +132,13 @@ def test_what_is_no_request_of_a_page_is_refused(
 
 
 def test_it_listens_on_loopback_alone(page: Served) -> None:
-    """
-    No other machine reaches the port.
-    """
+    """No other machine reaches the port."""
     assert "127.0.0.1" == page.server.server_address[0]
     assert f"http://127.0.0.1:{page.server.door.port}/{TOKEN}/" == page.server.address
 
 
 def test_a_port_that_is_taken_is_an_error(page: Served) -> None:
-    """
-    The error says which option to change.
-    """
+    """The error says which option to change."""
     with pytest.raises(PortError, match=r"--port: 127\.0\.0\.1:\d+ cannot be listened on"):
         PageServer(page.server.door.port, TOKEN, page.poller.state)
 
@@ -176,9 +160,7 @@ def test_many_at_once_cost_no_more_than_a_few(page: Served) -> None:
 
 
 def test_a_page_is_told_what_is_new(page: Served) -> None:
-    """
-    Who knows the newest look is told its age alone; who knows looks of an earlier run all.
-    """
+    """Who knows the newest look is told its age alone; who knows looks of an earlier run all."""
     page.looks.gate.clear()
     time.sleep(0.5)
     first = state(page)
@@ -194,9 +176,7 @@ def test_a_page_is_told_what_is_new(page: Served) -> None:
 
 
 def test_a_look_that_fails_is_not_the_last(page: Served) -> None:
-    """
-    The page keeps what it has, says what is wrong, and goes on when that is over.
-    """
+    """The page keeps what it has, says what is wrong, and goes on when that is over."""
     page.looks.scene = None  # type: ignore[assignment]  # a bug of ours
     wait_until(lambda: "this look has failed" in state(page)["trouble"], "the look fails")
 
@@ -230,9 +210,7 @@ def test_the_program_serves_until_it_is_interrupted(desk: Desk) -> None:
 
 
 def test_what_may_not_be_seen_is_said_at_once(desk: Desk) -> None:
-    """
-    Nothing is served to somebody who may see nothing.
-    """
+    """Nothing is served to somebody who may see nothing."""
     desk.get(PODS, DENIED)
     with started(desk) as program:
         out, err = program.communicate(timeout=60)
@@ -242,9 +220,7 @@ def test_what_may_not_be_seen_is_said_at_once(desk: Desk) -> None:
 
 
 def test_each_run_has_a_token_of_its_own(desk: Desk) -> None:
-    """
-    An address of yesterday opens nothing today; SIGTERM is an end like any other.
-    """
+    """An address of yesterday opens nothing today; SIGTERM is an end like any other."""
     desk.get("/api/v1/pods", listed(raw_pod()))
     desk.get("/api/v1/events", listed())
     addresses = []
@@ -260,9 +236,7 @@ def test_each_run_has_a_token_of_its_own(desk: Desk) -> None:
 
 
 def test_a_browser_is_led_there_by_a_file(desk: Desk, tmp_path: Path) -> None:
-    """
-    Everybody can see what a browser is started with, and nobody the token.
-    """
+    """Everybody can see what a browser is started with, and nobody the token."""
     browser, seen = tmp_path / "browser", tmp_path / "seen"
     browser.write_text(
         f'#!/bin/sh\n(echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}") >{seen}'

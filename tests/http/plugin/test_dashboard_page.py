@@ -1,6 +1,4 @@
-"""
-The page in a real browser.
-"""
+"""The page in a real browser."""
 
 import json
 import time
@@ -38,18 +36,14 @@ def tab(browser: Chromium) -> Iterator[Tab]:
 
 
 def shown(tab: Tab, found: Served) -> Tab:
-    """
-    Open the page, and wait until it shows pods.
-    """
+    """Open the page, and wait until it shows pods."""
     assert "" == tab.open(found.server.address)
     tab.wait(f"{ROWS} > 0")
     return tab
 
 
 def fast(times: float) -> Callable[[], float]:
-    """
-    Return a clock by which points of the lines come that much sooner.
-    """
+    """Return a clock by which points of the lines come that much sooner."""
     start = time.monotonic()
     return lambda: start + times * (time.monotonic() - start)
 
@@ -80,9 +74,7 @@ def test_limit_told_and_used_stand_side_by_side(tab: Tab) -> None:
 
 
 def test_verdicts_count_down_between_two_looks(tab: Tab) -> None:
-    """
-    Time goes on while the cluster is not asked.
-    """
+    """Time goes on while the cluster is not asked."""
     with served(typical()) as found:
         found.looks.gate.clear()
         shown(tab, found)
@@ -96,9 +88,7 @@ def test_verdicts_count_down_between_two_looks(tab: Tab) -> None:
 
 
 def test_an_agent_that_hangs_is_unknown_and_never_zero(tab: Tab) -> None:
-    """
-    Its cards and pods keep their places without an amount, and a note names it.
-    """
+    """Its cards and pods keep their places without an amount, and a note names it."""
     with served(with_hung_agent(crowd(2, 32), "gpu-1")) as found:
         shown(tab, found)
         tiles = words(tab, ".host:nth-child(2) .tile")
@@ -119,9 +109,7 @@ def test_an_agent_that_hangs_is_unknown_and_never_zero(tab: Tab) -> None:
 
 
 def test_hostile_names_are_words(tab: Tab) -> None:
-    """
-    Whatever somebody has called his pod, or made an event say, is shown and not obeyed.
-    """
+    """Whatever somebody has called his pod, or made an event say, is shown and not obeyed."""
     rows = (pod_row(use_row(GIB), name=HOSTILE, namespace="</td><script>alert(2)</script>"),)
     card = card_row(model="<svg onload=alert(3)>")
     with served(scene(agents=(agent(snapshot(*rows, cards=(card,))),)), EVENT) as found:
@@ -134,9 +122,7 @@ def test_hostile_names_are_words(tab: Tab) -> None:
 
 
 def test_without_the_token_there_is_no_page(tab: Tab) -> None:
-    """
-    Somebody who guesses the port sees a sentence.
-    """
+    """Somebody who guesses the port sees a sentence."""
     with served(typical()) as found:
         tab.open(found.server.address.replace(TOKEN, ""))
 
@@ -163,9 +149,7 @@ def test_another_sites_page_cannot_read_it(tab: Tab) -> None:
 
 
 def test_the_page_is_used_with_the_keyboard(tab: Tab) -> None:
-    """
-    Keys filter, sort and turn pages, and what has changed is said.
-    """
+    """Keys filter, sort and turn pages, and what has changed is said."""
     with served(crowd(2, 240)) as found:
         shown(tab, found)
         tab.press("]")
@@ -186,9 +170,7 @@ def test_the_page_is_used_with_the_keyboard(tab: Tab) -> None:
 
 
 def test_a_screen_reader_finds_tables_and_names(tab: Tab) -> None:
-    """
-    Tables have their titles, rows their cells, and every button and field a name.
-    """
+    """Tables have their titles, rows their cells, and every button and field a name."""
     with served(typical(), EVENT) as found:
         shown(tab, found)
         tab.send("Accessibility.enable")
@@ -206,9 +188,7 @@ def test_a_screen_reader_finds_tables_and_names(tab: Tab) -> None:
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1280, 1920])
 def test_no_window_is_too_narrow(tab: Tab, width: int) -> None:
-    """
-    Nothing is wider than the window, with long names as well.
-    """
+    """Nothing is wider than the window, with long names as well."""
     tab.resize(width, 900)
     with served(typical(), EVENT) as found:
         shown(tab, found)
@@ -217,9 +197,7 @@ def test_no_window_is_too_narrow(tab: Tab, width: int) -> None:
 
 
 def test_dark_and_light_are_different_and_readable(browser: Chromium) -> None:
-    """
-    Every word has enough contrast with its ground, in both.
-    """
+    """Every word has enough contrast with its ground, in both."""
     grounds = set()
     for dark in (False, True):
         with served(typical(), EVENT) as found, browser.tab(dark=dark) as tab:
@@ -284,9 +262,7 @@ def test_lines_have_holes_where_nothing_was_known(tab: Tab) -> None:
 
 
 def test_the_page_says_when_nobody_answers_any_longer(tab: Tab) -> None:
-    """
-    What it shows then is old, and looks so.
-    """
+    """What it shows then is old, and looks so."""
     with served(typical()) as found:
         shown(tab, found)
     tab.wait("document.querySelector('#live').innerText.startsWith('nobody answers')")
@@ -295,9 +271,7 @@ def test_the_page_says_when_nobody_answers_any_longer(tab: Tab) -> None:
 
 
 def test_what_counts_is_no_part_of_a_status(tab: Tab) -> None:
-    """
-    While looks fail a screen reader says so once, and not each second how old the page is.
-    """
+    """While looks fail a screen reader says so once, and not each second how old the page is."""
     with served(typical()) as found:
         shown(tab, found)
         found.looks.scene = None  # type: ignore[assignment]  # a bug of ours
@@ -309,9 +283,7 @@ def test_what_counts_is_no_part_of_a_status(tab: Tab) -> None:
 
 
 def test_two_questions_at_once_are_one(tab: Tab) -> None:
-    """
-    Who comes back to the page while it asks gets no point of the last hour twice.
-    """
+    """Who comes back to the page while it asks gets no point of the last hour twice."""
     with served(typical()) as found:
         shown(tab, found)
         found.looks.gate.clear()
@@ -324,9 +296,7 @@ def test_two_questions_at_once_are_one(tab: Tab) -> None:
 
 
 def test_a_short_name_of_a_node_stays_on_one_line(tab: Tab) -> None:
-    """
-    Long names of pods take no room from it, so that rows are one line high.
-    """
+    """Long names of pods take no room from it, so that rows are one line high."""
     with served(typical()) as found:
         shown(tab, found)
 
@@ -334,9 +304,7 @@ def test_a_short_name_of_a_node_stays_on_one_line(tab: Tab) -> None:
 
 
 def test_a_card_shows_its_pods_alone(tab: Tab) -> None:
-    """
-    A button of the card chooses them, and another one all again.
-    """
+    """A button of the card chooses them, and another one all again."""
     with served(crowd(2, 64)) as found:
         shown(tab, found)
         tab.run("document.querySelector('.tile button').click()")
@@ -380,9 +348,7 @@ _CONTRAST = """
 
 
 def _framed(tab: Tab) -> list[str]:
-    """
-    Return what of the page has come into a frame of another site.
-    """
+    """Return what of the page has come into a frame of another site."""
     tree = tab.send("Page.getFrameTree")["frameTree"].get("childFrames", [])
     return [item["frame"]["url"] for item in tree if TOKEN in item["frame"]["url"]]
 

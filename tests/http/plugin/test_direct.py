@@ -1,6 +1,4 @@
-"""
-Agents at addresses that somebody names, past the API server.
-"""
+"""Agents at addresses that somebody names, past the API server."""
 
 import time
 
@@ -16,9 +14,7 @@ from tests.support.plugin import NODE, snapshot
 
 
 def test_an_agent_is_asked_at_its_address(desk: Desk) -> None:
-    """
-    Where an address is named, the API server's proxy is not needed.
-    """
+    """Where an address is named, the API server's proxy is not needed."""
     desk.get(AGENT, ABSENT)
     desk.get("/v1/snapshot", reply(write_snapshot(snapshot(version="9.9.9")).encode()))
 
@@ -28,9 +24,7 @@ def test_an_agent_is_asked_at_its_address(desk: Desk) -> None:
 
 
 def test_the_agent_of_another_node_is_no_answer(desk: Desk) -> None:
-    """
-    Where addresses are mixed up, nothing is shown as measured on the wrong node.
-    """
+    """Where addresses are mixed up, nothing is shown as measured on the wrong node."""
     desk.get("/v1/snapshot", reply(write_snapshot(snapshot()).encode()))
 
     said = desk.run("top", "nodes", "--agents", f"gpu-2={desk.server.url}")
@@ -39,18 +33,14 @@ def test_the_agent_of_another_node_is_no_answer(desk: Desk) -> None:
 
 
 def test_a_report_is_of_those_agents_that_answer(desk: Desk) -> None:
-    """
-    Nobody knows what a silent one has seen.
-    """
+    """Nobody knows what a silent one has seen."""
     said = desk.run("report", "-A", "--agents", f"{NODE}=http://127.0.0.1:9")
 
     assert "note: no agent that answers has seen a pod with GPU memory" in said.err
 
 
 def test_the_environment_names_agents_too(desk: Desk) -> None:
-    """
-    Several stand in one variable, and a call that names some itself leaves it aside.
-    """
+    """Several stand in one variable, and a call that names some itself leaves it aside."""
     desk.environ["GPUFENCE_AGENTS"] = f"other=http://127.0.0.1:9, {NODE}={desk.server.url}"
     desk.get("/v1/snapshot", reply(write_snapshot(snapshot(version="9.9.9")).encode()))
 
@@ -60,9 +50,7 @@ def test_the_environment_names_agents_too(desk: Desk) -> None:
 
 
 def test_the_controller_is_asked_at_its_address(desk: Desk) -> None:
-    """
-    Its page is read past the API server, too.
-    """
+    """Its page is read past the API server, too."""
     said = OwnerRelease("team-a", "apps/v1", "Deployment", "worker", state="released")
     page_of = OwnerReleases(leader=True, at=0.0, brake="the API server is away", owners=(said,))
     desk.get("/v1/owners", reply(write_owners(page_of).encode()))
@@ -85,9 +73,7 @@ def test_the_controller_is_asked_at_its_address(desk: Desk) -> None:
     ],
 )
 def test_a_controller_that_cannot_be_heard_is_noted(desk: Desk, page_of: bytes, note: str) -> None:
-    """
-    What agents say is shown all the same.
-    """
+    """What agents say is shown all the same."""
     desk.get("/v1/owners", reply(page_of))
     desk.get("/apis", reply({"groups": []}))
 
@@ -98,17 +84,13 @@ def test_a_controller_that_cannot_be_heard_is_noted(desk: Desk, page_of: bytes, 
 
 
 def test_an_address_that_does_not_answer_is_named() -> None:
-    """
-    Nobody there is an error with the address in it.
-    """
+    """Nobody there is an error with the address in it."""
     with pytest.raises(AddressError, match="9/v1/owners"):
         page("http://127.0.0.1:9/v1/owners", 2.0)
 
 
 def test_an_answer_that_trickles_is_not_waited_for(desk: Desk) -> None:
-    """
-    Who sends a byte now and then has no more time than who sends none.
-    """
+    """Who sends a byte now and then has no more time than who sends none."""
     desk.get("/v1/snapshot", _trickle)
     began = time.monotonic()
 

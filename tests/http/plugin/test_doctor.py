@@ -1,6 +1,4 @@
-"""
-The doctor asks the API server and the webhooks.
-"""
+"""The doctor asks the API server and the webhooks."""
 
 import base64
 
@@ -33,9 +31,7 @@ OBJECTS = (
 
 @pytest.fixture
 def healthy(desk: Desk) -> Desk:
-    """
-    Script an installation in which everything is well.
-    """
+    """Script an installation in which everything is well."""
     authority = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
     hooks = [
         {"name": name, "failurePolicy": "Ignore", "clientConfig": {"caBundle": authority}}
@@ -59,17 +55,13 @@ def healthy(desk: Desk) -> Desk:
 
 
 def pods_by_label(exchange: Exchange) -> None:
-    """
-    Answer with the agent or with the webhook, as the label asks.
-    """
+    """Answer with the agent or with the webhook, as the label asks."""
     name = "gpufence-webhook-a" if "webhook" in exchange.path else "gpufence-agent-x"
     listed(agent_pod(name))(exchange)
 
 
 def test_a_healthy_installation_has_code_zero(healthy: Desk) -> None:
-    """
-    Everything is asked for, and all is well.
-    """
+    """Everything is asked for, and all is well."""
     said = healthy.run("doctor")
 
     assert "all is well" == said.out.splitlines()[-1], said.out
@@ -78,18 +70,14 @@ def test_a_healthy_installation_has_code_zero(healthy: Desk) -> None:
 
 
 def test_a_webhook_that_does_not_tell_its_certificate_is_left_out(healthy: Desk) -> None:
-    """
-    Whether it runs is said by its Deployment already.
-    """
+    """Whether it runs is said by its Deployment already."""
     healthy.get(METRICS, DENIED)
 
     assert "gpufence-webhook-a" not in healthy.run("doctor").out
 
 
 def test_what_is_absent_is_wrong(healthy: Desk) -> None:
-    """
-    Objects of the installation that are missing make the code 1.
-    """
+    """Objects of the installation that are missing make the code 1."""
     for path in OBJECTS:
         healthy.get(path, ABSENT)
 
@@ -101,9 +89,7 @@ def test_what_is_absent_is_wrong(healthy: Desk) -> None:
 
 
 def test_what_is_hidden_is_not_wrong(healthy: Desk) -> None:
-    """
-    A tenant who runs the doctor finds out little, and nothing false.
-    """
+    """A tenant who runs the doctor finds out little, and nothing false."""
     for path in (*OBJECTS, SLICES, "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods"):
         healthy.get(path, DENIED)
     healthy.get(f"{SYSTEM}/pods", DENIED)
@@ -117,18 +103,14 @@ def test_what_is_hidden_is_not_wrong(healthy: Desk) -> None:
 
 
 def test_rights_that_cannot_be_asked_for_are_not_claimed(healthy: Desk) -> None:
-    """
-    Where the review itself is refused, nothing is said about permissions.
-    """
+    """Where the review itself is refused, nothing is said about permissions."""
     healthy.server.on(REVIEWS, DENIED)
 
     assert "permissions" not in healthy.run("doctor").out
 
 
 def test_a_silent_agent_leads_to_its_address(healthy: Desk) -> None:
-    """
-    Nobody is sent to the logs of a pod that there is not.
-    """
+    """Nobody is sent to the logs of a pod that there is not."""
     said = healthy.run("doctor", "--agents", f"{NODE}=http://127.0.0.1:9")
 
     assert 1 == said.code

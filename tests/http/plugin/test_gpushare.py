@@ -30,9 +30,7 @@ _RUNS = 60
 
 @pytest.fixture
 def shared(desk: Desk) -> Desk:
-    """
-    Return a cluster of one node and two pods, its agent among the others.
-    """
+    """Return a cluster of one node and two pods, its agent among the others."""
     serve(desk.server, CLUSTERS["one-card"])
     desk.get(SYSTEM, listed(agent_pod("agent-1"), agent_pod("far", "gpu-9")))
     held = use_row(2 * GIB + 1)
@@ -47,18 +45,14 @@ def shared(desk: Desk) -> Desk:
 @pytest.mark.parametrize("by_pod", [False, True])
 @pytest.mark.parametrize("name", ["many-cards", "named", "named-bare", "empty"])
 def test_the_program_prints_what_gpushares_prints(desk: Desk, name: str, *, by_pod: bool) -> None:
-    """
-    Nodes and pods are read and chosen as there.
-    """
+    """Nodes and pods are read and chosen as there."""
     said = _run(desk, CLUSTERS[name], *(["-d"] if by_pod else []))
 
     assert (0, golden(name, details=by_pod).read_text(), "") == (said.code, said.out, said.err)
 
 
 def test_a_node_that_is_not_there_fails_as_there(desk: Desk) -> None:
-    """
-    The API server's words go to standard output, without an end of the line.
-    """
+    """The API server's words go to standard output, without an end of the line."""
     said = _run(desk, ABSENT)
 
     assert (1, 'Failed due to nodes "gpu-9" not found', "") == (said.code, said.out, said.err)
@@ -66,9 +60,7 @@ def test_a_node_that_is_not_there_fails_as_there(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("asked", "where"), [("", ""), ("gpu-1", " in node gpu-1")])
 def test_pods_that_cannot_be_listed_fail_as_there(desk: Desk, asked: str, where: str) -> None:
-    """
-    Why they cannot is not told there, so it is not told here.
-    """
+    """Why they cannot is not told there, so it is not told here."""
     cluster = Cluster(CLUSTERS["one-card"].nodes, (), asked)
     serve(desk.server, cluster)
     desk.get("/api/v1/pods", reply(status(403, "Forbidden", "not yours"), 403))
@@ -79,9 +71,7 @@ def test_pods_that_cannot_be_listed_fail_as_there(desk: Desk, asked: str, where:
 
 
 def test_what_is_held_stands_beside_what_was_booked(shared: Desk) -> None:
-    """
-    The column that gpushare's program never had, in the cluster's unit and rounded up.
-    """
+    """The column that gpushare's program never had, in the cluster's unit and rounded up."""
     said = _said(shared, CLUSTERS["one-card"], "--used")
 
     assert [
@@ -91,9 +81,7 @@ def test_what_is_held_stands_beside_what_was_booked(shared: Desk) -> None:
 
 
 def test_what_each_pod_holds_stands_beside_it(shared: Desk) -> None:
-    """
-    A pod that its agent does not list holds nothing.
-    """
+    """A pod that its agent does not list holds nothing."""
     said = _said(shared, CLUSTERS["one-card"], "-d", "--used")
 
     assert [
@@ -107,9 +95,7 @@ def test_what_each_pod_holds_stands_beside_it(shared: Desk) -> None:
 
 
 def test_whole_mebibytes_where_gpushare_counts_them(desk: Desk) -> None:
-    """
-    A cluster in MiB, or one without cards, has what is held in MiB.
-    """
+    """A cluster in MiB, or one without cards, has what is held in MiB."""
     cluster = CLUSTERS["mib"]
     serve(desk.server, cluster)
     name = cluster.nodes[0]["metadata"]["name"]
@@ -124,9 +110,7 @@ def test_whole_mebibytes_where_gpushare_counts_them(desk: Desk) -> None:
 
 @pytest.mark.parametrize("by_pod", [False, True])
 def test_what_nobody_measured_is_unknown(shared: Desk, *, by_pod: bool) -> None:
-    """
-    A stale sample is a question mark, never zero.
-    """
+    """A stale sample is a question mark, never zero."""
     state = snapshot(pod_row(uid="team-a-trainer"), stale_seconds=60.0)
     shared.get(AGENT_1, reply(write_snapshot(state).encode()))
 
@@ -136,9 +120,7 @@ def test_what_nobody_measured_is_unknown(shared: Desk, *, by_pod: bool) -> None:
 
 
 def test_agents_that_do_not_answer_are_named(shared: Desk) -> None:
-    """
-    The note goes aside, so that a pipe carries the table alone.
-    """
+    """The note goes aside, so that a pipe carries the table alone."""
     shared.get(SYSTEM, listed(agent_pod("agent-1", ready="False")))
 
     said = _said(shared, CLUSTERS["one-card"], "--used")
@@ -147,9 +129,7 @@ def test_agents_that_do_not_answer_are_named(shared: Desk) -> None:
 
 
 def test_without_agents_a_note_says_so(shared: Desk) -> None:
-    """
-    The rest of the table is there all the same.
-    """
+    """The rest of the table is there all the same."""
     shared.get(SYSTEM, listed())
 
     said = _said(shared, CLUSTERS["one-card"], "--used")
@@ -163,9 +143,7 @@ def test_without_agents_a_note_says_so(shared: Desk) -> None:
 def test_gpushares_own_program_prints_the_golden_files(
     desk: Desk, name: str, *, by_pod: bool, tmp_path: Path
 ) -> None:
-    """
-    What it prints in one of the orders that it chooses is what is kept, and what ours prints.
-    """
+    """What it prints in one of the orders that it chooses is what is kept, and what ours prints."""
     cluster, options = CLUSTERS[name], ["-d"] if by_pod else []
     ours = _run(desk, cluster, *options).out
     printed: set[str] = set()
@@ -182,9 +160,7 @@ def test_gpushares_own_program_prints_the_golden_files(
 
 @pytest.mark.skipif(not UPSTREAM, reason="GPUSHARE_INSPECT names no build of gpushare's program")
 def test_gpushares_own_program_fails_so(desk: Desk, tmp_path: Path) -> None:
-    """
-    A node that is not there is told in the same words, on the same place, with the same code.
-    """
+    """A node that is not there is told in the same words, on the same place, with the same code."""
     ours = _run(desk, ABSENT)
 
     assert ours == _upstream(desk, ABSENT, [], tmp_path)

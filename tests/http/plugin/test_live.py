@@ -1,6 +1,4 @@
-"""
-Looking again and again.
-"""
+"""Looking again and again."""
 
 import pytest
 
@@ -15,9 +13,7 @@ from tests.support.plugin import raw_pod
 
 
 class Watch:
-    """
-    A clock that tests set.
-    """
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -53,9 +49,7 @@ def test_an_agent_that_hangs_is_left_alone_for_a_while(desk: Desk) -> None:
 
 
 def test_an_agent_that_is_gone_is_forgotten(desk: Desk) -> None:
-    """
-    Its successor is asked at once, and one that answers is asked at each look.
-    """
+    """Its successor is asked at once, and one that answers is asked at each look."""
     desk.server.on(f"GET {AGENT}", hang())
     desk.server.on(
         f"GET {SYSTEM}", listed(agent_pod()), listed(agent_pod("y")), listed(agent_pod())
@@ -72,9 +66,7 @@ def test_an_agent_that_is_gone_is_forgotten(desk: Desk) -> None:
 
 
 def test_no_agent_is_waited_for_as_long_as_by_a_single_look(desk: Desk) -> None:
-    """
-    A page that is looked at waits for nobody for long, and says nothing while it does.
-    """
+    """A page that is looked at waits for nobody for long, and says nothing while it does."""
     with reading(parse(["top"]), desk.environ, pytest.fail) as reader:
         live = LiveScene(reader, of_pods)
 
@@ -83,9 +75,7 @@ def test_no_agent_is_waited_for_as_long_as_by_a_single_look(desk: Desk) -> None:
 
 
 def test_what_cannot_be_read_any_longer_is_old(desk: Desk) -> None:
-    """
-    The pods stay, with a note; before the first answer there is nothing to stay.
-    """
+    """The pods stay, with a note; before the first answer there is nothing to stay."""
     desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
     with reading(parse(["top"]), desk.environ, print) as reader:
         live = LiveScene(reader, of_pods, Watch())
@@ -99,9 +89,7 @@ def test_what_cannot_be_read_any_longer_is_old(desk: Desk) -> None:
 
 
 def test_lists_are_read_the_less_often_the_longer_they_take() -> None:
-    """
-    A cluster whose lists take a second is not asked for them every second.
-    """
+    """A cluster whose lists take a second is not asked for them every second."""
     clock, read = Watch(), []
 
     def slow() -> NodeAgent:

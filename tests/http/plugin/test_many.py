@@ -18,9 +18,7 @@ NODES = 4 * MOST_ASKED
 
 
 class Agents:
-    """
-    The agents of many nodes: what each was asked for, and over which connections.
-    """
+    """The agents of many nodes: what each was asked for, and over which connections."""
 
     def __init__(self, desk: Desk, *, older: bool = False) -> None:
         self._lock = threading.Lock()
@@ -55,9 +53,7 @@ class Agents:
 def test_each_agent_is_asked_once_for_what_is_shown(
     desk: Desk, arguments: tuple[str, ...], part: str
 ) -> None:
-    """
-    No more connections are made than agents are asked at the same time, and one for lists.
-    """
+    """No more connections are made than agents are asked at the same time, and one for lists."""
     agents = Agents(desk)
     said = desk.run(*arguments)
 
@@ -69,9 +65,7 @@ def test_each_agent_is_asked_once_for_what_is_shown(
 def test_older_agents_say_everything_and_show_the_same(
     desk: Desk, arguments: tuple[str, ...]
 ) -> None:
-    """
-    What nobody shows of it is left by the plugin.
-    """
+    """What nobody shows of it is left by the plugin."""
     Agents(desk, older=True)
     older = desk.run(*arguments)
     Agents(desk)

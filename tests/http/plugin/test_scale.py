@@ -1,6 +1,4 @@
-"""
-`scale` against an API server: whose replicas, how many fit, and who says so.
-"""
+"""`scale` against an API server: whose replicas, how many fit, and who says so."""
 
 import json
 from typing import Any
@@ -46,9 +44,7 @@ def controller_pod() -> dict[str, Any]:
 
 @pytest.fixture
 def desk(desk: Desk) -> Desk:
-    """
-    A cluster with a Deployment that asks for 3 units of a card.
-    """
+    """A cluster with a Deployment that asks for 3 units of a card."""
     group = {"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}}
     desk.get("/apis", reply({"groups": [group]}))
     desk.get("/apis/apps/v1", reply({"resources": kinds(("deployments", "Deployment", True))}))
@@ -64,9 +60,7 @@ def scale(desk: Desk, *words: str, owner: str = "deployments/quality") -> Any:
 
 
 def test_the_controller_says_how_many_fit(desk: Desk) -> None:
-    """
-    What there is and what more fits, by whoever knows the cards, is the ceiling.
-    """
+    """What there is and what more fits, by whoever knows the cards, is the ceiling."""
     desk.get("/api/v1/namespaces/gpufence-system/pods", listed(controller_pod()))
     desk.get(ROOM, reply({"replicas": 2, "room": 4}))
     said, spec = scale(desk)
@@ -89,9 +83,7 @@ SYSTEM = "/api/v1/namespaces/gpufence-system/pods"
 
 
 def test_a_controller_that_says_nothing_is_passed_over(desk: Desk) -> None:
-    """
-    Where it is hidden, away, or answers with something else, nodes are counted.
-    """
+    """Where it is hidden, away, or answers with something else, nodes are counted."""
     notes = [scale(desk, "--controller", "http://127.0.0.1:1")[0].err]
     desk.get(SYSTEM, DENIED)
     notes.append(scale(desk)[0].err)
@@ -107,27 +99,21 @@ def test_a_controller_that_says_nothing_is_passed_over(desk: Desk) -> None:
 
 
 def test_pods_that_cannot_be_read_take_nothing(desk: Desk) -> None:
-    """
-    One pod of odd shape among others is passed over.
-    """
+    """One pod of odd shape among others is passed over."""
     desk.get("/api/v1/pods", listed({"metadata": {}, "spec": {"containers": "odd"}}))
 
     assert 2 + 5 == scale(desk)[1]["maxReplicaCount"]
 
 
 def test_a_ceiling_that_is_said_holds(desk: Desk) -> None:
-    """
-    Nobody is asked where somebody says it.
-    """
+    """Nobody is asked where somebody says it."""
     desk.get("/api/v1/nodes", DENIED)
 
     assert 4 == scale(desk, *BY_HAND)[1]["maxReplicaCount"]
 
 
 def test_yaml_is_what_people_get(desk: Desk) -> None:
-    """
-    Without further words it is text to read and to apply.
-    """
+    """Without further words it is text to read and to apply."""
     words = ("--queue", "q", "--seconds-per-message", "0.5", "--target", "5s", *BY_HAND)
     said = desk.run("scale", "deployments/quality", "-n", "team-a", *words)
 
@@ -144,9 +130,7 @@ def test_yaml_is_what_people_get(desk: Desk) -> None:
     ],
 )
 def test_contradictions_are_refused(desk: Desk, words: tuple[str, ...], text: str) -> None:
-    """
-    What cannot be is said before the cluster is asked.
-    """
+    """What cannot be is said before the cluster is asked."""
     with pytest.raises(InvalidError, match=text):
         scale(desk, *words)
 
@@ -160,9 +144,7 @@ def test_contradictions_are_refused(desk: Desk, words: tuple[str, ...], text: st
     ],
 )
 def test_owners_that_are_not_there_are_named(desk: Desk, owner: str, text: str) -> None:
-    """
-    A kind nobody knows, one without replicas, and a name that is not there.
-    """
+    """A kind nobody knows, one without replicas, and a name that is not there."""
     desk.get(f"{APPS}/deployments/other", ABSENT)
 
     with pytest.raises(MissingError, match=text):
@@ -170,9 +152,7 @@ def test_owners_that_are_not_there_are_named(desk: Desk, owner: str, text: str) 
 
 
 def test_an_owner_without_gpus_has_no_ceiling(desk: Desk) -> None:
-    """
-    Cards say nothing of what asks for none.
-    """
+    """Cards say nothing of what asks for none."""
     desk.get(f"{APPS}/deployments/quality", reply(deployment(cpu="1")))
 
     with pytest.raises(InvalidError, match="asks for no GPU"):
@@ -180,9 +160,7 @@ def test_an_owner_without_gpus_has_no_ceiling(desk: Desk) -> None:
 
 
 def test_a_full_cluster_is_said(desk: Desk) -> None:
-    """
-    Where nothing fits and nothing is there, no ScaledObject is made up.
-    """
+    """Where nothing fits and nothing is there, no ScaledObject is made up."""
     full = deployment(**{names.GPUSHARE_MEMORY: "16"})
     full["spec"]["replicas"] = 0
     desk.get(f"{APPS}/deployments/quality", reply(full))
@@ -192,9 +170,7 @@ def test_a_full_cluster_is_said(desk: Desk) -> None:
 
 
 def test_who_may_not_look_says_how_many(desk: Desk) -> None:
-    """
-    Without the right to list nodes the ceiling has to be said.
-    """
+    """Without the right to list nodes the ceiling has to be said."""
     desk.get("/api/v1/nodes", DENIED)
 
     with pytest.raises(GpufenceError, match="write --max N, or have somebody run this"):

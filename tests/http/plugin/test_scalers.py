@@ -1,6 +1,4 @@
-"""
-Which autoscalers the doctor finds, and what he knows of their targets.
-"""
+"""Which autoscalers the doctor finds, and what he knows of their targets."""
 
 from typing import Any
 
@@ -27,9 +25,7 @@ def scaler(namespace: str = "team-a", **metadata: Any) -> Any:
 
 
 def worker(ready: str = "2026-01-01T00:01:30Z", **status: Any) -> dict[str, Any]:
-    """
-    Build a pod of the target that was ready after a minute and a half.
-    """
+    """Build a pod of the target that was ready after a minute and a half."""
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": ready}
     return {
         "metadata": {"name": "q-1", "namespace": "team-a", "labels": {"app": "quality"}},
@@ -40,9 +36,7 @@ def worker(ready: str = "2026-01-01T00:01:30Z", **status: Any) -> dict[str, Any]
 
 @pytest.fixture
 def desk(desk: Desk) -> Desk:
-    """
-    A fenced namespace with a Deployment that asks for a card.
-    """
+    """A fenced namespace with a Deployment that asks for a card."""
     group = {"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}}
     resource = {"name": "deployments", "kind": "Deployment", "namespaced": True}
     owner = deployment(**{names.GPUSHARE_MEMORY: "3"})
@@ -62,9 +56,7 @@ def said(desk: Desk) -> list[str]:
 
 
 def test_what_is_known_of_a_target_is_compared(desk: Desk) -> None:
-    """
-    How long its pods took to start, and how many replicas there are or fit.
-    """
+    """How long its pods took to start, and how many replicas there are or fit."""
     text = " ".join(said(desk))
 
     assert "ScaledObject team-a/quality of Deployment/quality" in text
@@ -82,9 +74,7 @@ def test_what_is_known_of_a_target_is_compared(desk: Desk) -> None:
     ],
 )
 def test_a_start_that_cannot_be_seen_is_unknown(desk: Desk, pod: dict[str, Any]) -> None:
-    """
-    Of a pod that has started again, or is not ready, nobody knows how long its start takes.
-    """
+    """Of a pod that has started again, or is not ready, nobody knows how long its start takes."""
     desk.get("/api/v1/pods", listed(pod))
 
     assert not any("to start" in text for text in said(desk))
@@ -107,9 +97,7 @@ def test_autoscalers_of_others_are_left_alone(desk: Desk) -> None:
 
 
 def test_an_autoscaler_without_keda_is_found(desk: Desk) -> None:
-    """
-    A cluster without KEDA may have autoscalers all the same.
-    """
+    """A cluster without KEDA may have autoscalers all the same."""
     desk.get(OBJECTS, ABSENT)
     desk.get(AUTOSCALERS, listed(scaler()))
 
@@ -118,9 +106,7 @@ def test_an_autoscaler_without_keda_is_found(desk: Desk) -> None:
 
 @pytest.mark.parametrize("path", [OBJECTS, "/api/v1/nodes"])
 def test_who_may_not_list_is_told(desk: Desk, path: str) -> None:
-    """
-    What cannot be seen is said, and nothing is claimed.
-    """
+    """What cannot be seen is said, and nothing is claimed."""
     desk.get(path, DENIED)
 
     assert all(text.startswith("you may not list") for text in said(desk))

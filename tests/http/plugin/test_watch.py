@@ -1,6 +1,4 @@
-"""
-`top --watch` on a real terminal.
-"""
+"""`top --watch` on a real terminal."""
 
 import signal
 import sys
@@ -25,9 +23,7 @@ CTRL_C, CTRL_U, CTRL_Z, ESCAPE = "\x03", "\x15", "\x1a", "\x1b"
 
 @pytest.fixture
 def crowded(desk: Desk) -> Desk:
-    """
-    A desk with six pods on one card, the first of them with the least.
-    """
+    """A desk with six pods on one card, the first of them with the least."""
     rows = [
         pod_row(use_row((place + 1) * GIB // 4), uid=name, name=name)
         for place, name in enumerate(NAMES)
@@ -48,16 +44,12 @@ def watching(desk: Desk, *arguments: str, size: tuple[int, int] = (100, 16)) -> 
 
 
 def pods(text: list[str]) -> list[str]:
-    """
-    Return the names of the pods on a screen, from top to bottom.
-    """
+    """Return the names of the pods on a screen, from top to bottom."""
     return [word for line in text[1:-1] for word in line.split()[:2] if word in NAMES]
 
 
 def test_the_table_stands_between_title_and_keys(crowded: Desk) -> None:
-    """
-    The worst is first, and the last line says which keys there are.
-    """
+    """The worst is first, and the last line says which keys there are."""
     with watching(crowded) as screen:
         text = screen.wait_for("quit")
         screen.press("q")
@@ -95,9 +87,7 @@ def test_the_terminal_is_as_it_was_after_every_end(crowded: Desk) -> None:
 
 
 def test_a_watch_that_is_left_for_a_while_is_taken_up_again(crowded: Desk) -> None:
-    """
-    Ctrl-Z gives the shell its terminal back; `fg` draws everything anew.
-    """
+    """Ctrl-Z gives the shell its terminal back; `fg` draws everything anew."""
     shell = ["bash", "--norc", "--noprofile", "-i"]
     environment = {**surroundings(crowded.environ), "PS1": "READY "}
     with PtyScreen(shell, environment, (100, 16)) as screen:
@@ -141,9 +131,7 @@ def test_keys_sort(crowded: Desk) -> None:
 
 
 def test_a_filter_shows_what_has_its_words(crowded: Desk) -> None:
-    """
-    It works while it is typed, keeps when it is entered, and goes by Escape.
-    """
+    """It works while it is typed, keeps when it is entered, and goes by Escape."""
     with watching(crowded) as screen:
         screen.wait_for("quit")
         screen.press("/ELTq")
@@ -161,9 +149,7 @@ def test_a_filter_shows_what_has_its_words(crowded: Desk) -> None:
 
 
 def test_tab_goes_from_pods_to_cards_to_nodes(crowded: Desk) -> None:
-    """
-    And back, and by numbers.
-    """
+    """And back, and by numbers."""
     with watching(crowded, "-A") as screen:
         screen.wait_for("top pods  all namespaces")
         screen.press("\t")
@@ -179,9 +165,7 @@ def test_tab_goes_from_pods_to_cards_to_nodes(crowded: Desk) -> None:
 
 
 def test_a_low_window_scrolls(crowded: Desk) -> None:
-    """
-    By lines, pages and to the ends, and never beyond them.
-    """
+    """By lines, pages and to the ends, and never beyond them."""
     with watching(crowded, size=(100, 6)) as screen:
         screen.wait(lambda text: pods(text) == ["foxtrot", "echo", "delta"])
         screen.press("j")
@@ -198,9 +182,7 @@ def test_a_low_window_scrolls(crowded: Desk) -> None:
 
 @pytest.mark.parametrize("columns", [20, 40, 60, 80, 200])
 def test_a_window_is_filled_and_never_overflows(crowded: Desk, columns: int) -> None:
-    """
-    Narrow ones leave columns out, the verdict and the amounts last.
-    """
+    """Narrow ones leave columns out, the verdict and the amounts last."""
     with watching(crowded, "-A") as screen:
         screen.wait_for("quit")
         screen.resize(columns, 12)
@@ -232,9 +214,7 @@ def test_what_has_not_changed_is_not_written_again(crowded: Desk) -> None:
 
 
 def test_a_pause_keeps_what_is_shown(crowded: Desk) -> None:
-    """
-    Looks go on behind it, and are there when it ends.
-    """
+    """Looks go on behind it, and are there when it ends."""
     with watching(crowded) as screen:
         screen.wait_for("foxtrot")
         screen.press(" ")
@@ -283,9 +263,7 @@ def test_a_look_that_fails_is_noted(crowded: Desk) -> None:
 
 
 def test_help_names_every_key(crowded: Desk) -> None:
-    """
-    Any key goes back.
-    """
+    """Any key goes back."""
     with watching(crowded) as screen:
         screen.wait_for("quit")
         screen.press("h")
@@ -297,9 +275,7 @@ def test_help_names_every_key(crowded: Desk) -> None:
 
 
 def test_what_is_no_terminal_gets_one_table_after_the_other(crowded: Desk, tmp_path: Path) -> None:
-    """
-    A pipe, or a terminal that knows nothing, gets no control characters.
-    """
+    """A pipe, or a terminal that knows nothing, gets no control characters."""
     command = [sys.executable, "-m", "kubectl_gpufence", "top", "--watch", "--interval", "100ms"]
     log = tmp_path / "log"
     log.touch()

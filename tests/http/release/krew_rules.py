@@ -20,9 +20,7 @@ _LONGEST_LINE = 80
 
 
 def objections(file_name: str, document: Any) -> list[str]:
-    """
-    Return why krew, or who keeps its index, would not take a manifest.
-    """
+    """Return why krew, or who keeps its index, would not take a manifest."""
     return [*_of_head(file_name, document), *_of_spec(document["spec"])]
 
 

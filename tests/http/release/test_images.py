@@ -1,6 +1,4 @@
-"""
-Archives of images have nothing in them that another build would have otherwise.
-"""
+"""Archives of images have nothing in them that another build would have otherwise."""
 
 import hashlib
 import io
@@ -33,9 +31,7 @@ def _layout(folder: Path, stage: str) -> Path:
 
 
 def test_a_made_up_stage_changes_no_digest(tmp_path: Path) -> None:
-    """
-    Images that differ by the names of buildah's stages alone become equal.
-    """
+    """Images that differ by the names of buildah's stages alone become equal."""
     one, other = _layout(tmp_path / "a", "1f0c"), _layout(tmp_path / "b", "9d2e")
     before = digest_of(one) == digest_of(other)
     forget_stages(one)
@@ -47,9 +43,7 @@ def test_a_made_up_stage_changes_no_digest(tmp_path: Path) -> None:
 
 
 def test_every_digest_is_that_of_its_content(tmp_path: Path) -> None:
-    """
-    What was written anew is found by its digest, and what it replaces is gone.
-    """
+    """What was written anew is found by its digest, and what it replaces is gone."""
     layout = _layout(tmp_path, "1f0c")
     forget_stages(layout)
     blobs = list((layout / "blobs" / "sha256").iterdir())
@@ -61,9 +55,7 @@ def test_every_digest_is_that_of_its_content(tmp_path: Path) -> None:
 
 
 def test_an_archive_belongs_to_nobody(tmp_path: Path) -> None:
-    """
-    An archive's entries have one moment, no owner, and are in order.
-    """
+    """An archive's entries have one moment, no owner, and are in order."""
     with tarfile.open(fileobj=io.BytesIO(packed(_layout(tmp_path, "1f0c"), 7))) as content:
         entries = content.getmembers()
 
@@ -74,9 +66,7 @@ def test_an_archive_belongs_to_nobody(tmp_path: Path) -> None:
 def test_a_machine_without_buildah_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    Where buildah is missing, that is what the error says.
-    """
+    """Where buildah is missing, that is what the error says."""
     for name in ("sh", "sed", "head", "dirname"):
         (tmp_path / name).symlink_to(f"/usr/bin/{name}")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -22,9 +22,7 @@ def _said(source: Source = SOURCE) -> Any:
 
 
 def test_every_file_is_a_subject() -> None:
-    """
-    Each file is named with the digest by which anybody can find it here.
-    """
+    """Each file is named with the digest by which anybody can find it here."""
     said = _said()
     digests = [hashlib.sha256(content).hexdigest() for content in (b"a", b"b")]
 
@@ -37,9 +35,7 @@ def test_every_file_is_a_subject() -> None:
 
 
 def test_sources_locks_and_builder_are_named() -> None:
-    """
-    Repository and commit, every lock, the moment, the parameters and who built are told.
-    """
+    """Repository and commit, every lock, the moment, the parameters and who built are told."""
     predicate = _said()["predicate"]
     definition = predicate["buildDefinition"]
     sources, lock = definition["resolvedDependencies"]
@@ -56,9 +52,7 @@ def test_sources_locks_and_builder_are_named() -> None:
 
 
 def test_sources_that_nobody_knows_are_left_out() -> None:
-    """
-    Sources without a repository and a commit are no dependency with an empty name.
-    """
+    """Sources without a repository and a commit are no dependency with an empty name."""
     definition = _said(Source(7))["predicate"]["buildDefinition"]
 
     assert ["requirements/plugin.txt"] == [
@@ -79,7 +73,5 @@ def test_sources_that_nobody_knows_are_left_out() -> None:
     ],
 )
 def test_an_origin_is_told_as_others_may_know_it(remote: str, address: str) -> None:
-    """
-    Neither a token nor a folder of somebody's machine gets into a provenance.
-    """
+    """Neither a token nor a folder of somebody's machine gets into a provenance."""
     assert address == public_address(remote)

@@ -92,9 +92,7 @@ def _labels(platform: Any) -> Any:
 
 
 def test_two_builds_have_equal_digests(folder: Path, tmp_path: Path) -> None:
-    """
-    Time zone, hash seed and folder leave no trace in any file.
-    """
+    """Time zone, hash seed and folder leave no trace in any file."""
     again = _run(
         *(sys.executable, "-m", "deploy.release", "--folder", tmp_path, "--website", WEBSITE),
         SOURCE_DATE_EPOCH=str(MOMENT),
@@ -140,9 +138,7 @@ def test_what_speaks_against_publishing_is_said() -> None:
 
 
 def test_sources_that_no_commit_has_are_not_signed(tmp_path: Path) -> None:
-    """
-    A provenance that names a commit is signed for that commit alone.
-    """
+    """A provenance that names a commit is signed for that commit alone."""
     call = parser().parse_args(["--key", str(tmp_path / "key")])
 
     with pytest.raises(ReleaseError, match="would sign 2 files that no commit has; remedy: git"):
@@ -150,9 +146,7 @@ def test_sources_that_no_commit_has_are_not_signed(tmp_path: Path) -> None:
 
 
 def test_a_changed_byte_fails_verification(folder: Path, tmp_path: Path) -> None:
-    """
-    `sha256sum --check` takes the files as they were built and in no other way.
-    """
+    """`sha256sum --check` takes the files as they were built and in no other way."""
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     check = ("env", "-C", tmp_path, "sha256sum", "--check", "--strict", "SHA256SUMS")
@@ -168,25 +162,19 @@ def test_a_changed_byte_fails_verification(folder: Path, tmp_path: Path) -> None
 
 
 def test_the_plugin_runs_on_a_bare_python(plugin: Path, desk: Desk) -> None:
-    """
-    Without any installed package it answers what the installed plugin answers.
-    """
+    """Without any installed package it answers what the installed plugin answers."""
     said = _run(*BARE, plugin, "top", "-o", "json", **desk.environ)
 
     assert (0, desk.run("top", "-o", "json").json) == (said.returncode, json.loads(said.stdout))
 
 
 def test_the_plugin_knows_its_version(plugin: Path) -> None:
-    """
-    The version is that of the wheel that the file was made of.
-    """
+    """The version is that of the wheel that the file was made of."""
     assert f"gpufence {project_version()}\n" == _run(*BARE, plugin, "--version").stdout
 
 
 def test_the_plugin_is_also_gpushares(plugin: Path, tmp_path: Path) -> None:
-    """
-    Called `kubectl-inspect-gpushare`, the file is that program.
-    """
+    """Called `kubectl-inspect-gpushare`, the file is that program."""
     link = tmp_path / "kubectl-inspect-gpushare"
     link.symlink_to(plugin)
 
@@ -194,9 +182,7 @@ def test_the_plugin_is_also_gpushares(plugin: Path, tmp_path: Path) -> None:
 
 
 def test_the_plugin_brings_its_page(plugin: Path) -> None:
-    """
-    The dashboard's page is read out of the archive.
-    """
+    """The dashboard's page is read out of the archive."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
@@ -206,18 +192,14 @@ def test_the_plugin_brings_its_page(plugin: Path) -> None:
 
 
 def test_an_old_python_can_read_what_runs_first() -> None:
-    """
-    A Python that is too old says so, instead of stumbling over words that it does not know.
-    """
+    """A Python that is too old says so, instead of stumbling over words that it does not know."""
     text = (INSIDE / "start.py").read_text(encoding="utf-8")
 
     assert isinstance(ast.parse(text, feature_version=(3, 6)), ast.Module)
 
 
 def test_the_plugin_has_no_compiled_part(plugin: Path) -> None:
-    """
-    What the archive holds is Python, one page, certificates and everybody's licence.
-    """
+    """What the archive holds is Python, one page, certificates and everybody's licence."""
     with zipfile.ZipFile(plugin) as content:
         names = content.namelist()
     licensed = {name.split("/")[1] for name in names if name.startswith("licenses/")}
@@ -228,9 +210,7 @@ def test_the_plugin_has_no_compiled_part(plugin: Path) -> None:
 
 
 def test_the_stand_in_asks_as_the_client_does(plugin: Path) -> None:
-    """
-    The one request that a login by OIDC makes is answered alike in the archive and outside.
-    """
+    """The one request that a login by OIDC makes is answered alike in the archive and outside."""
     with ApiServer() as server:
         server.on("GET /well-known", reply({"token_endpoint": "here"}))
         ours = _run(*BARE, "-c", ASKED, f"{server.url}/well-known", plugin)
@@ -241,9 +221,7 @@ def test_the_stand_in_asks_as_the_client_does(plugin: Path) -> None:
 
 
 def test_what_differs_from_the_lock_is_refused(folder: Path) -> None:
-    """
-    A release is never made of other versions than those that are tested.
-    """
+    """A release is never made of other versions than those that are tested."""
     wheel = next(folder.glob("*.whl"))
 
     with pytest.raises(ReleaseError, match=r"certifi .* installed.*says 1\.0; remedy: make setup"):
@@ -253,9 +231,7 @@ def test_what_differs_from_the_lock_is_refused(folder: Path) -> None:
 def test_what_was_changed_after_it_was_installed_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    A dependency that somebody patched in the environment gets into no release.
-    """
+    """A dependency that somebody patched in the environment gets into no release."""
     (tmp_path / "certifi").mkdir()
     (tmp_path / "certifi/__init__.py").write_text("evil = True\n", encoding="utf-8")
     described = tmp_path / "certifi-1.0.dist-info"
@@ -272,9 +248,7 @@ def test_what_was_changed_after_it_was_installed_is_refused(
 def test_the_moment_is_that_of_the_commit(
     monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], moment: int | None
 ) -> None:
-    """
-    SOURCE_DATE_EPOCH says when the sources are from, and otherwise git does.
-    """
+    """SOURCE_DATE_EPOCH says when the sources are from, and otherwise git does."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", environ.get("SOURCE_DATE_EPOCH", ""))
     committed = _run("git", "-C", ROOT, "log", "-1", "--format=%ct").stdout.strip()
 
@@ -282,9 +256,7 @@ def test_the_moment_is_that_of_the_commit(
 
 
 def test_a_moment_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A date in words would change every digest, and is not guessed at.
-    """
+    """A date in words would change every digest, and is not guessed at."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "today")
 
     with pytest.raises(ReleaseError, match="'today' is no number of seconds"):
@@ -292,9 +264,7 @@ def test_a_moment_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_krew_takes_the_manifest(manifest: Any, folder: Path) -> None:
-    """
-    None of krew's rules is broken, and the digest is the archive's.
-    """
+    """None of krew's rules is broken, and the digest is the archive's."""
     digests = _digests(folder)
 
     assert [] == objections("gpufence.yaml", manifest)
@@ -331,9 +301,7 @@ def test_krew_meets_the_file_with_its_own_python_first() -> None:
     ],
 )
 def test_the_rules_have_teeth(manifest: Any, path: str, value: object, objection: str) -> None:
-    """
-    A manifest that breaks one of krew's rules is objected to.
-    """
+    """A manifest that breaks one of krew's rules is objected to."""
     broken = deepcopy(manifest)
     *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
     place = broken
@@ -345,9 +313,7 @@ def test_the_rules_have_teeth(manifest: Any, path: str, value: object, objection
 
 
 def test_krews_archive_installs(manifest: Any, folder: Path, tmp_path: Path) -> None:
-    """
-    Unpacked and linked as krew does it, the plugin runs by its name.
-    """
+    """Unpacked and linked as krew does it, the plugin runs by its name."""
     platform = manifest["spec"]["platforms"][-1]
     link = install(folder / platform["uri"].rpartition("/")[2], platform, "gpufence", tmp_path)
     said = _run(link, "--help", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -370,7 +336,5 @@ def test_the_chart_is_all_of_its_folder(folder: Path) -> None:
 
 
 def test_files_are_stored_from_1980_on() -> None:
-    """
-    A moment that zip files cannot tell becomes their first.
-    """
+    """A moment that zip files cannot tell becomes their first."""
     assert archive.zipped({"a": b""}, 0) == archive.zipped({"a": b""}, 315532800)

@@ -44,9 +44,7 @@ def _pem(encryption: KeySerializationEncryption) -> bytes:
 
 
 def _cosigns(password: bytes, label: str) -> bytes:
-    """
-    Write the key as cosign does: PKCS #8 in a box of NaCl's, in JSON, in a PEM.
-    """
+    """Write the key as cosign does: PKCS #8 in a box of NaCl's, in JSON, in a PEM."""
     salt, nonce = b"s" * 32, b"n" * SecretBox.NONCE_SIZE
     secret = hashlib.scrypt(password, salt=salt, n=COST["N"], r=8, p=1, maxmem=1 << 26, dklen=32)
     der = KEY.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
@@ -61,31 +59,23 @@ def _cosigns(password: bytes, label: str) -> bytes:
 
 
 def test_a_signature_verifies() -> None:
-    """
-    The public key takes the signature of a file.
-    """
+    """The public key takes the signature of a file."""
     _verify(b64decode(SIGNER.signature(b"content")), b"content")
 
 
 def test_a_changed_byte_fails() -> None:
-    """
-    The public key refuses the signature for anything else.
-    """
+    """The public key refuses the signature for anything else."""
     with pytest.raises(InvalidSignature):
         _verify(b64decode(SIGNER.signature(b"content")), b"consent")
 
 
 def test_the_same_file_has_the_same_signature() -> None:
-    """
-    Two signed releases of the same sources are equal byte for byte.
-    """
+    """Two signed releases of the same sources are equal byte for byte."""
     assert SIGNER.signature(b"content") == SIGNER.signature(b"content")
 
 
 def test_a_bundle_names_what_it_signs() -> None:
-    """
-    A bundle has digest, signature and a hint at the key.
-    """
+    """A bundle has digest, signature and a hint at the key."""
     bundle: Any = json.loads(SIGNER.bundle(b"content"))
     signed = bundle["messageSignature"]
     _verify(b64decode(signed["signature"]), b"content")
@@ -119,9 +109,7 @@ def test_an_attestation_is_signed_with_its_type() -> None:
     ids=["PEM", "PEM with a password", "encrypted PEM", "cosign's", "cosign's of old"],
 )
 def test_keys_are_read(tmp_path: Path, content: bytes, password: str) -> None:
-    """
-    Plain and encrypted PEM are taken, and the file of `cosign generate-key-pair`.
-    """
+    """Plain and encrypted PEM are taken, and the file of `cosign generate-key-pair`."""
     path = tmp_path / "key"
     path.write_bytes(content)
 
@@ -156,8 +144,6 @@ def test_other_keys_are_refused(tmp_path: Path, content: bytes, objection: str) 
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
-    """
-    A file that is not there is an error of the field KEY.
-    """
+    """A file that is not there is an error of the field KEY."""
     with pytest.raises(ReleaseError, match=r"KEY '.*/none' cannot be read"):
         read_signer(tmp_path / "none", "")

@@ -1,6 +1,4 @@
-"""
-What stands between a Python and the plugin's file with it is said with the remedy.
-"""
+"""What stands between a Python and the plugin's file with it is said with the remedy."""
 
 import sys
 from pathlib import Path
@@ -12,9 +10,7 @@ from deploy.release.standalone import frozen, this_platform
 
 
 def test_a_python_without_pyinstaller_is_told() -> None:
-    """
-    Where PyInstaller does not run, its words and the remedies are in the error.
-    """
+    """Where PyInstaller does not run, its words and the remedies are in the error."""
     application = zipped({"__main__.py": b"", "licenses/x/LICENSE": b"free"}, 7)
 
     with pytest.raises(ReleaseError, match=r"(?s)No module named PyInstaller.*STANDALONE=0"):
@@ -22,9 +18,7 @@ def test_a_python_without_pyinstaller_is_told() -> None:
 
 
 def test_a_platform_has_krews_words() -> None:
-    """
-    Processors are called as Go calls them.
-    """
+    """Processors are called as Go calls them."""
     system, machine = this_platform()
 
     assert sys.platform == system

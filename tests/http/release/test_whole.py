@@ -1,6 +1,4 @@
-"""
-Two clean clones release the same bytes; the real cosign takes them, and refuses all others.
-"""
+"""Two clean clones release the same bytes; the real cosign takes them, and refuses all others."""
 
 import json
 import os
@@ -51,9 +49,7 @@ def cosign(tmp_path_factory: pytest.TempPathFactory) -> Cosign:
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory, cosign: Cosign) -> tuple[Path, Path]:
-    """
-    The files of two releases, from clones whose paths have nothing in common.
-    """
+    """The files of two releases, from clones whose paths have nothing in common."""
     images = image_builder(cache_folder(os.environ) / "release-images")
     folder = tmp_path_factory.mktemp("releases")
     commit = head()  # before somebody commits while this runs
@@ -68,9 +64,7 @@ def dist(releases: tuple[Path, Path]) -> Path:
 
 @pytest.fixture
 def changed(dist: Path, tmp_path: Path) -> Path:
-    """
-    A copy in which one byte in the middle of each file that is no signature is another.
-    """
+    """A copy in which one byte in the middle of each file that is no signature is another."""
     copy = tmp_path / "changed"
     shutil.copytree(dist, copy)
     for path in copy.iterdir():
@@ -92,9 +86,7 @@ def platform(dist: Path) -> Any:
 
 @pytest.fixture
 def program(dist: Path, platform: Any, tmp_path: Path) -> Path:
-    """
-    The plugin with its own Python, as krew installs it here.
-    """
+    """The plugin with its own Python, as krew installs it here."""
     archive = dist / platform["uri"].removeprefix(f"{WEBSITE}/")
     return install(archive, platform, "gpufence", tmp_path / "krew").resolve()
 
@@ -106,9 +98,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def _system_libraries(program: Path) -> set[Path]:
-    """
-    Return the files of C library and zlib that a program and this Python load.
-    """
+    """Return the files of C library and zlib that a program and this Python load."""
     command = ["ldd", str(program), sys.executable]
     linked = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     paths = {Path(word) for word in linked.split() if word.startswith("/")}
@@ -121,18 +111,14 @@ def _subjects(dist: Path) -> list[str]:
 
 
 def test_two_clean_clones_release_the_same_bytes(releases: tuple[Path, Path]) -> None:
-    """
-    Every file is equal, with its signatures, from wherever it was built.
-    """
+    """Every file is equal, with its signatures, from wherever it was built."""
     one, two = releases
 
     assert digests(one) == digests(two)
 
 
 def test_everything_is_among_them(dist: Path) -> None:
-    """
-    Wheel, chart, both kinds of plugin and, where this machine builds them, four images.
-    """
+    """Wheel, chart, both kinds of plugin and, where this machine builds them, four images."""
     version = project_version()
     expected = {
         f"gpufence-{version}-py3-none-any.whl",
@@ -153,17 +139,13 @@ def test_everything_is_among_them(dist: Path) -> None:
 
 
 def test_cosigns_key_signed(dist: Path, cosign: Cosign) -> None:
-    """
-    The public key beside the files is that of the pair that cosign made.
-    """
+    """The public key beside the files is that of the pair that cosign made."""
     assert cosign.public.read_bytes() == (dist / "gpufence.pub").read_bytes()
 
 
 @pytest.mark.parametrize("form", [SUMS, SUMS_OF_OLD], ids=["bundle", "signature"])
 def test_cosign_takes_the_checksums(dist: Path, cosign: Cosign, form: tuple[str, ...]) -> None:
-    """
-    The bundle that cosign asks for since 3.0 verifies, and the signature that it took before.
-    """
+    """The bundle that cosign asks for since 3.0 verifies, and the signature that it took before."""
     verdict = cosign.verify("verify-blob", dist, *form)
 
     assert "Verified OK" in verdict.words
@@ -174,9 +156,7 @@ def test_cosign_takes_the_checksums(dist: Path, cosign: Cosign, form: tuple[str,
 def test_cosign_refuses_other_checksums(
     changed: Path, cosign: Cosign, form: tuple[str, ...]
 ) -> None:
-    """
-    One changed byte, and neither form verifies.
-    """
+    """One changed byte, and neither form verifies."""
     verdict = cosign.verify("verify-blob", changed, *form)
 
     assert not verdict.taken
@@ -187,9 +167,7 @@ def test_cosign_refuses_other_checksums(
 def test_cosign_takes_the_provenance_of_each_file(
     dist: Path, cosign: Cosign, form: tuple[str, ...]
 ) -> None:
-    """
-    Each file is one that the signed statement is about.
-    """
+    """Each file is one that the signed statement is about."""
     verdicts = {
         name: cosign.verify("verify-blob-attestation", dist, *form, name)
         for name in _subjects(dist)
@@ -202,9 +180,7 @@ def test_cosign_takes_the_provenance_of_each_file(
 def test_cosign_refuses_the_provenance_of_another_file(
     dist: Path, changed: Path, cosign: Cosign, form: tuple[str, ...]
 ) -> None:
-    """
-    A file with one changed byte is none that the statement is about.
-    """
+    """A file with one changed byte is none that the statement is about."""
     verdicts = {
         name: cosign.verify("verify-blob-attestation", changed, *form, name)
         for name in _subjects(dist)
@@ -214,9 +190,7 @@ def test_cosign_refuses_the_provenance_of_another_file(
 
 
 def test_cosign_refuses_another_key(dist: Path, cosign: Cosign, tmp_path: Path) -> None:
-    """
-    What one key signed does not verify by another.
-    """
+    """What one key signed does not verify by another."""
     stranger = Cosign(cosign.program, tmp_path)
     made: Verdict = stranger("generate-key-pair")
 
@@ -225,9 +199,7 @@ def test_cosign_refuses_another_key(dist: Path, cosign: Cosign, tmp_path: Path) 
 
 
 def test_checksums_name_every_changed_file(changed: Path, dist: Path) -> None:
-    """
-    `sha256sum --check` takes each file as it was built, and in no other way.
-    """
+    """`sha256sum --check` takes each file as it was built, and in no other way."""
     shutil.copy(dist / "SHA256SUMS", changed)
     good, bad = (
         subprocess.run(
@@ -246,9 +218,7 @@ def test_checksums_name_every_changed_file(changed: Path, dist: Path) -> None:
 
 
 def test_the_provenance_names_the_sources(dist: Path) -> None:
-    """
-    Repository and commit are those of the clone.
-    """
+    """Repository and commit are those of the clone."""
     said = json.loads((dist / f"{STEM}.json").read_text(encoding="utf-8"))
     sources = said["predicate"]["buildDefinition"]["resolvedDependencies"][0]
     commit = subprocess.run(
@@ -262,9 +232,7 @@ def test_the_provenance_names_the_sources(dist: Path) -> None:
 
 
 def test_the_plugin_with_its_python_answers_alike(program: Path, desk: Desk) -> None:
-    """
-    Where no Python is in reach it answers what the installed plugin answers.
-    """
+    """Where no Python is in reach it answers what the installed plugin answers."""
     said = subprocess.run(
         [program, "top", "-o", "json"],
         env={**desk.environ, "PATH": "/nonexistent"},
@@ -278,9 +246,7 @@ def test_the_plugin_with_its_python_answers_alike(program: Path, desk: Desk) -> 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: it changes its root folder")
 def test_the_plugin_needs_c_library_and_zlib_alone(program: Path, tmp_path: Path) -> None:
-    """
-    Where the files of C library and zlib are all there is, it tells its version.
-    """
+    """Where the files of C library and zlib are all there is, it tells its version."""
     root = tmp_path / "root"
     (root / "tmp").mkdir(parents=True)
     for library in _system_libraries(program):
@@ -302,9 +268,7 @@ def test_the_plugin_needs_c_library_and_zlib_alone(program: Path, tmp_path: Path
 def test_a_login_program_meets_the_machines_libraries(
     program: Path, desk: Desk, tmp_path: Path
 ) -> None:
-    """
-    What a kubeconfig has started to log in loads no library that came with the plugin.
-    """
+    """What a kubeconfig has started to log in loads no library that came with the plugin."""
     script, seen = tmp_path / "login", tmp_path / "seen"
     credential = {
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -342,9 +306,7 @@ def test_a_login_program_meets_the_machines_libraries(
 
 
 def test_the_plugin_brings_every_licence(dist: Path, platform: Any) -> None:
-    """
-    Licences of Python and of each library that came along are beside the program.
-    """
+    """Licences of Python and of each library that came along are beside the program."""
     with zipfile.ZipFile(dist / platform["uri"].removeprefix(f"{WEBSITE}/")) as content:
         licensed = {name.split("/")[1] for name in content.namelist() if "/" in name}
 

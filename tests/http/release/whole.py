@@ -25,9 +25,7 @@ _TOOLS = ("buildah", "mmdebstrap")
 
 @dataclass(frozen=True)
 class Verdict:
-    """
-    Whether a program took what it was shown, and its words.
-    """
+    """Whether a program took what it was shown, and its words."""
 
     taken: bool
     words: str
@@ -35,9 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Cosign:
-    """
-    Sigstore's own program, in a folder with a pair of keys that it made.
-    """
+    """Sigstore's own program, in a folder with a pair of keys that it made."""
 
     program: Path
     folder: Path
@@ -97,9 +93,7 @@ def head() -> str:
 def released(
     clone: Path, commit: str, cosign: Cosign, images: tuple[list[str], dict[str, str]]
 ) -> Path:
-    """
-    Clone a commit, make a release of it, and return the folder with its files.
-    """
+    """Clone a commit, make a release of it, and return the folder with its files."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
     subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", commit], check=True)
     options, environment = images

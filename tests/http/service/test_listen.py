@@ -1,6 +1,4 @@
-"""
-Addresses to listen on, over real sockets.
-"""
+"""Addresses to listen on, over real sockets."""
 
 import socket
 
@@ -24,9 +22,7 @@ def test_a_free_address_is_taken_and_shown() -> None:
 
 
 def test_a_taken_address_is_told() -> None:
-    """
-    Listening where somebody else listens names the setting and the address.
-    """
+    """Listening where somebody else listens names the setting and the address."""
     with listen("STATUS", (LOOPBACK, 0), 1) as taken:
         number = taken.getsockname()[1]
         with pytest.raises(ListenError, match=f"STATUS: cannot listen on {LOOPBACK}:{number}"):
@@ -34,9 +30,7 @@ def test_a_taken_address_is_told() -> None:
 
 
 def test_every_interface_is_both_families() -> None:
-    """
-    An empty host takes IPv4 and, where there is one, IPv6.
-    """
+    """An empty host takes IPv4 and, where there is one, IPv6."""
     with listen("STATUS", ("", 0), 1) as listener:
         number = listener.getsockname()[1]
         with socket.create_connection((LOOPBACK, number), timeout=PATIENCE_SECONDS):
@@ -44,8 +38,6 @@ def test_every_interface_is_both_families() -> None:
 
 
 def test_an_ipv6_address_stands_in_brackets() -> None:
-    """
-    The colons of an IPv6 address cannot be taken for the one before the port.
-    """
+    """The colons of an IPv6 address cannot be taken for the one before the port."""
     with pytest.raises(ListenError, match=r"STATUS: cannot listen on \[2001:db8::1\]:9: "):
         listen("STATUS", (NOBODYS, 9), 1)

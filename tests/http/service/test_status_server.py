@@ -1,6 +1,4 @@
-"""
-The plain port over real sockets, with clients of every kind.
-"""
+"""The plain port over real sockets, with clients of every kind."""
 
 import http.client
 import resource
@@ -55,9 +53,7 @@ def server() -> Iterator[StatusServer]:
 
 @pytest.fixture
 def hurried() -> Iterator[StatusServer]:
-    """
-    A server with little patience.
-    """
+    """A server with little patience."""
     running = serve(0.2)
     yield running
     running.close()
@@ -79,9 +75,7 @@ def get(server: StatusServer, path: str, method: str = "GET") -> tuple[int, byte
 
 
 def rest(connection: socket.socket) -> bytes:
-    """
-    Read until the server ends the connection, in whatever way.
-    """
+    """Read until the server ends the connection, in whatever way."""
     received = b""
     try:
         while chunk := connection.recv(65536):
@@ -92,9 +86,7 @@ def rest(connection: socket.socket) -> bytes:
 
 
 def test_pages_are_served(server: StatusServer) -> None:
-    """
-    GET and HEAD are answered, and unknown paths are told what there is.
-    """
+    """GET and HEAD are answered, and unknown paths are told what there is."""
     assert (200, b"ok\n") == get(server, "/healthz")
     assert (200, b"") == get(server, "/healthz", "HEAD")
     assert (404, b"there are /broken, /healthz, /large\n") == get(server, "/")
@@ -102,9 +94,7 @@ def test_pages_are_served(server: StatusServer) -> None:
 
 
 def test_a_page_is_made_at_most_a_few_times_a_second() -> None:
-    """
-    Whoever asks again at once gets the same page; a moment later it is made anew.
-    """
+    """Whoever asks again at once gets the same page; a moment later it is made anew."""
     times, made = iter([0.0, 0.1, 1.0]), iter("12")
     page = CachedPage("text/plain", lambda: next(made), lambda: next(times))
 
@@ -112,24 +102,18 @@ def test_a_page_is_made_at_most_a_few_times_a_second() -> None:
 
 
 def test_a_large_page_arrives_whole(server: StatusServer) -> None:
-    """
-    A page larger than every buffer on the way arrives to the last byte.
-    """
+    """A page larger than every buffer on the way arrives to the last byte."""
     assert (200, LARGE) == get(server, "/large")
 
 
 def test_a_page_may_have_parts(server: StatusServer) -> None:
-    """
-    A query that is a page's name is answered by it, and any other by the page without one.
-    """
+    """A query that is a page's name is answered by it, and any other by the page without one."""
     assert b"little\n" == get(server, "/large?only=little")[1]
     assert LARGE == get(server, "/large?only=other")[1]
 
 
 def test_a_page_with_a_bug_hurts_no_other(server: StatusServer) -> None:
-    """
-    An exception in a page is a 500 without its text, and the next page is served.
-    """
+    """An exception in a page is a 500 without its text, and the next page is served."""
     status, body = get(server, "/broken")
 
     assert (500, False) == (status, b"a bug\n" == body)
@@ -137,9 +121,7 @@ def test_a_page_with_a_bug_hurts_no_other(server: StatusServer) -> None:
 
 
 def test_a_request_may_come_byte_by_byte(server: StatusServer) -> None:
-    """
-    A head in many pieces is put together.
-    """
+    """A head in many pieces is put together."""
     with connect(server) as connection:
         for byte in b"GET /healthz HTTP/1.1\r\n\r\n":
             connection.sendall(bytes([byte]))
@@ -147,9 +129,7 @@ def test_a_request_may_come_byte_by_byte(server: StatusServer) -> None:
 
 
 def test_a_body_that_nobody_asked_for_costs_no_reply(server: StatusServer) -> None:
-    """
-    What follows the head is thrown away, and the reply arrives.
-    """
+    """What follows the head is thrown away, and the reply arrives."""
     with connect(server) as connection:
         connection.sendall(b"POST /healthz HTTP/1.1\r\n\r\n" + b"a" * 100_000)
         assert b" 405 " in rest(connection)
@@ -167,9 +147,7 @@ def test_a_body_that_nobody_asked_for_costs_no_reply(server: StatusServer) -> No
     ],
 )
 def test_noise_is_refused(server: StatusServer, noise: bytes) -> None:
-    """
-    What is no request is answered with an error, and the server goes on.
-    """
+    """What is no request is answered with an error, and the server goes on."""
     with connect(server) as connection:
         connection.sendall(noise)
         received = rest(connection)
@@ -184,9 +162,7 @@ def test_noise_is_refused(server: StatusServer, noise: bytes) -> None:
 
 
 def test_who_says_nothing_is_shown_out(hurried: StatusServer) -> None:
-    """
-    A client that does not finish its request in time is gone.
-    """
+    """A client that does not finish its request in time is gone."""
     began = time.monotonic()
     with connect(hurried) as connection:
         connection.sendall(b"GET /healthz")
@@ -196,9 +172,7 @@ def test_who_says_nothing_is_shown_out(hurried: StatusServer) -> None:
 
 
 def test_who_does_not_listen_is_shown_out(hurried: StatusServer) -> None:
-    """
-    A client that asks for much and reads nothing is cut off.
-    """
+    """A client that asks for much and reads nothing is cut off."""
     with connect(hurried) as connection:
         connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
         # Its end is noticed without reading anything: the server's socket is gone from the list.
@@ -207,9 +181,7 @@ def test_who_does_not_listen_is_shown_out(hurried: StatusServer) -> None:
 
 
 def test_who_comes_and_goes_is_no_harm(server: StatusServer) -> None:
-    """
-    Clients that reset their connections at any point leave the server well.
-    """
+    """Clients that reset their connections at any point leave the server well."""
     for text in (b"", b"GET /", b"GET /large HTTP/1.1\r\n\r\n"):
         connection = connect(server)
         connection.sendall(text)
@@ -220,9 +192,7 @@ def test_who_comes_and_goes_is_no_harm(server: StatusServer) -> None:
 
 
 def test_a_crowd_keeps_no_probe_out(server: StatusServer) -> None:
-    """
-    However many clients linger, the next one is served at once.
-    """
+    """However many clients linger, the next one is served at once."""
     with ExitStack() as crowd:
         for _ in range(MOST_CONNECTIONS + 10):
             crowd.enter_context(connect(server)).sendall(b"GET /he")
@@ -230,9 +200,7 @@ def test_a_crowd_keeps_no_probe_out(server: StatusServer) -> None:
 
 
 def test_an_end_before_the_beginning_is_no_harm() -> None:
-    """
-    A server that never served can be closed.
-    """
+    """A server that never served can be closed."""
     server = StatusServer(listen("STATUS", (LOOPBACK, 0), BACKLOG), {})
     address = (LOOPBACK, port(server))
     server.close()
@@ -242,9 +210,7 @@ def test_an_end_before_the_beginning_is_no_harm() -> None:
 
 
 def _is_there(connection: socket.socket) -> bool:
-    """
-    Tell whether the other end of a connection is still open, by what the kernel lists.
-    """
+    """Tell whether the other end of a connection is still open, by what the kernel lists."""
     host, port_number = connection.getsockname()
     other = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port_number:04X}"
     lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
@@ -279,9 +245,7 @@ def test_without_descriptors_the_oldest_makes_room(server: StatusServer) -> None
 
 
 def test_a_folder_answers_for_every_path_below_it() -> None:
-    """
-    It is told the rest of the path, and what the asker says of himself.
-    """
+    """It is told the rest of the path, and what the asker says of himself."""
 
     def folder(question: PageQuestion) -> StatusReply:
         return text_reply(HTTPStatus.OK, f"{question.path} {question.authorization}")

@@ -1,6 +1,4 @@
-"""
-One authority for the folder, one webhook for those tests that do not harm it.
-"""
+"""One authority for the folder, one webhook for those tests that do not harm it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +16,7 @@ def authority() -> Authority:
 
 @pytest.fixture(scope="session")
 def webhook(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
-    """
-    Lend a webhook that serves; whoever ends it or changes its certificate starts their own.
-    """
+    """Lend a webhook that serves; whoever ends it or changes its certificate starts their own."""
     folder = tmp_path_factory.mktemp("tls")
     write_files(folder, authority.leaf())
     with Webhook(folder, authority.client_context()) as running:
@@ -29,8 +25,6 @@ def webhook(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def tls_dir(authority: Authority, tmp_path: Path) -> Path:
-    """
-    Return a folder with a good pair.
-    """
+    """Return a folder with a good pair."""
     write_files(tmp_path, authority.leaf())
     return tmp_path

@@ -61,9 +61,7 @@ def bare_pod() -> dict[str, Any]:
 
 
 def rewritten_pod(**annotations: str) -> dict[str, Any]:
-    """
-    Return the pod as our own pod hook leaves it.
-    """
+    """Return the pod as our own pod hook leaves it."""
     cluster = WithoutCluster()
     hook = PodHook(Mode.CAP, cluster, POLICY)
     asked = read_review(encoded(review(object=bare_pod())), PODS)
@@ -79,9 +77,7 @@ def rewritten_pod(**annotations: str) -> dict[str, Any]:
 
 
 class Stage:
-    """
-    An API server that says what a test told it to, and a cluster that follows it.
-    """
+    """An API server that says what a test told it to, and a cluster that follows it."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
@@ -120,9 +116,7 @@ def operations_of(reply_: Reply) -> list[dict[str, Any]]:
 
 
 def skipped(reply_: Reply) -> str:
-    """
-    Return why a binding passed as it is.
-    """
+    """Return why a binding passed as it is."""
     response = json.loads(reply_.body)["response"]
 
     assert response["allowed"] is True
@@ -132,9 +126,7 @@ def skipped(reply_: Reply) -> str:
 
 
 def test_a_certain_binding_gets_its_values(stage: Stage) -> None:
-    """
-    With pod and node known, the Binding receives the annotations in one operation.
-    """
+    """With pod and node known, the Binding receives the annotations in one operation."""
     (operation,) = operations_of(stage.bind())
 
     assert ("add", "/metadata/annotations") == (operation["op"], operation["path"])
@@ -142,9 +134,7 @@ def test_a_certain_binding_gets_its_values(stage: Stage) -> None:
 
 
 def test_annotations_that_a_scheduler_brings_are_kept(stage: Stage) -> None:
-    """
-    Beside Volcano's own words ours are added one by one, with their slashes escaped.
-    """
+    """Beside Volcano's own words ours are added one by one, with their slashes escaped."""
     operations = operations_of(stage.bind(binding(annotations={"volcano.sh/gpu-index": "0"})))
 
     assert "/metadata/annotations/gpufence.io~1node" in {each["path"] for each in operations}
@@ -152,9 +142,7 @@ def test_annotations_that_a_scheduler_brings_are_kept(stage: Stage) -> None:
 
 
 def test_a_node_in_the_cache_is_not_asked_for(stage: Stage) -> None:
-    """
-    The hot way costs one question, for the pod.
-    """
+    """The hot way costs one question, for the pod."""
     stage.server.on("GET /api/v1/nodes", reply(listing(t4())))
     stage.cluster.start()
     stage.server.wait_for("WATCH /api/v1/nodes", 1)
@@ -176,9 +164,7 @@ def test_a_node_in_the_cache_is_not_asked_for(stage: Stage) -> None:
 def test_a_binding_must_name_its_very_pod(
     stage: Stage, reason: str, metadata: dict[str, Any]
 ) -> None:
-    """
-    A uid that is absent or another's is a doubt.
-    """
+    """A uid that is absent or another's is a doubt."""
     assert reason == skipped(stage.bind(binding(**metadata)))
 
 
@@ -187,9 +173,7 @@ def test_a_binding_must_name_its_very_pod(
     [{}, None, {"kind": "Node"}, {"kind": "Node", "name": ""}, {"kind": "Pod", "name": "x"}],
 )
 def test_a_binding_must_name_a_node(stage: Stage, target: object) -> None:
-    """
-    Without a node there is no card to be exact for.
-    """
+    """Without a node there is no card to be exact for."""
     assert "no-node" == skipped(stage.bind(binding() | {"target": target}))
 
 
@@ -206,18 +190,14 @@ def test_a_binding_must_name_a_node(stage: Stage, target: object) -> None:
     ids=["404", "500", "403", "html", "cut", "hang"],
 )
 def test_a_pod_that_cannot_be_read_passes(stage: Stage, reason: str, answer: Any) -> None:
-    """
-    Whatever keeps us from reading the pod lets it pass within the deadline, with its reason.
-    """
+    """Whatever keeps us from reading the pod lets it pass within the deadline, with its reason."""
     stage.server.on(f"GET {POD}", answer)
 
     assert reason == skipped(stage.bind())
 
 
 def test_a_name_that_is_no_path_is_not_asked_for(stage: Stage) -> None:
-    """
-    A stranger's Binding cannot make us ask for anything but a pod.
-    """
+    """A stranger's Binding cannot make us ask for anything but a pod."""
     hook = BindingHook(stage.cluster, POLICY)
     asked = read_review(encoded(binding_review(name="../secrets")), BINDINGS)
 
@@ -225,27 +205,21 @@ def test_a_name_that_is_no_path_is_not_asked_for(stage: Stage) -> None:
 
 
 def test_a_pod_without_a_plan_passes(stage: Stage) -> None:
-    """
-    Most pods of a fenced namespace have nothing to do with GPUs.
-    """
+    """Most pods of a fenced namespace have nothing to do with GPUs."""
     stage.server.on(f"GET {POD}", reply(bare_pod()))
 
     assert "no-plan" == skipped(stage.bind())
 
 
 def test_a_node_without_gpus_passes(stage: Stage) -> None:
-    """
-    A node that offers nothing has no card to be exact for.
-    """
+    """A node that offers nothing has no card to be exact for."""
     stage.server.on(f"GET {NODE}", reply(t4(cpu="4")))
 
     assert "node-without-gpu" == skipped(stage.bind())
 
 
 def test_a_node_that_offers_nothing_but_claims_is_asked_for_them(stage: Stage) -> None:
-    """
-    Of a pod whose claim the scheduler has made itself, too.
-    """
+    """Of a pod whose claim the scheduler has made itself, too."""
     claimed = rewritten_pod()
     claimed["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "made"}}
     stage.server.on(f"GET {POD}", reply(claimed))
@@ -255,27 +229,21 @@ def test_a_node_that_offers_nothing_but_claims_is_asked_for_them(stage: Stage) -
 
 
 def test_a_plan_that_nobody_can_read_passes(stage: Stage) -> None:
-    """
-    A forged plan comes to nothing.
-    """
+    """A forged plan comes to nothing."""
     stage.server.on(f"GET {POD}", reply(rewritten_pod(**{names.PLAN: "{"})))
 
     assert skipped(stage.bind()) in {"no-values", "unreadable-pod"}
 
 
 def test_annotations_near_the_limit_are_left_alone(stage: Stage) -> None:
-    """
-    The API server would not check them here, and the pod could never report again.
-    """
+    """The API server would not check them here, and the pod could never report again."""
     stage.server.on(f"GET {POD}", reply(rewritten_pod(big="x" * 240 * 1024)))
 
     assert "annotations-too-large" == skipped(stage.bind())
 
 
 def test_too_many_questions_are_not_queued(stage: Stage) -> None:
-    """
-    When the API server hangs, bindings pass at once rather than wait in line.
-    """
+    """When the API server hangs, bindings pass at once rather than wait in line."""
     stage.server.on(f"GET {POD}", hang())
     hook = BindingHook(stage.cluster, POLICY)
     asked = read_review(encoded(binding_review()), BINDINGS)
@@ -290,9 +258,7 @@ def test_too_many_questions_are_not_queued(stage: Stage) -> None:
 
 
 def test_a_namespace_that_is_not_known_yet_is_asked_for(stage: Stage) -> None:
-    """
-    Its words count for the first pod, too.
-    """
+    """Its words count for the first pod, too."""
     path = "/api/v1/namespaces/team-a"
     words = {"gpufence.io/memory": "2Gi"}
     stage.server.on(f"GET {path}", reply({"metadata": {"name": "team-a", "annotations": words}}))
@@ -303,9 +269,7 @@ def test_a_namespace_that_is_not_known_yet_is_asked_for(stage: Stage) -> None:
 
 
 def test_without_an_answer_the_pod_is_rewritten_all_the_same(stage: Stage) -> None:
-    """
-    The words of a namespace are defaults: the metric says that they were missed.
-    """
+    """The words of a namespace are defaults: the metric says that they were missed."""
     stage.server.on("GET /api/v1/namespaces/team-a", hang())
     answer = _create(stage)
 

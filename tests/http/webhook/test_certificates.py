@@ -1,6 +1,4 @@
-"""
-The serving certificate changes while connections live on, and never for the worse.
-"""
+"""The serving certificate changes while connections live on, and never for the worse."""
 
 import http.client
 import itertools
@@ -22,9 +20,7 @@ LOADS = 'gpufence_webhook_certificate_loads_total{result="%s"}'
 
 
 def serial(webhook: Webhook) -> str:
-    """
-    Return the serial number that a new handshake meets.
-    """
+    """Return the serial number that a new handshake meets."""
     connection = webhook.connect()
     connection.connect()
     assert isinstance(connection.sock, ssl.SSLSocket)
@@ -35,9 +31,7 @@ def serial(webhook: Webhook) -> str:
 
 
 class Load(Beside):
-    """
-    Reviews without a pause, half of them on kept connections, half on new ones.
-    """
+    """Reviews without a pause, half of them on kept connections, half on new ones."""
 
     def __init__(self, webhook: Webhook) -> None:
         super().__init__(CONNECTIONS)
@@ -82,9 +76,7 @@ def test_swaps_under_load_lose_nothing(authority: Authority, tmp_path: Path) -> 
 
 
 def test_a_new_certificate_serves_the_next_handshake(authority: Authority, tls_dir: Path) -> None:
-    """
-    After a swap a new connection meets the new certificate, without a restart.
-    """
+    """After a swap a new connection meets the new certificate, without a restart."""
     with Webhook(tls_dir, authority.client_context(), **QUICK) as webhook:
         before = serial(webhook)
         count = len(webhook.lines)
@@ -100,9 +92,7 @@ def test_a_new_certificate_serves_the_next_handshake(authority: Authority, tls_d
 def test_what_cannot_serve_never_goes_live(
     authority: Authority, tls_dir: Path, broken: str
 ) -> None:
-    """
-    The old certificate stays, and the trouble is said and counted once.
-    """
+    """The old certificate stays, and the trouble is said and counted once."""
     with Webhook(tls_dir, authority.client_context(), **QUICK) as webhook:
         before = serial(webhook)
         _spoil(tls_dir, broken, authority)
@@ -117,9 +107,7 @@ def test_what_cannot_serve_never_goes_live(
 def test_a_webhook_without_a_certificate_waits_for_one(
     authority: Authority, tmp_path: Path
 ) -> None:
-    """
-    Started before its certificate is there, it says so, is not ready, and serves once it is.
-    """
+    """Started before its certificate is there, it says so, is not ready, and serves once it is."""
     with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
         ready_before = webhook.get("/readyz")
         with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -133,9 +121,7 @@ def test_a_webhook_without_a_certificate_waits_for_one(
 
 
 def test_an_expired_certificate_is_not_ready(authority: Authority, tmp_path: Path) -> None:
-    """
-    Nobody would trust it, so the Service should not send anybody here.
-    """
+    """Nobody would trust it, so the Service should not send anybody here."""
     write_files(tmp_path, authority.leaf(days=-0.5))
     with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
         assert (503, "the certificate has expired or is not valid yet\n") == webhook.get("/readyz")
@@ -143,18 +129,14 @@ def test_an_expired_certificate_is_not_ready(authority: Authority, tmp_path: Pat
 
 
 def test_the_seconds_to_expiry_are_a_metric(webhook: Webhook) -> None:
-    """
-    An alert can be built on how long the certificate lasts.
-    """
+    """An alert can be built on how long the certificate lasts."""
     lasting = webhook.metric("gpufence_webhook_certificate_expiry_seconds ")
 
     assert 29 * 86400 < lasting < 31 * 86400
 
 
 def test_a_stranger_to_the_authority_is_told_apart(webhook: Webhook) -> None:
-    """
-    A client that trusts another authority refuses us, and we go on.
-    """
+    """A client that trusts another authority refuses us, and we go on."""
     with (
         closing(webhook.connect(Authority().client_context())) as connection,
         pytest.raises(ssl.SSLCertVerificationError),
@@ -165,9 +147,7 @@ def test_a_stranger_to_the_authority_is_told_apart(webhook: Webhook) -> None:
 
 
 def test_an_expired_pair_does_not_replace_a_valid_one(authority: Authority, tmp_path: Path) -> None:
-    """
-    A pair that matches but has expired, such as one restored from a backup, never goes live.
-    """
+    """A pair that matches but has expired, such as one restored from a backup, never goes live."""
     write_secret(tmp_path, authority.leaf(), 0)
     with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
         before = serial(webhook)
@@ -190,9 +170,7 @@ def _spoil(folder: Path, how: str, authority: Authority) -> None:
 
 
 def test_only_who_shows_a_certificate_is_heard(authority: Authority, tls_dir: Path) -> None:
-    """
-    With a CA for clients, strangers are shown the door, and probes need none all the same.
-    """
+    """With a CA for clients, strangers are shown the door, and probes need none all the same."""
     clients = Authority(tls_dir, "client-ca")
     certificate, key = clients.client_pem("kube-apiserver")
     (tls_dir / "client.pem").write_bytes(key + certificate)
@@ -215,9 +193,7 @@ def test_only_who_shows_a_certificate_is_heard(authority: Authority, tls_dir: Pa
 
 
 def test_a_new_ca_of_clients_is_taken_up(authority: Authority, tls_dir: Path) -> None:
-    """
-    The file is watched like the certificate: whoever the new CA vouches for is heard.
-    """
+    """The file is watched like the certificate: whoever the new CA vouches for is heard."""
     old, new = Authority(tls_dir, "client-ca"), Authority()
     certificate, key = new.client_pem("kube-apiserver")
     (tls_dir / "client.pem").write_bytes(key + certificate)

@@ -31,9 +31,7 @@ HEAD = b"POST /v1/pods/cap HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 @pytest.fixture
 def webhook(authority: Authority, tls_dir: Path) -> Iterator[Webhook]:
-    """
-    Lend a webhook that nobody else has made large.
-    """
+    """Lend a webhook that nobody else has made large."""
     with Webhook(tls_dir, authority.client_context()) as running:
         yield running
 
@@ -65,9 +63,7 @@ def small_review() -> bytes:
 
 
 def answered_within(webhook: Webhook) -> float:
-    """
-    Return how long an ordinary review takes, connection and all.
-    """
+    """Return how long an ordinary review takes, connection and all."""
     began = time.monotonic()
     status, body = webhook.post(EVICT, small_review())
     assert (200, True) == (status, json.loads(body)["response"]["allowed"])
@@ -114,9 +110,7 @@ def test_forty_bodies_that_never_end(webhook: Webhook) -> None:
 
 
 def test_a_head_that_never_ends(webhook: Webhook) -> None:
-    """
-    Headers are bounded like bodies.
-    """
+    """Headers are bounded like bodies."""
     with opened(webhook, b"POST /v1/pods/cap HTTP/1.1\r\n" + b"a: b\r\n" * 2**20) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         with suppress(ConnectionError, ssl.SSLError):
@@ -145,9 +139,7 @@ def test_a_body_of_millions_of_members(webhook: Webhook, members: bytes) -> None
 
 
 def test_connections_without_a_word(webhook: Webhook) -> None:
-    """
-    Connections that say nothing give way to one that does.
-    """
+    """Connections that say nothing give way to one that does."""
     with ExitStack() as held:
         kept = webhook.connect()
         held.callback(kept.close)
@@ -172,9 +164,7 @@ def test_connections_without_a_word(webhook: Webhook) -> None:
     ids=["no bodies", "bodies", "headers after the body"],
 )
 def test_more_than_one_question_at_a_time(webhook: Webhook, sent: bytes) -> None:
-    """
-    Who goes on before he has read the answer is not listened to.
-    """
+    """Who goes on before he has read the answer is not listened to."""
     with ExitStack() as held:
         for _ in range(4):
             held.enter_context(opened(webhook, sent))
@@ -185,9 +175,7 @@ def test_more_than_one_question_at_a_time(webhook: Webhook, sent: bytes) -> None
 
 
 def test_answers_that_nobody_reads(webhook: Webhook) -> None:
-    """
-    Large answers are made once, and do not wait for ever for their readers.
-    """
+    """Large answers are made once, and do not wait for ever for their readers."""
     doubles = [{"name": "CUPY_GPU_MEMORY_LIMIT", "value": "1"}] * 600
     env = [*doubles, {"name": "LARGE", "value": "x" * 1_000_000}]
     item = pod()
@@ -206,9 +194,7 @@ def test_answers_that_nobody_reads(webhook: Webhook) -> None:
 
 
 def test_connections_that_never_speak_tls(webhook: Webhook) -> None:
-    """
-    Whoever only connects is counted, too.
-    """
+    """Whoever only connects is counted, too."""
     with ExitStack() as held:
         for _ in range(6000):
             held.enter_context(socket.create_connection((LOOPBACK, webhook.port)))
@@ -219,9 +205,7 @@ def test_connections_that_never_speak_tls(webhook: Webhook) -> None:
 
 
 def test_connections_that_have_asked_once_lock_nobody_out(webhook: Webhook) -> None:
-    """
-    However many stay after large questions of theirs, the newest is answered.
-    """
+    """However many stay after large questions of theirs, the newest is answered."""
     body = b"x" * 250_000
     with ExitStack() as held:
         for _ in range(600):
@@ -250,9 +234,7 @@ def api_server() -> Iterator[ApiServer]:
 
 
 def test_bindings_of_fat_pods(authority: Authority, tls_dir: Path, api_server: ApiServer) -> None:
-    """
-    What is read of pods that are being bound is bounded, and the binding passes as it is.
-    """
+    """What is read of pods that are being bound is bounded, and the binding passes as it is."""
     kubeconfig = tls_dir / "kubeconfig"
     cluster = {"name": "c", "cluster": {"server": api_server.url}}
     context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
@@ -273,9 +255,7 @@ def test_bindings_of_fat_pods(authority: Authority, tls_dir: Path, api_server: A
 
 
 def test_two_thousand_different_pods_are_forgotten(webhook: Webhook) -> None:
-    """
-    Nothing of a tenant's text is remembered once his pod is answered.
-    """
+    """Nothing of a tenant's text is remembered once his pod is answered."""
     connection = webhook.connect()
     before = 0.0
     for number in range(2000):

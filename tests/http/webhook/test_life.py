@@ -1,6 +1,4 @@
-"""
-Starting with mistakes, and ending without losing anybody.
-"""
+"""Starting with mistakes, and ending without losing anybody."""
 
 import os
 import signal
@@ -38,9 +36,7 @@ def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_request_under_way_is_answered_at_the_end(authority: Authority, tls_dir: Path) -> None:
-    """
-    A review that has begun when SIGTERM comes still gets its answer.
-    """
+    """A review that has begun when SIGTERM comes still gets its answer."""
     body = encoded(review())
     with Webhook(tls_dir, authority.client_context()) as webhook:
         connection = webhook.connect()
@@ -60,9 +56,7 @@ def test_a_request_under_way_is_answered_at_the_end(authority: Authority, tls_di
 def test_draining_serves_on_and_sends_callers_elsewhere(
     authority: Authority, tls_dir: Path
 ) -> None:
-    """
-    After SIGTERM it is not ready, but answers, and asks each caller to leave its connection.
-    """
+    """After SIGTERM it is not ready, but answers, and asks each caller to leave its connection."""
     settings = {"GPUFENCE_DRAIN_SECONDS": "60"}
     with Webhook(tls_dir, authority.client_context(), **settings) as webhook:
         connection = webhook.connect()
@@ -81,9 +75,7 @@ def test_draining_serves_on_and_sends_callers_elsewhere(
 
 
 def test_a_second_signal_ends_the_draining(authority: Authority, tls_dir: Path) -> None:
-    """
-    Whoever is in a hurry says it twice.
-    """
+    """Whoever is in a hurry says it twice."""
     settings = {"GPUFENCE_DRAIN_SECONDS": "600"}
     with Webhook(tls_dir, authority.client_context(), **settings) as webhook:
         webhook.signal(signal.SIGTERM)
@@ -108,9 +100,7 @@ def test_an_idle_connection_does_not_hold_up_the_end(authority: Authority, tls_d
 
 
 def test_the_effective_settings_are_logged_once(webhook: Webhook) -> None:
-    """
-    The log begins with what holds.
-    """
+    """The log begins with what holds."""
     (line,) = [line for line in webhook.lines if line["message"] == "settings"]
 
     assert ("none", "info", 0.8) == tuple(
@@ -120,9 +110,7 @@ def test_the_effective_settings_are_logged_once(webhook: Webhook) -> None:
 
 
 def test_an_unknown_setting_is_warned_about(authority: Authority, tls_dir: Path) -> None:
-    """
-    A misspelt variable is named, and nothing else comes of it.
-    """
+    """A misspelt variable is named, and nothing else comes of it."""
     settings = {"GPUFENCE_DRIAN_SECONDS": "3"}
     with Webhook(tls_dir, authority.client_context(), **settings) as webhook:
         line = webhook.wait_for("GPUFENCE_DRIAN_SECONDS is no setting")
@@ -131,9 +119,7 @@ def test_an_unknown_setting_is_warned_about(authority: Authority, tls_dir: Path)
 
 
 def test_mistakes_in_settings_end_it_before_it_begins() -> None:
-    """
-    All mistakes are named, each with its remedy, and the exit code is 2.
-    """
+    """All mistakes are named, each with its remedy, and the exit code is 2."""
     done = run(GPUFENCE_LISTEN="nowhere", GPUFENCE_DEFAULT_CARD="much", GPUFENCE_CLUSTER="none")
 
     assert 2 == done.returncode
@@ -143,9 +129,7 @@ def test_mistakes_in_settings_end_it_before_it_begins() -> None:
 
 
 def test_an_address_that_is_taken_is_named() -> None:
-    """
-    The message says which setting to change.
-    """
+    """The message says which setting to change."""
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
         done = run(
@@ -159,9 +143,7 @@ def test_an_address_that_is_taken_is_named() -> None:
 
 
 def test_without_a_cluster_it_says_what_it_looked_for() -> None:
-    """
-    Outside of a cluster, and without a kubeconfig, the remedy is named.
-    """
+    """Outside of a cluster, and without a kubeconfig, the remedy is named."""
     done = run(GPUFENCE_LISTEN=f"{LOOPBACK}:0", GPUFENCE_STATUS_LISTEN=f"{LOOPBACK}:0")
 
     assert 2 == done.returncode
@@ -171,9 +153,7 @@ def test_without_a_cluster_it_says_what_it_looked_for() -> None:
 
 @pytest.mark.parametrize("arguments", [("--help",), ("serve", "--help")])
 def test_help_lists_commands_and_settings(arguments: tuple[str, ...]) -> None:
-    """
-    A person finds every setting without opening the source.
-    """
+    """A person finds every setting without opening the source."""
     done = run(*arguments)
 
     assert 0 == done.returncode
@@ -181,9 +161,7 @@ def test_help_lists_commands_and_settings(arguments: tuple[str, ...]) -> None:
 
 
 def test_rewrite_is_a_command_of_the_same_program() -> None:
-    """
-    The other command is reached with its own arguments.
-    """
+    """The other command is reached with its own arguments."""
     done = run("rewrite", "--help")
 
     assert 0 == done.returncode
@@ -191,9 +169,7 @@ def test_rewrite_is_a_command_of_the_same_program() -> None:
 
 
 def test_an_unknown_command_is_answered_with_help() -> None:
-    """
-    A typing error shows what there is, and fails.
-    """
+    """A typing error shows what there is, and fails."""
     done = run("sevre")
 
     assert 2 == done.returncode

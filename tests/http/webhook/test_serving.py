@@ -1,6 +1,4 @@
-"""
-What the API server and a stranger get over a real connection.
-"""
+"""What the API server and a stranger get over a real connection."""
 
 import base64
 import json
@@ -24,9 +22,7 @@ GPU_POD = pod() | {
 
 
 def test_a_gpu_pod_gets_a_patch(webhook: Webhook) -> None:
-    """
-    A review of a pod with a GPU resource comes back with operations that explain themselves.
-    """
+    """A review of a pod with a GPU resource comes back with operations that explain themselves."""
     status, body = webhook.post(CAP, encoded(review(object=GPU_POD)))
     response = json.loads(body)["response"]
     operations = json.loads(base64.b64decode(response["patch"]))
@@ -37,18 +33,14 @@ def test_a_gpu_pod_gets_a_patch(webhook: Webhook) -> None:
 
 @pytest.mark.parametrize("mode", ["observe", "cap", "evict"])
 def test_every_mode_has_its_path(webhook: Webhook, mode: str) -> None:
-    """
-    Each mode answers a review with the review's uid.
-    """
+    """Each mode answers a review with the review's uid."""
     status, body = webhook.post(f"/v1/pods/{mode}", encoded(review(uid=f"uid-{mode}")))
 
     assert (200, f"uid-{mode}") == (status, json.loads(body)["response"]["uid"])
 
 
 def test_a_binding_without_a_cluster_passes_as_it_is(webhook: Webhook) -> None:
-    """
-    Where nobody can be asked about the pod, its binding is allowed and unchanged.
-    """
+    """Where nobody can be asked about the pod, its binding is allowed and unchanged."""
     status, body = webhook.post("/v1/bindings", encoded(binding_review(uid="b")))
 
     assert 200 == status
@@ -60,9 +52,7 @@ def test_a_binding_without_a_cluster_passes_as_it_is(webhook: Webhook) -> None:
 
 
 def test_the_plain_port_tells_health_readiness_and_numbers(webhook: Webhook) -> None:
-    """
-    Probes and Prometheus are answered without TLS.
-    """
+    """Probes and Prometheus are answered without TLS."""
     assert (200, "ok\n") == webhook.get("/healthz")
     assert (200, "ok\n") == webhook.get("/readyz")
     assert "gpufence_webhook_ready 1" in webhook.get("/metrics")[1]
@@ -70,23 +60,17 @@ def test_the_plain_port_tells_health_readiness_and_numbers(webhook: Webhook) -> 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/docs", "/openapi.json", "/v1", "/v1/pods"])
 def test_the_tls_port_serves_admissions_alone(webhook: Webhook, path: str) -> None:
-    """
-    A stranger who looks around finds nothing.
-    """
+    """A stranger who looks around finds nothing."""
     assert 404 == webhook.post(path, b"{}")[0]
 
 
 def test_a_path_below_a_hook_is_no_hook(webhook: Webhook) -> None:
-    """
-    Paths count as a whole.
-    """
+    """Paths count as a whole."""
     assert 404 == webhook.post(CAP + "/more", encoded(review()))[0]
 
 
 def test_a_get_is_told_to_post(webhook: Webhook) -> None:
-    """
-    Somebody who tries it with a browser learns what belongs there.
-    """
+    """Somebody who tries it with a browser learns what belongs there."""
     connection = webhook.connect()
 
     assert (405, b"POST an AdmissionReview\n") == ask(connection, "GET", CAP)
@@ -94,9 +78,7 @@ def test_a_get_is_told_to_post(webhook: Webhook) -> None:
 
 
 def test_a_hostile_body_is_refused_without_an_echo(webhook: Webhook) -> None:
-    """
-    Junk is HTTP 400 and a short reason that repeats nothing.
-    """
+    """Junk is HTTP 400 and a short reason that repeats nothing."""
     before = webhook.metric('gpufence_webhook_requests_total{hook="cap",result="rejected"')
     status, body = webhook.post(CAP, b'{"<script>": 1}')
 
@@ -108,9 +90,7 @@ def test_a_hostile_body_is_refused_without_an_echo(webhook: Webhook) -> None:
 
 @pytest.mark.parametrize("spec", [[], "spec", {"containers": "none"}, {"containers": [5]}])
 def test_an_object_that_is_no_pod_is_no_bug_of_ours(webhook: Webhook, spec: object) -> None:
-    """
-    A stranger's badly shaped pod never counts as our failure, and changes nothing.
-    """
+    """A stranger's badly shaped pod never counts as our failure, and changes nothing."""
     status, body = webhook.post(CAP, encoded(review(object=pod() | {"spec": spec})))
 
     assert status in {200, 400}
@@ -118,9 +98,7 @@ def test_an_object_that_is_no_pod_is_no_bug_of_ours(webhook: Webhook, spec: obje
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(webhook: Webhook) -> None:
-    """
-    Nobody can fill our memory: a length over 12 MiB is refused at once.
-    """
+    """Nobody can fill our memory: a length over 12 MiB is refused at once."""
     with (
         socket.create_connection((LOOPBACK, webhook.port)) as plain,
         webhook.trust.wrap_socket(plain, server_hostname=LOOPBACK) as connection,
@@ -133,9 +111,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(webhook: Webhook) ->
 
 
 def test_a_body_without_a_length_is_limited_too(webhook: Webhook) -> None:
-    """
-    Chunks are counted as they come.
-    """
+    """Chunks are counted as they come."""
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     with (
         socket.create_connection((LOOPBACK, webhook.port)) as plain,
@@ -155,18 +131,14 @@ def test_a_body_without_a_length_is_limited_too(webhook: Webhook) -> None:
 
 
 def test_a_large_pod_is_no_attack(webhook: Webhook) -> None:
-    """
-    A review of 3 MiB, the largest an API server sends, is answered.
-    """
+    """A review of 3 MiB, the largest an API server sends, is answered."""
     item = pod(annotations={"big": "x" * 3 * 2**20})
 
     assert 200 == webhook.post(CAP, encoded(review(object=item)))[0]
 
 
 def test_a_caller_who_hangs_up_is_counted(webhook: Webhook) -> None:
-    """
-    Half a body and a closed connection are one rejected request, and no bug.
-    """
+    """Half a body and a closed connection are one rejected request, and no bug."""
     count = len(webhook.lines)
     with (
         socket.create_connection((LOOPBACK, webhook.port)) as plain,
@@ -178,9 +150,7 @@ def test_a_caller_who_hangs_up_is_counted(webhook: Webhook) -> None:
 
 
 def test_one_connection_serves_many_reviews(webhook: Webhook) -> None:
-    """
-    The API server's kept-alive connection stays open.
-    """
+    """The API server's kept-alive connection stays open."""
     connection = webhook.connect()
     statuses = {ask(connection, "POST", CAP, encoded(review()))[0] for _ in range(50)}
     connection.close()
@@ -189,9 +159,7 @@ def test_one_connection_serves_many_reviews(webhook: Webhook) -> None:
 
 
 def test_a_request_is_one_line_with_its_uid(webhook: Webhook) -> None:
-    """
-    The log tells what became of a request, by the uid the audit log knows.
-    """
+    """The log tells what became of a request, by the uid the audit log knows."""
     webhook.post(CAP, encoded(review(uid="line-1", object=GPU_POD, dryRun=True)))
     line = webhook.wait_for_line(lambda line: line.get("uid") == "line-1")
 

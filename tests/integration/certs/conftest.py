@@ -1,6 +1,4 @@
-"""
-A namespace with the manifests applied and nothing run yet.
-"""
+"""A namespace with the manifests applied and nothing run yet."""
 
 from collections.abc import Iterator
 from pathlib import Path

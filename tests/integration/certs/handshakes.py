@@ -17,9 +17,7 @@ _PAUSE_SECONDS = 0.02
 
 
 class Handshakes(Beside):
-    """
-    Reads the bundle, shakes hands under the verified name, and again, until its block ends.
-    """
+    """Reads the bundle, shakes hands under the verified name, and again, until its block ends."""
 
     def __init__(self, client: Client, port: int, name: str) -> None:
         super().__init__()

@@ -1,6 +1,4 @@
-"""
-What a kubelet does for a mounted Secret: every change becomes a new folder behind `..data`.
-"""
+"""What a kubelet does for a mounted Secret: every change becomes a new folder behind `..data`."""
 
 import base64
 from collections.abc import Mapping
@@ -13,9 +11,7 @@ PERIOD_SECONDS = 0.1
 
 
 class Kubelet(Beside):
-    """
-    Projects one Secret into one folder until its block ends.
-    """
+    """Projects one Secret into one folder until its block ends."""
 
     def __init__(self, client: Client, secret: str, folder: Path) -> None:
         super().__init__()

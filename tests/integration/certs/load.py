@@ -1,6 +1,4 @@
-"""
-People who create pods one after the other, and count.
-"""
+"""People who create pods one after the other, and count."""
 
 import itertools
 import threading
@@ -17,9 +15,7 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass
 class Count:
-    """
-    How many pods were made, which creations failed, and which pods the webhook never saw.
-    """
+    """How many pods were made, which creations failed, and which pods the webhook never saw."""
 
     made: int = 0
     failed: list[str] = field(default_factory=list)
@@ -27,9 +23,7 @@ class Count:
 
 
 class Load(Beside):
-    """
-    Creates pods that the webhook has to see, for as long as its block runs, and deletes them.
-    """
+    """Creates pods that the webhook has to see, for as long as its block runs, and deletes them."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         super().__init__(CREATORS)

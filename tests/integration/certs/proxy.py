@@ -35,9 +35,7 @@ class Proxy(HttpServer):
         self._lock = threading.Lock()
 
     def _is_last(self, method: str, path: str, status: int) -> bool:
-        """
-        Count what was written; return whether the one who wrote is to hear nothing of it.
-        """
+        """Count what was written; return whether the one who wrote is to hear nothing of it."""
         if method not in WRITES or status >= http.client.BAD_REQUEST:
             return False
         with self._lock:

@@ -43,9 +43,7 @@ class CertsSite(PlaneSite):
         self._kubeconfigs = 0
 
     def install(self) -> None:
-        """
-        Apply the manifests, with a URL of this machine in place of the Service, and patience.
-        """
+        """Apply the manifests, with a URL of this machine in place of the Service, and patience."""
         item = manifests.found("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
         for hook in item["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
@@ -56,9 +54,7 @@ class CertsSite(PlaneSite):
         self.kubeconfig_of_program = self.kubeconfig_of(CERTS, self.token)
 
     def aim(self, host: str, port: int) -> None:
-        """
-        Let the API server find the webhook on a port of this machine; bundles stay.
-        """
+        """Let the API server find the webhook on a port of this machine; bundles stay."""
         hooks = self.admin.get(CONFIGURATION)["webhooks"]
         changes = [
             {
@@ -99,9 +95,7 @@ class CertsSite(PlaneSite):
         )
 
     def run(self, *arguments: str, code: int = 0, **given: Any) -> str:
-        """
-        Run the program to its end and return what it said.
-        """
+        """Run the program to its end and return what it said."""
         process = self.start(*arguments, **given)
         said, _ = process.communicate(timeout=PATIENCE_SECONDS)
         assert code == process.returncode, said
@@ -132,9 +126,7 @@ class CertsSite(PlaneSite):
         return {key: base64.b64decode(text) for key, text in (item.get("data") or {}).items()}
 
     def put(self, name: str, **data: bytes | None) -> None:
-        """
-        Let somebody else write or remove keys of a Secret; underscores stand for dots.
-        """
+        """Let somebody else write or remove keys of a Secret; underscores stand for dots."""
         changed = {
             key.replace("_", "."): None if value is None else base64.b64encode(value).decode()
             for key, value in data.items()
@@ -163,9 +155,7 @@ class CertsSite(PlaneSite):
         ]
 
     def versions(self) -> list[str]:
-        """
-        Return the versions of all three objects: they change with every write.
-        """
+        """Return the versions of all three objects: they change with every write."""
         paths = (self.path(CA_SECRET), self.path(TLS_SECRET), CONFIGURATION)
         return [str(self.admin.get(path)["metadata"]["resourceVersion"]) for path in paths]
 

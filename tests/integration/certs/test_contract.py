@@ -1,6 +1,4 @@
-"""
-The API server in memory, on which unit tests stand, behaves like the real one.
-"""
+"""The API server in memory, on which unit tests stand, behaves like the real one."""
 
 import pytest
 
@@ -15,9 +13,7 @@ SIDES = ("memory", "real")
 
 
 class Side:
-    """
-    One of the two, with the manifests applied.
-    """
+    """One of the two, with the manifests applied."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self.api = api
@@ -51,17 +47,13 @@ def side(request: pytest.FixtureRequest) -> Side:
 
 
 def test_an_absent_object_is_not_found(side: Side) -> None:
-    """
-    Reading what is not there is a NotFoundError.
-    """
+    """Reading what is not there is a NotFoundError."""
     with pytest.raises(NotFoundError):
         side.api.get(f"{side.secrets}/absent")
 
 
 def test_a_second_create_conflicts(side: Side) -> None:
-    """
-    Creating what is there already is a ConflictError.
-    """
+    """Creating what is there already is a ConflictError."""
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": TLS_SECRET}}
 
     with pytest.raises(ConflictError):
@@ -69,9 +61,7 @@ def test_a_second_create_conflicts(side: Side) -> None:
 
 
 def test_a_created_object_has_a_version(side: Side) -> None:
-    """
-    The answer to a create carries the version that guards the next write.
-    """
+    """The answer to a create carries the version that guards the next write."""
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "fresh"}}
     made = side.api.post(side.secrets, body)
 
@@ -79,16 +69,12 @@ def test_a_created_object_has_a_version(side: Side) -> None:
 
 
 def test_an_empty_secret_has_no_data(side: Side) -> None:
-    """
-    A Secret that the manifests bring says nothing of data.
-    """
+    """A Secret that the manifests bring says nothing of data."""
     assert not side.api.get(side.secret).get("data")
 
 
 def test_a_merge_keeps_other_keys(side: Side) -> None:
-    """
-    Patching one key of a Secret keeps the others.
-    """
+    """Patching one key of a Secret keeps the others."""
     first = side.put(side.version(side.secret), one="MQ==")
     side.put(first["metadata"]["resourceVersion"], two="Mg==")
 
@@ -96,9 +82,7 @@ def test_a_merge_keeps_other_keys(side: Side) -> None:
 
 
 def test_every_change_has_a_new_version(side: Side) -> None:
-    """
-    A write changes the version.
-    """
+    """A write changes the version."""
     before = side.version(side.secret)
     side.put(before, one="MQ==")
 
@@ -106,9 +90,7 @@ def test_every_change_has_a_new_version(side: Side) -> None:
 
 
 def test_a_stale_merge_conflicts(side: Side) -> None:
-    """
-    A merge based on an older version is a ConflictError and changes nothing.
-    """
+    """A merge based on an older version is a ConflictError and changes nothing."""
     stale = side.version(side.secret)
     side.put(stale, one="MQ==")
 
@@ -118,9 +100,7 @@ def test_a_stale_merge_conflicts(side: Side) -> None:
 
 
 def test_a_bundle_is_added_and_replaced(side: Side) -> None:
-    """
-    Adding a bundle where there is one replaces it.
-    """
+    """Adding a bundle where there is one replaces it."""
     side.trust(side.version(CONFIGURATION), "MQ==")
     side.trust(side.version(CONFIGURATION), "Mg==")
 
@@ -128,9 +108,7 @@ def test_a_bundle_is_added_and_replaced(side: Side) -> None:
 
 
 def test_a_stale_bundle_conflicts(side: Side) -> None:
-    """
-    A JSON patch that names an older version is a ConflictError and changes nothing.
-    """
+    """A JSON patch that names an older version is a ConflictError and changes nothing."""
     stale = side.version(CONFIGURATION)
     side.trust(stale, "MQ==")
 
@@ -140,17 +118,13 @@ def test_a_stale_bundle_conflicts(side: Side) -> None:
 
 
 def test_patching_what_is_absent_is_not_found(side: Side) -> None:
-    """
-    A patch creates nothing.
-    """
+    """A patch creates nothing."""
     with pytest.raises(NotFoundError):
         side.api.patch(f"{side.secrets}/absent", {"data": {}}, PatchType.MERGE)
 
 
 def test_lists_are_chosen_by_label(side: Side) -> None:
-    """
-    A list with a label selector holds the objects that carry the label.
-    """
+    """A list with a label selector holds the objects that carry the label."""
     for name, service in (("a", "hook"), ("b", "other")):
         body = {
             "apiVersion": "discovery.k8s.io/v1",

@@ -1,6 +1,4 @@
-"""
-The program on a real API server, with exactly the rights of its manifests.
-"""
+"""The program on a real API server, with exactly the rights of its manifests."""
 
 import base64
 import subprocess
@@ -25,17 +23,13 @@ def encoded(ca: KeyPair) -> str:
 
 
 def assert_in_order(site: CertsSite) -> None:
-    """
-    One CA, one leaf, one bundle.
-    """
+    """One CA, one leaf, one bundle."""
     assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
     assert {normal(site.authority().certificate)} == {bundle.ours for bundle in site.bundles()}
 
 
 def test_ensure_installs_from_nothing(site: CertsSite) -> None:
-    """
-    With no more rights than the manifests grant, one run makes CA, bundle and leaf.
-    """
+    """With no more rights than the manifests grant, one run makes CA, bundle and leaf."""
     said = site.run("ensure")
 
     assert_in_order(site)
@@ -44,9 +38,7 @@ def test_ensure_installs_from_nothing(site: CertsSite) -> None:
 
 
 def test_a_second_run_writes_nothing(site: CertsSite) -> None:
-    """
-    A run where all is well leaves every object's version as it was.
-    """
+    """A run where all is well leaves every object's version as it was."""
     site.run("ensure")
     before = site.versions()
     said = site.run("ensure")
@@ -56,9 +48,7 @@ def test_a_second_run_writes_nothing(site: CertsSite) -> None:
 
 
 def test_applying_the_manifests_again_keeps_everything(site: CertsSite) -> None:
-    """
-    An upgrade that applies the same manifests empties neither Secrets nor bundles.
-    """
+    """An upgrade that applies the same manifests empties neither Secrets nor bundles."""
     site.run("ensure")
     site.install()
 
@@ -66,9 +56,7 @@ def test_applying_the_manifests_again_keeps_everything(site: CertsSite) -> None:
 
 
 def test_ten_runs_at_once_agree(site: CertsSite) -> None:
-    """
-    Ten runs that start together from nothing end in one CA, one leaf and one bundle.
-    """
+    """Ten runs that start together from nothing end in one CA, one leaf and one bundle."""
     processes = [site.start("ensure") for _ in range(10)]
     said = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in processes]
 
@@ -80,9 +68,7 @@ def test_ten_runs_at_once_agree(site: CertsSite) -> None:
 
 @pytest.mark.soak
 def test_ten_rotations_at_once_agree(site: CertsSite) -> None:
-    """
-    Ten rotations of the CA that start together replace it, and end in one that is trusted.
-    """
+    """Ten rotations of the CA that start together replace it, and end in one that is trusted."""
     site.run("ensure")
     before = site.authority()
     processes = [site.start("rotate", "--ca", GPUFENCE_CERTS_WAIT_SECONDS="0") for _ in range(10)]
@@ -95,9 +81,7 @@ def test_ten_rotations_at_once_agree(site: CertsSite) -> None:
 
 
 def test_the_program_reads_no_other_secret(site: CertsSite) -> None:
-    """
-    The account of the manifests cannot read, list or create any Secret but its two.
-    """
+    """The account of the manifests cannot read, list or create any Secret but its two."""
     secrets = core("namespaces", site.system, "secrets")
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}
     site.admin.post(secrets, other)
@@ -137,9 +121,7 @@ DAMAGES: dict[str, tuple[str, dict[str, bytes | None], str]] = {
 
 
 def test_damage_heals_and_is_reported(site: CertsSite) -> None:
-    """
-    A damaged Secret is whole again after the next run, which says what was wrong.
-    """
+    """A damaged Secret is whole again after the next run, which says what was wrong."""
     site.run("ensure")
     for name, data, word in DAMAGES.values():
         site.put(name, **data)
@@ -154,9 +136,7 @@ def test_damage_heals_and_is_reported(site: CertsSite) -> None:
     ("age_days", "word"), [(91, "it has expired"), (61, "two thirds of its life are over")]
 )
 def test_an_old_leaf_is_renewed(site: CertsSite, age_days: int, word: str) -> None:
-    """
-    A leaf that is due or has expired is renewed, and the run says which.
-    """
+    """A leaf that is due or has expired is renewed, and the run says which."""
     ca = issue_ca(time.time() - age_days * DAY)
     old = issue_leaf(ca, site.names, time.time() - age_days * DAY)
     site.put(CA_SECRET, tls_crt=ca.certificate, tls_key=ca.key)
@@ -168,9 +148,7 @@ def test_an_old_leaf_is_renewed(site: CertsSite, age_days: int, word: str) -> No
 
 
 def test_a_foreign_leaf_is_replaced(site: CertsSite) -> None:
-    """
-    A leaf that another CA has signed is replaced, and the run says so.
-    """
+    """A leaf that another CA has signed is replaced, and the run says so."""
     site.run("ensure")
     other = issue_ca(time.time())
     leaf = issue_leaf(other, site.names, time.time())
@@ -181,9 +159,7 @@ def test_a_foreign_leaf_is_replaced(site: CertsSite) -> None:
 
 
 def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: CertsSite) -> None:
-    """
-    After the CA's key was lost both CAs are trusted until the replicas serve the new leaf.
-    """
+    """After the CA's key was lost both CAs are trusted until the replicas serve the new leaf."""
     site.run("ensure")
     old = site.authority().certificate
     site.put(CA_SECRET, tls_key=None)
@@ -195,9 +171,7 @@ def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: CertsSite) -> None:
 
 
 def test_replicas_are_found_by_endpoint_slices(site: CertsSite) -> None:
-    """
-    The replicas to be asked are those of the Service's slices; one that is silent is named.
-    """
+    """The replicas to be asked are those of the Service's slices; one that is silent is named."""
     site.run("ensure")
     # An address for documentation: nobody answers there.
     body = {
@@ -217,9 +191,7 @@ def test_replicas_are_found_by_endpoint_slices(site: CertsSite) -> None:
 
 
 def test_status_shows_a_table(site: CertsSite) -> None:
-    """
-    Status says of every part how it stands, and ends with 0 where all is well.
-    """
+    """Status says of every part how it stands, and ends with 0 where all is well."""
     site.run("ensure")
     said = site.run("status")
 
@@ -229,9 +201,7 @@ def test_status_shows_a_table(site: CertsSite) -> None:
 
 @pytest.mark.parametrize(("left_days", "code"), [(15, 0), (13, 1)])
 def test_status_alarms_within_fourteen_days(site: CertsSite, left_days: int, code: int) -> None:
-    """
-    Status ends with 1 once the leaf expires within 14 days.
-    """
+    """Status ends with 1 once the leaf expires within 14 days."""
     then = time.time() - (90 - left_days) * DAY
     ca = issue_ca(then)
     leaf = issue_leaf(ca, site.names, then)
@@ -247,16 +217,12 @@ def test_status_alarms_within_fourteen_days(site: CertsSite, left_days: int, cod
 
 
 def test_status_of_nothing_alarms(site: CertsSite) -> None:
-    """
-    Before the first run status ends with 1.
-    """
+    """Before the first run status ends with 1."""
     assert "missing" in site.run("status", code=1)
 
 
 def test_mistakes_in_the_call_end_with_2(site: CertsSite) -> None:
-    """
-    Unreadable settings are named, and end the program before it asks anybody.
-    """
+    """Unreadable settings are named, and end the program before it asks anybody."""
     said = site.run("ensure", code=2, GPUFENCE_CERTS_ADDRESSES="here")
 
     assert 'GPUFENCE_CERTS_ADDRESSES: "here" is no IP address' in said

@@ -1,6 +1,4 @@
-"""
-Rotations and crashes while pods are created all the time through the real webhook.
-"""
+"""Rotations and crashes while pods are created all the time through the real webhook."""
 
 import ssl
 import time
@@ -33,9 +31,7 @@ SCENES: dict[str, tuple[str, ...]] = {
 
 
 class Stage:
-    """
-    Everything in motion: API server, webhook, kubelet and people who create pods.
-    """
+    """Everything in motion: API server, webhook, kubelet and people who create pods."""
 
     def __init__(self, site: CertsSite, webhook: Webhook, team: str) -> None:
         self.site = site
@@ -76,17 +72,13 @@ class Stage:
         assert least <= handshakes.made
 
     def is_seen(self) -> bool:
-        """
-        Tell whether a pod that is only tried out comes back rewritten.
-        """
+        """Tell whether a pod that is only tried out comes back rewritten."""
         path = core("namespaces", self.team, "pods")
         tried = self.site.admin.post(path, gpu_pod("tried"), {"dryRun": "All"})
         return bool(tried["metadata"].get("annotations"))
 
     def assert_settled(self) -> None:
-        """
-        One CA, its leaf, and every hook trusting that CA alone.
-        """
+        """One CA, its leaf, and every hook trusting that CA alone."""
         site = self.site
         assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
         assert {normal(site.authority().certificate)} == {item.ours for item in site.bundles()}
@@ -94,9 +86,7 @@ class Stage:
 
 @pytest.fixture
 def stage(site: CertsSite, tmp_path: Path) -> Iterator[Stage]:
-    """
-    Install from nothing: the webhook waits for its certificate, which one run brings.
-    """
+    """Install from nothing: the webhook waits for its certificate, which one run brings."""
     folder = tmp_path / "tls"
     folder.mkdir()
     team = f"team-{site.system}"
@@ -121,9 +111,7 @@ def stage(site: CertsSite, tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.mark.parametrize("kind", ["leaf", "ca"])
 def test_a_rotation_loses_no_pod(stage: Stage, kind: str) -> None:
-    """
-    A rotation under load fails no creation and hides no pod from the webhook.
-    """
+    """A rotation under load fails no creation and hides no pod from the webhook."""
     before = stage.site.leaf()
     with stage.losing_nothing(LEAST):
         stage.site.run("rotate", f"--{kind}", *stage.endpoints)
@@ -149,9 +137,7 @@ def test_a_crash_after_any_write_loses_no_pod(stage: Stage, kind: str) -> None:
 
 @pytest.mark.soak
 def test_crashes_of_the_runs_that_recover_lose_no_pod(stage: Stage) -> None:
-    """
-    After a CA rotation died, runs that die after each of their own writes still lose nothing.
-    """
+    """After a CA rotation died, runs that die after each of their own writes still lose nothing."""
     with stage.losing_nothing(LEAST):
         stage.site.run_and_kill(1, "rotate", "--ca", *stage.endpoints)
         while stage.site.run_and_kill(1, "ensure", *stage.endpoints):
@@ -161,9 +147,7 @@ def test_crashes_of_the_runs_that_recover_lose_no_pod(stage: Stage) -> None:
 
 @pytest.mark.soak
 def test_rotations_at_once_lose_no_pod(stage: Stage) -> None:
-    """
-    Five rotations of the CA at the same time lose nothing, and end in one CA.
-    """
+    """Five rotations of the CA at the same time lose nothing, and end in one CA."""
     with stage.losing_nothing(LEAST):
         runs = [stage.site.start("rotate", "--ca", *stage.endpoints) for _ in range(5)]
         said = [run.communicate(timeout=PATIENCE_SECONDS * 2)[0] for run in runs]
@@ -197,9 +181,7 @@ DAMAGES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.soak
 def test_damage_and_healing_lose_no_pod(stage: Stage) -> None:
-    """
-    Secrets that are damaged under load, and healed by a run, lose no pod.
-    """
+    """Secrets that are damaged under load, and healed by a run, lose no pod."""
     with stage.losing_nothing(LEAST):
         for name, data in DAMAGES.values():
             stage.site.put(name, **data)
@@ -208,9 +190,7 @@ def test_damage_and_healing_lose_no_pod(stage: Stage) -> None:
 
 
 def test_a_leaf_for_another_name_is_refused(stage: Stage) -> None:
-    """
-    The API server refuses the leaf under a name that it lacks, and so the webhook.
-    """
+    """The API server refuses the leaf under a name that it lacks, and so the webhook."""
     with stage.load() as load:
         stage.site.aim("localhost", stage.port)
         wait_until(lambda: load.count.missed)
@@ -221,9 +201,7 @@ def test_a_leaf_for_another_name_is_refused(stage: Stage) -> None:
 
 
 def test_losses_would_show(stage: Stage) -> None:
-    """
-    Without the CA in the bundles pods do miss the webhook, until a run restores it.
-    """
+    """Without the CA in the bundles pods do miss the webhook, until a run restores it."""
     empty = [
         {"op": "remove", "path": f"/webhooks/{number}/clientConfig/caBundle"}
         for number in range(len(stage.site.bundles()))

@@ -34,9 +34,7 @@ def node(full_control_plane: ControlPlane) -> Iterator[SimulatedNode]:
 def webhook_site(
     full_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WebhookSite]:
-    """
-    Lend a webhook's objects, and the class of GPUs.
-    """
+    """Lend a webhook's objects, and the class of GPUs."""
     folder = tmp_path_factory.mktemp("tls")
     classes = group(names.RESOURCE_GROUP, "deviceclasses")
     with WebhookSite(full_control_plane, Authority(), folder, full=True) as made:
@@ -59,9 +57,7 @@ def webhook(webhook_site: WebhookSite) -> Iterator[Webhook]:
 def agent_site(
     full_control_plane: ControlPlane, node: SimulatedNode, webhook: Webhook
 ) -> Iterator[NodeSite]:
-    """
-    Lend the node with an agent's rights, beside the webhook.
-    """
+    """Lend the node with an agent's rights, beside the webhook."""
     del webhook
     with (
         full_control_plane.fresh_namespace("system") as system,
@@ -73,9 +69,7 @@ def agent_site(
 
 @pytest.fixture
 def site(agent_site: NodeSite, full_namespace: str) -> Iterator[NodeSite]:
-    """
-    Lend it without pods of other tests.
-    """
+    """Lend it without pods of other tests."""
     del full_namespace
     yield agent_site
     agent_site.clear()

@@ -1,6 +1,4 @@
-"""
-Memory that Kubernetes' own scheduler counts by resource claims, and who holds pods to it.
-"""
+"""Memory that Kubernetes' own scheduler counts by resource claims, and who holds pods to it."""
 
 import json
 from collections.abc import Callable
@@ -38,9 +36,7 @@ def make(ground: Fenced, kind: str, item: Json) -> None:
 
 
 def create(ground: Fenced, name: str, script: str, ref: Json) -> Json:
-    """
-    Make a pod that uses one claim.
-    """
+    """Make a pod that uses one claim."""
     container = claims.claiming(workload(script, "--context", "100Mi"), gpu="")
     item = pod(name, container, resourceClaims=[ref])
     return ground.admin.post(core("namespaces", ground.namespace, "pods"), item)
@@ -154,9 +150,7 @@ def test_a_claim_made_again_by_its_name_counts_as_it_is_now(
 @pytest.mark.since(*BY_CLAIMS)
 @pytest.mark.usefixtures("webhook")
 def test_the_nodes_slice_says_what_nvml_says(site: NodeSite, node: SimulatedNode) -> None:
-    """
-    The simulated driver publishes each card by the UUID under which NVML lists it.
-    """
+    """The simulated driver publishes each card by the UUID under which NVML lists it."""
     listed = site.plane.kubectl("get", "resourceslices", "-o", "json").stdout
     devices = [
         device["attributes"]["uuid"]["string"]

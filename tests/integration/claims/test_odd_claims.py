@@ -1,6 +1,4 @@
-"""
-Claims that come late, are another pod's, or are made by Kubernetes' own scheduler.
-"""
+"""Claims that come late, are another pod's, or are made by Kubernetes' own scheduler."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,9 +31,7 @@ Json = dict[str, Any]
 
 
 def extended(ground: Fenced, name: str) -> Json:
-    """
-    Make a pod for which the scheduler makes a claim.
-    """
+    """Make a pod for which the scheduler makes a claim."""
     resources = {"limits": {BY_CLASS: "1"}}
     container = workload("hold 100Mi", "--context", "100Mi", resources=resources)
     item = pod(name, container)
@@ -51,9 +47,7 @@ def bound(ground: Fenced, name: str) -> Json:
 
 @contextmanager
 def devices(ground: Fenced, of: str, driver: str, memory: str) -> Iterator[None]:
-    """
-    Have the node publish a device of another kind, with a class for it.
-    """
+    """Have the node publish a device of another kind, with a class for it."""
     made = {
         "deviceclasses": claims.class_of(of, driver),
         "resourceslices": claims.slice_of(ground.node.name, of, driver, memory),
@@ -68,9 +62,7 @@ def devices(ground: Fenced, of: str, driver: str, memory: str) -> Iterator[None]
 
 
 def claimed(ground: Fenced, of: str, memory: str) -> tuple[Json, Json]:
-    """
-    Make a pod whose claim asks for 3000Mi of it; return it at create, and bound.
-    """
+    """Make a pod whose claim asks for 3000Mi of it; return it at create, and bound."""
     asking = {"deviceClassName": of, "capacity": {"requests": {memory: "3000Mi"}}}
     make(ground, "resourceclaims", claims.claim(of, {"name": "gpu", "exactly": asking}))
     made = create(ground, of, "hold 100Mi", claims.by_name("gpu", of))
@@ -80,9 +72,7 @@ def claimed(ground: Fenced, of: str, memory: str) -> tuple[Json, Json]:
 def test_memory_of_another_drivers_devices_is_never_a_limit(
     site: NodeSite, full_namespace: str
 ) -> None:
-    """
-    The scheduler counts it in the same words, and the class says whose it is.
-    """
+    """The scheduler counts it in the same words, and the class says whose it is."""
     ground = site.ground(full_namespace)
     with devices(ground, "store", "store.example.com", "memory"):
         made, found = claimed(ground, "store", "memory")
@@ -91,9 +81,7 @@ def test_memory_of_another_drivers_devices_is_never_a_limit(
 
 
 def test_memory_by_the_drivers_name_is_the_same(site: NodeSite, full_namespace: str) -> None:
-    """
-    Of a card of a class of one's own, rounded up by its policy.
-    """
+    """Of a card of a class of one's own, rounded up by its policy."""
     ground = site.ground(full_namespace)
     with devices(ground, "large", names.DRA_DRIVER, "gpu.nvidia.com/memory"):
         made, found = claimed(ground, "large", "gpu.nvidia.com/memory")
@@ -105,9 +93,7 @@ def test_memory_by_the_drivers_name_is_the_same(site: NodeSite, full_namespace: 
 def test_who_uses_another_pods_claim_by_its_name_is_held_to_it(
     site: NodeSite, full_namespace: str
 ) -> None:
-    """
-    The scheduler lets it and counts the claim once, so that both together have that.
-    """
+    """The scheduler lets it and counts the claim once, so that both together have that."""
     ground = site.ground(full_namespace)
     make(ground, "resourceclaimtemplates", claims.template("part", claims.request("2Gi")))
     with site.agent() as agent:
@@ -124,9 +110,7 @@ def test_who_uses_another_pods_claim_by_its_name_is_held_to_it(
 def test_a_pod_that_was_made_before_its_claim_has_an_exact_plan_in_the_end(
     site: NodeSite, full_namespace: str
 ) -> None:
-    """
-    It was told nothing, and the plan says who holds it.
-    """
+    """It was told nothing, and the plan says who holds it."""
     ground = site.ground(full_namespace)
     early = create(ground, "early", "hold 1Gi", claims.by_name("gpu", "late"))
     make(ground, "resourceclaims", claims.claim("late", claims.request("2Gi")))

@@ -1,6 +1,4 @@
-"""
-Cards that take no more claims, on Kubernetes' own scheduler.
-"""
+"""Cards that take no more claims, on Kubernetes' own scheduler."""
 
 import subprocess
 import sys
@@ -41,9 +39,7 @@ DRY = {"dryRun": "All"}
 
 @pytest.fixture
 def tainting(site: NodeSite) -> Iterator[NodeSite]:
-    """
-    The site with component device-taints as shipped, about its own namespace.
-    """
+    """The site with component device-taints as shipped, about its own namespace."""
     items: list[JsonObject] = []
     for name in ("rbac.yaml", "policies.yaml"):
         text = (COMPONENTS / "device-taints" / name).read_text(encoding="utf-8")
@@ -64,9 +60,7 @@ def path_of(item: JsonObject) -> str:
 
 @contextmanager
 def stranger(node: SimulatedNode, script: str) -> Iterator[None]:
-    """
-    Let a process of no pod hold memory.
-    """
+    """Let a process of no pod hold memory."""
     command = [sys.executable, "-m", "simulator", "workload", script]
     with subprocess.Popen(command, env=environment(node.state.path)) as process:
         try:
@@ -144,9 +138,7 @@ def wished(node: str, **changes: Any) -> JsonObject:
 
 
 def speaking(site: NodeSite, node: str) -> Client:
-    """
-    Speak as the agent of a node.
-    """
+    """Speak as the agent of a node."""
     kubeconfig = site.kubeconfig_of(AGENT, site.token_of_agent(node))
     return connect(ClientSettings(kubeconfig=str(kubeconfig)))
 

@@ -1,6 +1,4 @@
-"""
-The door between two networks, here from one to the same.
-"""
+"""The door between two networks, here from one to the same."""
 
 import socket
 import subprocess
@@ -19,9 +17,7 @@ SECONDS = 30.0
 
 @contextmanager
 def opened(port: int) -> Iterator[int]:
-    """
-    Open a door to a port, and lend the port at which one enters.
-    """
+    """Open a door to a port, and lend the port at which one enters."""
     with socket.create_server((LOOPBACK, 0)) as listening:
         entrance: int = listening.getsockname()[1]
         process = subprocess.Popen(
@@ -42,9 +38,7 @@ def opened(port: int) -> Iterator[int]:
 
 @contextmanager
 def shouting() -> Iterator[int]:
-    """
-    Run a server that waits for the end of what it is told, and repeats it in capitals.
-    """
+    """Run a server that waits for the end of what it is told, and repeats it in capitals."""
     with socket.create_server((LOOPBACK, 0)) as server:
 
         def serve() -> None:
@@ -59,9 +53,7 @@ def shouting() -> Iterator[int]:
 
 
 def told(port: int, words: bytes) -> bytes:
-    """
-    Say something, end, and listen to the end.
-    """
+    """Say something, end, and listen to the end."""
     with socket.create_connection((LOOPBACK, port), timeout=SECONDS) as connection:
         connection.sendall(words)
         connection.shutdown(socket.SHUT_WR)
@@ -70,9 +62,7 @@ def told(port: int, words: bytes) -> bytes:
 
 
 def test_words_pass_both_ways() -> None:
-    """
-    All of a conversation passes, and so does the end of each half.
-    """
+    """All of a conversation passes, and so does the end of each half."""
     words = b"words " * 100_000
     with shouting() as port, opened(port) as entrance:
         answer = told(entrance, words)
@@ -81,9 +71,7 @@ def test_words_pass_both_ways() -> None:
 
 
 def test_nobody_behind_the_door_cuts_the_caller_off() -> None:
-    """
-    Who calls through a door that leads nowhere is not left waiting.
-    """
+    """Who calls through a door that leads nowhere is not left waiting."""
     with socket.create_server((LOOPBACK, 0)) as gone:
         port = gone.getsockname()[1]
 
@@ -92,9 +80,7 @@ def test_nobody_behind_the_door_cuts_the_caller_off() -> None:
 
 
 def test_the_door_shuts_with_its_holder() -> None:
-    """
-    When whoever holds its input lets go, nobody gets in any more.
-    """
+    """When whoever holds its input lets go, nobody gets in any more."""
     with shouting() as port:
         with opened(port) as entrance:
             assert b"HELLO" == told(entrance, b"hello")
@@ -104,9 +90,7 @@ def test_the_door_shuts_with_its_holder() -> None:
 
 
 def test_a_shutting_door_ends_conversations() -> None:
-    """
-    Who is still talking when the door shuts is cut off, and nobody complains.
-    """
+    """Who is still talking when the door shuts is cut off, and nobody complains."""
     with socket.create_server((LOOPBACK, 0)) as silent:
         with opened(silent.getsockname()[1]) as entrance:
             caller = socket.create_connection((LOOPBACK, entrance), timeout=SECONDS)

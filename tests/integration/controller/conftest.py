@@ -1,6 +1,4 @@
-"""
-Two played nodes for all tests of a module; controllers come and go.
-"""
+"""Two played nodes for all tests of a module; controllers come and go."""
 
 from collections.abc import Iterator
 
@@ -24,9 +22,7 @@ def shared_site(full_control_plane: ControlPlane) -> Iterator[ControllerSite]:
 
 @pytest.fixture
 def site(shared_site: ControllerSite, full_namespace: str) -> Iterator[ControllerSite]:
-    """
-    The cluster without pods of other tests, and everybody idle.
-    """
+    """The cluster without pods of other tests, and everybody idle."""
     shared_site.played.busy.clear()
     shared_site.played.unknown.clear()
     shared_site.played.greedy.clear()

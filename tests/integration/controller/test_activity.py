@@ -1,6 +1,4 @@
-"""
-How busy an owner is, for whoever scales it: an answer only where everything is known.
-"""
+"""How busy an owner is, for whoever scales it: an answer only where everything is known."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -26,9 +24,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def answering(shared_site: ControllerSite) -> Iterator[ControllerProcess]:
-    """
-    One controller for all tests that only ask, and play no trick on agents.
-    """
+    """One controller for all tests that only ask, and play no trick on agents."""
     with shared_site.controller(**OPEN) as controller:
         controller.wait_until_leading()
         yield controller
@@ -37,9 +33,7 @@ def answering(shared_site: ControllerSite) -> Iterator[ControllerProcess]:
 def answer(
     controller: ControllerProcess, path: str, status: int = 200, **said: float
 ) -> dict[str, Any]:
-    """
-    Wait for an answer of this kind, which says this among other things.
-    """
+    """Wait for an answer of this kind, which says this among other things."""
     wait_until(
         lambda: (
             (found := controller.activity(path))[0] == status and said.items() <= found[1].items()
@@ -77,9 +71,7 @@ def test_busy_replicas_add_up(
 def test_an_idle_owner_says_for_how_long(
     site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
-    """
-    The shortest time of all its pods counts.
-    """
+    """The shortest time of all its pods counts."""
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
     path = f"{full_namespace}/deployments/worker"
@@ -93,9 +85,7 @@ def test_an_idle_owner_says_for_how_long(
 def test_an_owner_without_pods_is_known(
     site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
-    """
-    From zero it can be told how many would fit, by its template.
-    """
+    """From zero it can be told how many would fit, by its template."""
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker", 0, units=15)
     found = answer(answering, f"{full_namespace}/deployments/worker", room=4)
@@ -106,9 +96,7 @@ def test_an_owner_without_pods_is_known(
 def test_pods_that_wait_are_known_to_do_nothing(
     site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
-    """
-    They count as nothing busy, and take no room.
-    """
+    """They count as nothing busy, and take no room."""
     site.fence(full_namespace, None)
     site.played.busy.add("worker")
     site.deploy(full_namespace, "worker", 5, units=15)
@@ -145,9 +133,7 @@ def test_while_anything_is_unknown_there_is_no_number(
 
 
 def test_a_stale_view_is_no_answer(site: ControllerSite, full_namespace: str) -> None:
-    """
-    Soon after the API server has gone, nothing is answered; when it is back, everything is.
-    """
+    """Soon after the API server has gone, nothing is answered; when it is back, everything is."""
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
     site.wait_for_pods(full_namespace, 1)
@@ -164,9 +150,7 @@ def test_a_stale_view_is_no_answer(site: ControllerSite, full_namespace: str) ->
 def test_who_is_not_there_is_not_found(
     site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
-    """
-    The answer says what to do.
-    """
+    """The answer says what to do."""
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
     absent = ("deployments/nobody", "statefulsets/worker", "", "a/b/c/d")
@@ -179,9 +163,7 @@ def test_who_is_not_there_is_not_found(
 def test_a_namespace_that_says_nothing_is_not_shown(
     site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
-    """
-    Only who is fenced, or says what becomes of idle GPUs, is anybody's business.
-    """
+    """Only who is fenced, or says what becomes of idle GPUs, is anybody's business."""
     site.deploy(full_namespace, "worker")
     site.wait_for_pods(full_namespace, 1)
     found = answer(answering, f"{full_namespace}/deployments/worker", 404)
@@ -225,9 +207,7 @@ def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespa
 
 
 def signed(site: ControllerSite, token: str, seconds_ago: int) -> str:
-    """
-    Sign the claims of a token as the API server would have done so long ago.
-    """
+    """Sign the claims of a token as the API server would have done so long ago."""
     head, body, _ = token.split(".")
     claims = json.loads(urlsafe_b64decode(f"{body}=="))
     old = {key: claims[key] - seconds_ago for key in ("iat", "nbf", "exp")}

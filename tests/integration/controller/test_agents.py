@@ -1,6 +1,4 @@
-"""
-Asking agents over real sockets, whoever answers there.
-"""
+"""Asking agents over real sockets, whoever answers there."""
 
 import time
 from collections.abc import Mapping
@@ -40,9 +38,7 @@ class Dripping(HttpServer):
 def test_an_agent_that_never_ends_is_not_waited_for(
     headers: Mapping[str, str], *, head: bool
 ) -> None:
-    """
-    All of its answer has to come in time, wherever it drips.
-    """
+    """All of its answer has to come in time, wherever it drips."""
     with Dripping(headers, head=head) as server:
         began = time.monotonic()
         with pytest.raises(SilentAgentError, match=r"takes more than 0.5 s|does not answer"):
@@ -53,9 +49,7 @@ def test_an_agent_that_never_ends_is_not_waited_for(
 
 
 def test_agents_that_never_end_hold_up_nobody_else() -> None:
-    """
-    As many of them as are asked at the same time are given up together.
-    """
+    """As many of them as are asked at the same time are given up together."""
     with Dripping({}, head=True) as server:
         agents = Agents(lambda: {f"n{place}": server.url for place in range(16)}, _SECONDS)
         began = time.monotonic()

@@ -1,6 +1,4 @@
-"""
-Acts that are cut short anywhere: nothing is scaled twice, and nothing that was noted is lost.
-"""
+"""Acts that are cut short anywhere: nothing is scaled twice, and nothing that was noted is lost."""
 
 import signal
 from collections.abc import Iterator
@@ -26,9 +24,7 @@ def gate(site: ControllerSite) -> Iterator[Gate]:
 
 @pytest.fixture
 def worker(site: ControllerSite, full_namespace: str) -> str:
-    """
-    Two idle workers in a namespace that lets them go.
-    """
+    """Two idle workers in a namespace that lets them go."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 2)
     site.wait_for_pods(full_namespace, 2)
@@ -37,17 +33,13 @@ def worker(site: ControllerSite, full_namespace: str) -> str:
 
 @pytest.fixture
 def wanted(site: ControllerSite, worker: str) -> Iterator[list[int]]:
-    """
-    Return all numbers of replicas that anybody has wanted since.
-    """
+    """Return all numbers of replicas that anybody has wanted since."""
     with site.history(worker, "worker") as seen:
         yield seen
 
 
 def behind(gate: Gate, site: ControllerSite, folder: Path, **settings: str) -> ControllerProcess:
-    """
-    Return a controller whose requests go through the gate.
-    """
+    """Return a controller whose requests go through the gate."""
     token = site.plane.service_account_token(site.system, names.CONTROLLER)
     return site.controller(KUBECONFIG=str(gate.kubeconfig(folder, token)), **settings)
 
@@ -59,9 +51,7 @@ def settled(site: ControllerSite, namespace: str, name: str = "worker") -> bool:
 def assert_released_once(
     site: ControllerSite, namespace: str, wanted: list[int], name: str = "worker"
 ) -> None:
-    """
-    Both replicas are noted, and were taken once.
-    """
+    """Both replicas are noted, and were taken once."""
     note = site.note(namespace, name)
     wait_until(lambda: wanted[-1] == 0)
 
@@ -153,9 +143,7 @@ def test_a_leader_that_sleeps_in_mid_act_does_not_act_when_it_wakes(
 
 
 def test_of_two_one_acts(site: ControllerSite, worker: str, wanted: list[int]) -> None:
-    """
-    Both know the same, one releases; when that one ends, the other acts within seconds.
-    """
+    """Both know the same, one releases; when that one ends, the other acts within seconds."""
     with site.controller() as first:
         first.wait_until_leading()
         with site.controller() as second:
@@ -172,9 +160,7 @@ def test_of_two_one_acts(site: ControllerSite, worker: str, wanted: list[int]) -
 
 
 def test_who_loses_the_lease_stops_acting(site: ControllerSite, worker: str) -> None:
-    """
-    Somebody who takes the Lease by force is believed: nothing is released any more.
-    """
+    """Somebody who takes the Lease by force is believed: nothing is released any more."""
     site.played.busy.add("worker")
     path = group("coordination.k8s.io/v1", "namespaces", site.system, "leases", names.CONTROLLER)
     with site.controller() as controller:
@@ -191,9 +177,7 @@ def test_who_loses_the_lease_stops_acting(site: ControllerSite, worker: str) -> 
 
 
 def test_agents_that_do_not_tell_stop_a_release(site: ControllerSite, full_namespace: str) -> None:
-    """
-    Pods say that they are idle, but their agents do not answer, or tell of long ago.
-    """
+    """Pods say that they are idle, but their agents do not answer, or tell of long ago."""
     site.agents.silent.add(site.one)
     site.agents.stale.add(site.two)
 
@@ -203,9 +187,7 @@ def test_agents_that_do_not_tell_stop_a_release(site: ControllerSite, full_names
 def test_agents_that_say_something_else_stop_a_release(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    By now a pod works, or nobody can tell; or there is no agent on its node to be asked.
-    """
+    """By now a pod works, or nobody can tell; or there is no agent on its node to be asked."""
     site.played.contradictions |= {"working": "busy", "veiled": "Unknown"}
     placed = {"working": site.one, "veiled": site.one, "alone": site.two}
 
@@ -217,9 +199,7 @@ def test_agents_that_say_something_else_stop_a_release(
 def assert_called_off(
     site: ControllerSite, namespace: str, placed: dict[str, str], **settings: str
 ) -> None:
-    """
-    None of these owners is released, and it is said why.
-    """
+    """None of these owners is released, and it is said why."""
     site.fence(namespace)
     for name, node in placed.items():
         site.deploy(namespace, name, 2, nodeSelector={"pool": node})
@@ -258,9 +238,7 @@ def test_a_clock_that_is_behind_releases_nobody_too_soon(
 def test_who_is_made_anew_in_mid_announcement_is_told_anew(
     site: ControllerSite, worker: str
 ) -> None:
-    """
-    An owner of the same name that has taken over the idle pods is another one.
-    """
+    """An owner of the same name that has taken over the idle pods is another one."""
     slow = {"GPUFENCE_RELEASE_AFTER_SECONDS": "12", "GPUFENCE_RELEASE_NOTICE_SECONDS": "6"}
     before = site.owner(worker, "worker").uid
     with site.controller(**slow) as controller:
@@ -283,9 +261,7 @@ def test_who_is_made_anew_in_mid_announcement_is_told_anew(
 def test_a_label_taken_away_in_mid_announcement_calls_it_off(
     site: ControllerSite, worker: str
 ) -> None:
-    """
-    When it is back, everybody is told again.
-    """
+    """When it is back, everybody is told again."""
     slow = {"GPUFENCE_RELEASE_AFTER_SECONDS": "6", "GPUFENCE_RELEASE_NOTICE_SECONDS": "3"}
     with site.controller(**slow) as controller:
         wait_until(lambda: site.events(worker, names.IDLE_WARNING), controller.lines)

@@ -1,6 +1,4 @@
-"""
-Owners of every kind: those that are released in a way of their own, and those that never are.
-"""
+"""Owners of every kind: those that are released in a way of their own, and those that never are."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,9 +42,7 @@ UNREADABLE = "coops.example.org cannot be read at the moment"
 
 @pytest.fixture(scope="module", autouse=True)
 def defined(full_control_plane: ControlPlane, shared_site: ControllerSite) -> Iterator[None]:
-    """
-    Define the foreign kinds, and grant what an operator would for his own one.
-    """
+    """Define the foreign kinds, and grant what an operator would for his own one."""
     definitions = (NOTEBOOKS, WORKLOADS, FARMS, HERDS, ROLLOUTS, COOPS)
     with Site(full_control_plane.kubeconfig(), full_control_plane.kubectl) as site:
         define(site.admin, *definitions)
@@ -82,9 +78,7 @@ def _gathered(site: Site) -> bool:
 
 
 def owned_pod(site: ControllerSite, namespace: str, owner: JsonObject, name: str) -> None:
-    """
-    Make a pod as the controller of a kind that only its operator knows would.
-    """
+    """Make a pod as the controller of a kind that only its operator knows would."""
     template = worker(name)["spec"]["template"]["spec"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": template}
     site.admin.post(core("namespaces", namespace, "pods"), controlled(pod, owner))
@@ -101,9 +95,7 @@ def made(site: ControllerSite, namespace: str, kind: ApiKind, **spec: Any) -> Js
 
 
 def test_a_notebook_is_stopped(site: ControllerSite, full_namespace: str) -> None:
-    """
-    By the annotation that Kubeflow's own interface writes; its StatefulSet is left alone.
-    """
+    """By the annotation that Kubeflow's own interface writes; its StatefulSet is left alone."""
     site.fence(full_namespace)
     notebook = made(site, full_namespace, NOTEBOOK, template={"spec": {"containers": []}})
     stateful: dict[str, Any] = {**worker("mine"), "kind": "StatefulSet"}
@@ -120,9 +112,7 @@ def test_a_notebook_is_stopped(site: ControllerSite, full_namespace: str) -> Non
 
 
 def test_a_workload_is_deactivated(site: ControllerSite, full_namespace: str) -> None:
-    """
-    A Job that Kueue admits goes by its Workload, and no other field of that changes.
-    """
+    """A Job that Kueue admits goes by its Workload, and no other field of that changes."""
     site.fence(full_namespace)
     job = made_job(site, full_namespace, "train")
     item: dict[str, Any] = {
@@ -156,9 +146,7 @@ def made_job(site: ControllerSite, namespace: str, name: str) -> JsonObject:
 
 
 def test_a_kind_of_somebody_elses_is_scaled(site: ControllerSite, full_namespace: str) -> None:
-    """
-    Whatever has a scale subresource, once rights are granted by their label.
-    """
+    """Whatever has a scale subresource, once rights are granted by their label."""
     site.fence(full_namespace)
     owner = made(site, full_namespace, FARM, replicas=3)
     owned_pod(site, full_namespace, owner, "mine-0")
@@ -173,9 +161,7 @@ def test_a_kind_of_somebody_elses_is_scaled(site: ControllerSite, full_namespace
 def test_a_rollout_is_scaled_and_not_what_is_below_it(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    Its ReplicaSets are its own controller's.
-    """
+    """Its ReplicaSets are its own controller's."""
     site.fence(full_namespace)
     owner = made(site, full_namespace, ROLLOUT, replicas=2)
     below = {**worker("mine-1", 2), "kind": "ReplicaSet"}
@@ -219,9 +205,7 @@ def test_a_kind_that_cannot_be_listed_keeps_its_own_alone(
 
 
 def test_a_stateful_set_is_scaled(site: ControllerSite, full_namespace: str) -> None:
-    """
-    As a Deployment is.
-    """
+    """As a Deployment is."""
     site.fence(full_namespace)
     stateful = {**worker("mine", 2), "kind": "StatefulSet"}
     stateful["spec"] |= {"serviceName": "mine", "podManagementPolicy": "Parallel"}
@@ -237,9 +221,7 @@ def test_a_stateful_set_is_scaled(site: ControllerSite, full_namespace: str) -> 
 def test_a_kind_without_rights_is_left_alone_and_says_what_helps(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    Nobody granted anything about herds; all others are released as ever.
-    """
+    """Nobody granted anything about herds; all others are released as ever."""
     site.fence(full_namespace)
     owner = made(site, full_namespace, HERD, size=3)
     owned_pod(site, full_namespace, owner, "mine-0")
@@ -255,9 +237,7 @@ def test_a_kind_without_rights_is_left_alone_and_says_what_helps(
 def test_what_nobody_can_bring_back_is_never_released(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    A bare pod, a Job and a DaemonSet stay, and the reason is shown.
-    """
+    """A bare pod, a Job and a DaemonSet stay, and the reason is shown."""
     site.fence(full_namespace)
     template = worker("pod")["spec"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "pod"}}
@@ -282,9 +262,7 @@ def test_what_nobody_can_bring_back_is_never_released(
 
 
 def test_a_disruption_budget_is_respected(site: ControllerSite, full_namespace: str) -> None:
-    """
-    An owner whose budget does not let all of its pods go stays.
-    """
+    """An owner whose budget does not let all of its pods go stays."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 2)
     site.wait_for_pods(full_namespace, 2)
@@ -312,9 +290,7 @@ def test_a_disruption_budget_is_respected(site: ControllerSite, full_namespace: 
 
 
 def test_an_owner_that_is_gone_is_forgotten(site: ControllerSite, full_namespace: str) -> None:
-    """
-    Nothing is shown of it any more.
-    """
+    """Nothing is shown of it any more."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker")
     with site.controller() as controller:

@@ -32,9 +32,7 @@ def profiled_site(shared_site: ControllerSite) -> ControllerSite:
 
 @pytest.fixture
 def profiled(profiled_site: ControllerSite, full_namespace: str) -> Iterator[ControllerSite]:
-    """
-    The cluster with profiles, and nothing remembered.
-    """
+    """The cluster with profiles, and nothing remembered."""
     yield profiled_site
     configmaps = core("namespaces", profiled_site.system, "configmaps")
     label = {"labelSelector": f"app.kubernetes.io/name={names.NEED_LABEL}"}
@@ -53,9 +51,7 @@ def day(ago: int) -> str:
 def need(
     namespace: str, node: str = "gpu-1", days: int = 9, until: int = 0, **changes: Any
 ) -> NodeNeed:
-    """
-    Remember full days of one model, the last of them `until` days ago.
-    """
+    """Remember full days of one model, the last of them `until` days ago."""
     row = NeedDay("", 4 * GIB, pods=3, held_seconds=DAY, started=1, process_bytes=4 * GIB)
     rows = tuple(row._replace(day=day(until + ago), **changes) for ago in reversed(range(days)))
     key = NeedKey(namespace, "Deployment", "worker", "pause", T4.model)
@@ -67,9 +63,7 @@ def conditions(profile: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def figures(site: ControllerSite, namespace: str) -> tuple[str, str, str] | None:
-    """
-    Return what `kubectl get gmp` shows: peak, target, confidence.
-    """
+    """Return what `kubectl get gmp` shows: peak, target, confidence."""
     status = site.profile(namespace, "deployment-worker").get("status")
     if not status:
         return None
@@ -100,9 +94,7 @@ def test_what_a_node_remembers_becomes_the_profile_of_its_owner(
 
 
 def test_the_largest_of_all_nodes_counts(profiled: ControllerSite, full_namespace: str) -> None:
-    """
-    A model that took more on another node needs that much.
-    """
+    """A model that took more on another node needs that much."""
     profiled.deploy(full_namespace, "worker", 0)
     profiled.remember(need(full_namespace))
     profiled.remember(need(full_namespace, "gpu-2", peak_bytes=5 * GIB))
@@ -170,9 +162,7 @@ def test_what_is_applied_follows_the_spec_and_is_never_above_it(
 def test_another_controller_goes_on_and_writes_nothing_again(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    What is said already is not said anew by whoever comes next.
-    """
+    """What is said already is not said anew by whoever comes next."""
     profiled.deploy(full_namespace, "worker", 0)
     profiled.remember(need(full_namespace))
     with profiled.controller() as controller:
@@ -192,9 +182,7 @@ def test_another_controller_goes_on_and_writes_nothing_again(
 def test_nothing_is_forgotten_early_and_nothing_kept_for_ever(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    What a node that is gone remembers counts for fourteen days, and is then cleared away.
-    """
+    """What a node that is gone remembers counts for fourteen days, and is then cleared away."""
     profiled.deploy(full_namespace, "worker", 0)
     profiled.remember(need(full_namespace, "living", days=2))
     profiled.remember(need(full_namespace, "gone", days=2, until=12, peak_bytes=5 * GIB))
@@ -212,9 +200,7 @@ def test_nothing_is_forgotten_early_and_nothing_kept_for_ever(
 def test_a_damaged_need_costs_a_line_of_the_log(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    Whatever stands in some ConfigMaps, the others count, and it is said once which are wrong.
-    """
+    """Whatever stands in some ConfigMaps, the others count, and it is said once which are wrong."""
     owners = '"owners":[]}'
     for place, text in enumerate(
         ("{", '{"v":2}', '{"v":1,"owners":7}', f'{{"v":1,"node":"other",{owners}', "", "[" * 9999)
@@ -233,9 +219,7 @@ def test_a_damaged_need_costs_a_line_of_the_log(
 def test_one_node_alone_brings_no_target_down(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    A node that lies about cards and needs can make a target larger, never smaller.
-    """
+    """A node that lies about cards and needs can make a target larger, never smaller."""
     profiled.deploy(full_namespace, "worker", 0)
     profiled.remember(need(full_namespace))
     liar = need(full_namespace, "liar", peak_bytes=1, process_bytes=1)
@@ -249,9 +233,7 @@ def test_one_node_alone_brings_no_target_down(
 
 
 def test_who_is_not_there_gets_no_profile(profiled: ControllerSite, full_namespace: str) -> None:
-    """
-    An owner that is remembered and gone, in a name that cannot be one, or in no namespace.
-    """
+    """An owner that is remembered and gone, in a name that cannot be one, or in no namespace."""
     profiled.deploy(full_namespace, "worker", 0)
     real = need(full_namespace)
     strange = [
@@ -272,9 +254,7 @@ def test_who_is_not_there_gets_no_profile(profiled: ControllerSite, full_namespa
 def test_an_owner_that_is_made_anew_has_its_profile_again(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    Of what is remembered of the one before, and with the new one above it.
-    """
+    """Of what is remembered of the one before, and with the new one above it."""
     name = "deployment-worker"
     first = profiled.deploy(full_namespace, "worker", 0)
     profiled.remember(need(full_namespace))
@@ -293,9 +273,7 @@ def test_an_owner_that_is_made_anew_has_its_profile_again(
 def test_what_people_said_stays_when_nothing_is_remembered(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    A profile that nobody touched goes with the last day; one that says something stays.
-    """
+    """A profile that nobody touched goes with the last day; one that says something stays."""
     profiled.deploy(full_namespace, "worker", 0)
     profiled.deploy(full_namespace, "other", 0)
     worker = need(full_namespace)
@@ -352,9 +330,7 @@ def test_the_controller_may_do_no_more_than_that(
 def test_profiles_are_named_after_their_owner(
     profiled: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    So there is one for each, which the API server sees to.
-    """
+    """So there is one for each, which the API server sees to."""
     body = {
         "apiVersion": names.PROFILE_GROUP,
         "kind": PROFILE.kind,
@@ -372,9 +348,7 @@ def _writes(step: str, outcome: str) -> str:
 
 
 def test_what_is_written_fits_the_schema(profiled: ControllerSite, full_namespace: str) -> None:
-    """
-    The API server drops nothing of it, so that the same is not written again.
-    """
+    """The API server drops nothing of it, so that the same is not written again."""
     profiled.deploy(full_namespace, "worker", 0)
     profiled.remember(need(full_namespace, limit_bytes=8 * GIB, told_bytes=5 * GIB))
     with profiled.controller() as controller:

@@ -1,6 +1,4 @@
-"""
-An idle owner goes, and comes back: on a real API server, with the controller's own rights.
-"""
+"""An idle owner goes, and comes back: on a real API server, with the controller's own rights."""
 
 import pytest
 
@@ -14,9 +12,7 @@ pytestmark = pytest.mark.usefixtures("followed")
 def test_an_idle_owner_is_announced_released_and_noted(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    Its replicas are gone, its note says how many there were, and Events say what happened.
-    """
+    """Its replicas are gone, its note says how many there were, and Events say what happened."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 2)
     with site.controller() as controller:
@@ -33,9 +29,7 @@ def test_an_idle_owner_is_announced_released_and_noted(
 
 
 def test_a_busy_owner_stays(site: ControllerSite, full_namespace: str) -> None:
-    """
-    One pod that works is enough.
-    """
+    """One pod that works is enough."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "idler", 1)
     site.played.busy.add("worker")
@@ -53,9 +47,7 @@ def test_a_busy_owner_stays(site: ControllerSite, full_namespace: str) -> None:
 def test_nothing_is_released_where_the_namespace_does_not_say_so(
     site: ControllerSite, full_namespace: str, rung: str | None
 ) -> None:
-    """
-    Below release, nothing is changed.
-    """
+    """Below release, nothing is changed."""
     site.fence(full_namespace, rung)
     site.deploy(full_namespace, "worker")
     with site.controller() as controller:

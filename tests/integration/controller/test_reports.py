@@ -32,9 +32,7 @@ def reporting_site(shared_site: ControllerSite) -> ControllerSite:
 def bare(
     reporting_site: ControllerSite, site: ControllerSite, full_namespace: str
 ) -> Iterator[ControllerSite]:
-    """
-    The cluster with a fenced namespace, and without OpenReports' kind.
-    """
+    """The cluster with a fenced namespace, and without OpenReports' kind."""
     assert reporting_site is site
     site.fence(full_namespace, None)
     yield site
@@ -48,9 +46,7 @@ def reported(bare: ControllerSite) -> ControllerSite:
 
 
 def words(report: JsonObject, part: str = "") -> dict[str, str]:
-    """
-    Return what became of each rule, of pods whose names have a part.
-    """
+    """Return what became of each rule, of pods whose names have a part."""
     return {
         item["rule"]: item["result"]
         for item in report.get("results", [])
@@ -68,9 +64,7 @@ def writes(controller: ControllerProcess, step: str, outcome: str = "done") -> f
 
 
 def passes(controller: ControllerProcess, count: int = 3) -> None:
-    """
-    Wait until the agents have been asked for some passes more.
-    """
+    """Wait until the agents have been asked for some passes more."""
 
     def asked() -> float:
         return controller.metrics()["gpufence_controller_agents_asked_total"]
@@ -140,9 +134,7 @@ def test_a_report_is_written_when_it_says_something_new(
 
 
 def test_what_nobody_can_tell_is_skipped(reported: ControllerSite, full_namespace: str) -> None:
-    """
-    Of a node whose agent is silent or knows old things nothing passes, and it says why.
-    """
+    """Of a node whose agent is silent or knows old things nothing passes, and it says why."""
     reported.played.busy = {"worker"}
     reported.deploy(full_namespace, "worker")
     skipped = dict.fromkeys(("declared", "over", "idle"), "skip")
@@ -164,9 +156,7 @@ def test_what_nobody_can_tell_is_skipped(reported: ControllerSite, full_namespac
 
 
 def test_a_report_goes_with_its_fence(reported: ControllerSite, full_namespace: str) -> None:
-    """
-    A namespace that is fenced no longer has none; what somebody else has called so stays.
-    """
+    """A namespace that is fenced no longer has none; what somebody else has called so stays."""
     with (
         reported.plane.fresh_namespace("other") as other,
         reported.controller() as controller,
@@ -217,9 +207,7 @@ def test_a_kind_that_comes_goes_and_comes_again(bare: ControllerSite, full_names
 
 
 def test_the_leader_alone_writes(reported: ControllerSite, full_namespace: str) -> None:
-    """
-    The other asks no agent; when it takes over, it finds everything said already.
-    """
+    """The other asks no agent; when it takes over, it finds everything said already."""
     reported.played.busy = {"worker"}
     reported.deploy(full_namespace, "worker")
     with reported.controller() as first:
@@ -241,9 +229,7 @@ def test_the_leader_alone_writes(reported: ControllerSite, full_namespace: str) 
 
 
 def test_a_report_is_bounded(reported: ControllerSite, full_namespace: str) -> None:
-    """
-    The worst come first, the last says what is left out, and the summary counts everything.
-    """
+    """The worst come first, the last says what is left out, and the summary counts everything."""
     reported.played.greedy = {"worker"}
     reported.deploy(full_namespace, "worker", 3)
     with reported.controller(GPUFENCE_REPORT_RESULTS="3") as controller:
@@ -294,9 +280,7 @@ def test_a_write_that_comes_too_late_is_decided_anew(
 def test_the_controller_may_write_reports_of_its_name_alone(
     reported: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    With its token: no Report of another name, and no look at those of others.
-    """
+    """With its token: no Report of another name, and no look at those of others."""
     settings = ClientSettings(kubeconfig=str(reported.kubeconfig_of(names.CONTROLLER)))
     applied = {"fieldManager": "thief", "force": "true"}
     with connect(settings) as thief:

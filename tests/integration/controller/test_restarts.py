@@ -31,9 +31,7 @@ WORKER = "deployment-worker"
 def agents(
     shared_site: ControllerSite, full_control_plane: ControlPlane, tmp_path: Path
 ) -> Iterator[ClusterSite]:
-    """
-    Agents' rights beside the controller's, and what makes profiles.
-    """
+    """Agents' rights beside the controller's, and what makes profiles."""
     shared_site.install_profiles()
     with ClusterSite(full_control_plane, tmp_path, shared_site.system) as made:
         made.install()
@@ -42,9 +40,7 @@ def agents(
 
 
 def need(namespace: str, node: str, container: str, peak_bytes: int) -> NodeNeed:
-    """
-    Remember nine full days of one container.
-    """
+    """Remember nine full days of one container."""
     days = [write_moment(time.time() - ago * DAY)[:10] for ago in reversed(range(9))]
     rows = tuple(
         NeedDay(day, peak_bytes, pods=3, held_seconds=DAY, started=1, process_bytes=peak_bytes)
@@ -56,9 +52,7 @@ def need(namespace: str, node: str, container: str, peak_bytes: int) -> NodeNeed
 
 @contextmanager
 def living(agents: ClusterSite, *measured: NodeNeed) -> Iterator[list[AgentCluster]]:
-    """
-    Let an agent of each node live, which adds what it measures to what it finds.
-    """
+    """Let an agent of each node live, which adds what it measures to what it finds."""
     running = []
     try:
         for new in measured:

@@ -1,6 +1,4 @@
-"""
-What somebody could do who stole the controller's token: nothing but what it is for.
-"""
+"""What somebody could do who stole the controller's token: nothing but what it is for."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,9 +37,7 @@ def thief(site: ControllerSite) -> Iterator[Client]:
 
 @pytest.fixture
 def victim(site: ControllerSite, full_namespace: str) -> str:
-    """
-    A Deployment without pods in a namespace that lets idle ones go.
-    """
+    """A Deployment without pods in a namespace that lets idle ones go."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 0)
     site.wait_until_quiet(full_namespace, "worker")
@@ -49,9 +45,7 @@ def victim(site: ControllerSite, full_namespace: str) -> str:
 
 
 def refused(client: Client, path: str, body: JsonObject) -> bool:
-    """
-    Return whether a change is refused, by the policy or for want of a right.
-    """
+    """Return whether a change is refused, by the policy or for want of a right."""
     try:
         client.patch(path, body, PatchType.MERGE)
     except ForbiddenError:
@@ -62,9 +56,7 @@ def refused(client: Client, path: str, body: JsonObject) -> bool:
 def test_what_it_is_for_is_allowed(
     site: ControllerSite, thief: Client, victim: str, full_namespace: str
 ) -> None:
-    """
-    It scales, and writes its note.
-    """
+    """It scales, and writes its note."""
     assert victim
     write_note(thief, site.owner(full_namespace, "worker"), '{"v":1}')
     site.wait_until_quiet(full_namespace, "worker")
@@ -100,9 +92,7 @@ CHANGES: dict[str, JsonObject] = {
 def test_nothing_else_of_an_owner_can_be_changed(
     thief: Client, victim: str, change: JsonObject
 ) -> None:
-    """
-    Whoever could change a template would run what he likes.
-    """
+    """Whoever could change a template would run what he likes."""
     before = thief.get(victim)
 
     assert refused(thief, victim, change)
@@ -113,9 +103,7 @@ def test_nothing_else_of_an_owner_can_be_changed(
 def test_nobody_is_released_where_the_namespace_does_not_say_so(
     site: ControllerSite, thief: Client, full_namespace: str, idle: str | None
 ) -> None:
-    """
-    The policy reads the label of the namespace itself.
-    """
+    """The policy reads the label of the namespace itself."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 1)
     site.wait_for_pods(full_namespace, 1)
@@ -143,9 +131,7 @@ def test_nobody_is_released_where_the_namespace_does_not_say_so(
 def test_the_systems_namespaces_are_out_of_reach(
     site: ControllerSite, thief: Client, namespace: str
 ) -> None:
-    """
-    Whatever their labels say.
-    """
+    """Whatever their labels say."""
     where = site.system if namespace == "system" else namespace
     site.fence(where)
     try:
@@ -166,9 +152,7 @@ def test_the_systems_namespaces_are_out_of_reach(
 def test_of_a_workload_only_whether_it_is_active_changes(
     site: ControllerSite, thief: Client, full_namespace: str
 ) -> None:
-    """
-    Its queue and its pods are out of reach.
-    """
+    """Its queue and its pods are out of reach."""
     site.fence(full_namespace)
     path = group(KUEUE, "namespaces", full_namespace, "workloads")
     item = foreign(KUEUE, "Workload", queueName="q", active=True)
@@ -184,9 +168,7 @@ def test_of_a_workload_only_whether_it_is_active_changes(
 def test_of_a_notebook_only_its_stop_changes(
     site: ControllerSite, thief: Client, full_namespace: str
 ) -> None:
-    """
-    What it runs is out of reach.
-    """
+    """What it runs is out of reach."""
     site.fence(full_namespace)
     path = group(KUBEFLOW, "namespaces", full_namespace, "notebooks")
     site.admin.post(path, foreign(KUBEFLOW, "Notebook", template={"spec": {}}))

@@ -1,6 +1,4 @@
-"""
-What somebody else scales: never released, and named.
-"""
+"""What somebody else scales: never released, and named."""
 
 from pathlib import Path
 
@@ -20,9 +18,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
 def test_what_an_autoscaler_scales_is_never_released(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    It is named, and when it is taken away the owner goes as any other.
-    """
+    """It is named, and when it is taken away the owner goes as any other."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker")
     path = group("autoscaling/v2", "namespaces", full_namespace, "horizontalpodautoscalers")
@@ -61,9 +57,7 @@ def test_what_an_autoscaler_scales_is_never_released(
 def test_what_keda_scales_is_never_released_though_it_came_later(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    A kind that is defined while the controller runs is found within its time.
-    """
+    """A kind that is defined while the controller runs is found within its time."""
     site.fence(full_namespace)
     site.played.busy.add("worker")
     site.deploy(full_namespace, "worker")
@@ -134,9 +128,7 @@ def test_what_keda_scales_is_never_released_while_nobody_says_what_there_is_of_k
 def test_nobody_is_scaled_while_autoscalers_cannot_be_read(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """
-    Without the right to read HorizontalPodAutoscalers nobody knows whom they scale.
-    """
+    """Without the right to read HorizontalPodAutoscalers nobody knows whom they scale."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker")
     path = group(RBAC, "clusterroles", names.CONTROLLER)

@@ -1,6 +1,4 @@
-"""
-Owners that come back, and those whose release somebody contests.
-"""
+"""Owners that come back, and those whose release somebody contests."""
 
 import json
 
@@ -41,9 +39,7 @@ def test_the_place_of_an_idle_owner_goes_to_who_waits_and_comes_back(
 
 
 def test_who_scales_up_again_twice_is_left_alone(site: ControllerSite, full_namespace: str) -> None:
-    """
-    A loop that wants its replicas back, as GitOps does, is fought no more than twice.
-    """
+    """A loop that wants its replicas back, as GitOps does, is fought no more than twice."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 2)
     with site.controller() as controller:
@@ -81,9 +77,7 @@ FORGED = (
 
 
 def test_forged_notes_move_nobody(site: ControllerSite, full_namespace: str) -> None:
-    """
-    Owners whose note nobody can read are left alone, with replicas and without.
-    """
+    """Owners whose note nobody can read are left alone, with replicas and without."""
     site.fence(full_namespace, wake="when-free")
     noted = {f"{kind}-{n}": text for n, text in enumerate(FORGED) for kind in ("there", "gone")}
     for name, text in noted.items():
@@ -155,9 +149,7 @@ def test_the_kill_switch_stops_releases_at_once(site: ControllerSite, full_names
 
 
 def test_words_on_an_owner_hold(site: ControllerSite, full_namespace: str) -> None:
-    """
-    An owner that is to be kept stays, until somebody takes the word away.
-    """
+    """An owner that is to be kept stays, until somebody takes the word away."""
     site.fence(full_namespace)
     made = worker("worker")
     made["metadata"]["annotations"] = {names.KEEP_UNTIL: "2999-01-01T00:00:00Z"}

@@ -1,6 +1,4 @@
-"""
-Where the programs come from, with a Go that takes no time.
-"""
+"""Where the programs come from, with a Go that takes no time."""
 
 import os
 import signal
@@ -23,24 +21,18 @@ SYSTEM = "/usr/bin:/bin"
 
 
 def assets_in(folder: Path, **variables: str) -> Assets:
-    """
-    Make assets with a cache of their own that see no Go but the one that is named.
-    """
+    """Make assets with a cache of their own that see no Go but the one that is named."""
     environment = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": SYSTEM, **variables}
     return replace(Assets.from_environment(environment), go_places=())
 
 
 def path_with(go: Path) -> str:
-    """
-    Put a Go first on the PATH.
-    """
+    """Put a Go first on the PATH."""
     return f"{go.parent}:{SYSTEM}"
 
 
 def without_index(tmp_path: Path, links: Path) -> dict[str, str]:
-    """
-    Describe an environment in which pip finds wheels in one folder and nowhere else.
-    """
+    """Describe an environment in which pip finds wheels in one folder and nowhere else."""
     return {
         "HOME": str(tmp_path),
         "PIP_NO_INDEX": "1",
@@ -50,9 +42,7 @@ def without_index(tmp_path: Path, links: Path) -> dict[str, str]:
 
 
 def test_missing_programs_are_built(tmp_path: Path) -> None:
-    """
-    Each missing program is built into the cache, named for version and platform.
-    """
+    """Each missing program is built into the cache, named for version and platform."""
     go = fake_go(tmp_path / "bin")
     assets = assets_in(tmp_path, PATH=path_with(go))
     paths = assets.ensure(["etcd", "kubectl"], QUIET)
@@ -63,9 +53,7 @@ def test_missing_programs_are_built(tmp_path: Path) -> None:
 
 
 def test_second_request_builds_nothing(tmp_path: Path) -> None:
-    """
-    What was built once is found, even when there is no Go any more.
-    """
+    """What was built once is found, even when there is no Go any more."""
     go = fake_go(tmp_path / "bin")
     first = assets_in(tmp_path, PATH=path_with(go)).ensure(["etcd"], QUIET)
     go.unlink()
@@ -74,9 +62,7 @@ def test_second_request_builds_nothing(tmp_path: Path) -> None:
 
 
 def test_person_settings_do_not_reach_the_build(tmp_path: Path) -> None:
-    """
-    A GOOS or GOFLAGS of the person's own does not change what is built.
-    """
+    """A GOOS or GOFLAGS of the person's own does not change what is built."""
     go = fake_go(tmp_path / "bin")
     settings = {"GOOS": "plan9", "GOFLAGS": "-mod=vendor", "CGO_ENABLED": "1"}
     assets_in(tmp_path, PATH=path_with(go), **settings).ensure(["etcd"], QUIET)
@@ -87,9 +73,7 @@ def test_person_settings_do_not_reach_the_build(tmp_path: Path) -> None:
 
 
 def test_two_callers_build_once(tmp_path: Path) -> None:
-    """
-    Of two callers at the same time one builds; both find the result.
-    """
+    """Of two callers at the same time one builds; both find the result."""
     go = fake_go(tmp_path / "bin")
     assets = assets_in(tmp_path, PATH=path_with(go))
     found: list[Path] = []
@@ -108,9 +92,7 @@ def test_two_callers_build_once(tmp_path: Path) -> None:
 
 
 def test_failed_build_leaves_no_program(tmp_path: Path) -> None:
-    """
-    A build that fails says what Go said, and leaves no half of a program.
-    """
+    """A build that fails says what Go said, and leaves no half of a program."""
     go = fake_go(tmp_path / "bin")
     (go.parent / "broken").touch()
     assets = assets_in(tmp_path, PATH=path_with(go))
@@ -128,9 +110,7 @@ def test_failed_build_leaves_no_program(tmp_path: Path) -> None:
     ],
 )
 def test_impostor_is_refused(tmp_path: Path, content: str, reason: str) -> None:
-    """
-    A program called go that is not Go is passed over, with the reason.
-    """
+    """A program called go that is not Go is passed over, with the reason."""
     go = fake_go(tmp_path / "bin")
     go.write_text(content)
     search = find_go({"PATH": path_with(go)}, (1, 26, 0), ())
@@ -139,9 +119,7 @@ def test_impostor_is_refused(tmp_path: Path, content: str, reason: str) -> None:
 
 
 def test_wheel_is_the_last_resort(tmp_path: Path) -> None:
-    """
-    Without a Go on the machine the pinned wheel is unpacked, once, and builds.
-    """
+    """Without a Go on the machine the pinned wheel is unpacked, once, and builds."""
     links = tmp_path / "links"
     assets = assets_in(tmp_path, **without_index(tmp_path, links))
     sources = tmp_path / "sources"
@@ -156,9 +134,7 @@ def test_wheel_is_the_last_resort(tmp_path: Path) -> None:
 
 
 def test_wheel_of_another_content_is_refused(tmp_path: Path) -> None:
-    """
-    A wheel that does not have the pinned hash is not used.
-    """
+    """A wheel that does not have the pinned hash is not used."""
     links = tmp_path / "links"
     assets = assets_in(tmp_path, **without_index(tmp_path, links))
     sources = tmp_path / "sources"
@@ -173,9 +149,7 @@ def test_wheel_of_another_content_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("build", "etcd"), ("controlplane",)])
 def test_interrupted_build_stops_at_once(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """
-    Ctrl-C while a program is built ends the command, and leaves no half of a program.
-    """
+    """Ctrl-C while a program is built ends the command, and leaves no half of a program."""
     go = fake_go(tmp_path / "bin")
     (go.parent / "slow").touch()
     assets = assets_in(tmp_path, PATH=path_with(go))
@@ -193,9 +167,7 @@ def test_interrupted_build_stops_at_once(tmp_path: Path, command: tuple[str, ...
 
 
 def test_no_go_at_all_is_explained(tmp_path: Path) -> None:
-    """
-    Where neither the machine nor the package index has a Go, the error says what to do.
-    """
+    """Where neither the machine nor the package index has a Go, the error says what to do."""
     old = fake_go(tmp_path / "old", "go1.19")
     variables = without_index(tmp_path, tmp_path / "no-such-folder")
     assets = assets_in(tmp_path, **{**variables, "PATH": path_with(old)})
@@ -208,9 +180,7 @@ def test_no_go_at_all_is_explained(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_real_wheel_builds_etcd(tmp_path: Path) -> None:
-    """
-    The Go wheel that is pinned builds a program that runs.
-    """
+    """The Go wheel that is pinned builds a program that runs."""
     variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PATH": SYSTEM}
     variables.pop("GOROOT", None)
     assets = replace(Assets.from_environment(variables), go_places=())

@@ -1,6 +1,4 @@
-"""
-`python -m simulator controlplane`, as a person runs it.
-"""
+"""`python -m simulator controlplane`, as a person runs it."""
 
 import os
 import signal
@@ -19,9 +17,7 @@ from tests.support.observing import eventually, processes_naming
 
 @contextmanager
 def running(log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """
-    Run the command until it says how to reach it; give the process and the kubeconfig file.
-    """
+    """Run the command until it says how to reach it; give the process and the kubeconfig file."""
     call = [sys.executable, "-m", "simulator", "controlplane", *options]
     with (
         log.open("w") as said,
@@ -37,9 +33,7 @@ def running(log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], P
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: int) -> None:
-    """
-    The printed kubeconfig works with kubectl, and Ctrl-C or SIGTERM ends everything cleanly.
-    """
+    """The printed kubeconfig works with kubectl, and Ctrl-C or SIGTERM ends everything cleanly."""
     kubectl = assets.ensure(["kubectl"], Progress())["kubectl"]
     with running(tmp_path / "said") as (process, kubeconfig):
         call = [str(kubectl), "get", "namespaces", "--output=name"]
@@ -57,9 +51,7 @@ def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: in
 
 
 def test_end_of_a_part_is_told(assets: Assets, tmp_path: Path) -> None:
-    """
-    When etcd dies the command ends too, and says which program it was.
-    """
+    """When etcd dies the command ends too, and says which program it was."""
     del assets
     with running(tmp_path / "said") as (process, kubeconfig):
         for number in processes_naming(f"--data-dir={kubeconfig.parent}"):

@@ -1,6 +1,4 @@
-"""
-A control plane with scheduler and controller manager: what they add.
-"""
+"""A control plane with scheduler and controller manager: what they add."""
 
 import json
 from collections.abc import Iterator

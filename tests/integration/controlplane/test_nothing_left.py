@@ -1,6 +1,4 @@
-"""
-A control plane leaves no process, no port and no file, whatever ends it.
-"""
+"""A control plane leaves no process, no port and no file, whatever ends it."""
 
 import io
 import os
@@ -40,9 +38,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def is_free(url: str) -> bool:
-    """
-    Tell whether the port of an address can be taken by anybody.
-    """
+    """Tell whether the port of an address can be taken by anybody."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -53,9 +49,7 @@ def is_free(url: str) -> bool:
 
 
 def go_through(assets: Assets, cycles: int, options: PlaneOptions) -> list[str]:
-    """
-    Start and stop so many times; return what was found left over.
-    """
+    """Start and stop so many times; return what was found left over."""
     left: list[str] = []
     for _ in range(cycles):
         with ControlPlane.start(assets, options) as plane:
@@ -69,9 +63,7 @@ def go_through(assets: Assets, cycles: int, options: PlaneOptions) -> list[str]:
 
 
 def start_elsewhere() -> tuple[subprocess.Popen[str], Path, str]:
-    """
-    Start a control plane in a process of its own.
-    """
+    """Start a control plane in a process of its own."""
     caller = subprocess.Popen(
         [sys.executable, "-c", CALLER],
         stdin=subprocess.PIPE,
@@ -85,9 +77,7 @@ def start_elsewhere() -> tuple[subprocess.Popen[str], Path, str]:
 
 @pytest.mark.usefixtures("temporary")
 def test_three_cycles_leave_nothing(assets: Assets) -> None:
-    """
-    Started and stopped three times, no process, port or file is left.
-    """
+    """Started and stopped three times, no process, port or file is left."""
     assert [] == go_through(assets, 3, PlaneOptions())
 
 
@@ -95,16 +85,12 @@ def test_three_cycles_leave_nothing(assets: Assets) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("temporary")
 def test_twenty_cycles_leave_nothing(assets: Assets) -> None:
-    """
-    Started and stopped twenty times with all its parts, no process, port or file is left.
-    """
+    """Started and stopped twenty times with all its parts, no process, port or file is left."""
     assert [] == go_through(assets, 20, PlaneOptions(scheduler=True, controller_manager=True))
 
 
 def test_killed_caller_leaves_nothing(assets: Assets, temporary: Path) -> None:
-    """
-    When the process that started it is killed, all of it disappears.
-    """
+    """When the process that started it is killed, all of it disappears."""
     del assets
     caller, folder, url = start_elsewhere()
     with caller:
@@ -139,9 +125,7 @@ def test_folder_is_swept_when_all_were_killed(assets: Assets, temporary: Path) -
 
 
 def test_failed_start_leaves_nothing(assets: Assets, temporary: Path, tmp_path: Path) -> None:
-    """
-    A program that ends at once is told with its last words, and everything else is stopped.
-    """
+    """A program that ends at once is told with its last words, and everything else is stopped."""
     broken = tmp_path / "assets"
     broken.mkdir()
     (broken / "kube-apiserver").write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
@@ -154,9 +138,7 @@ def test_failed_start_leaves_nothing(assets: Assets, temporary: Path, tmp_path: 
 
 
 def test_named_folder_is_kept(assets: Assets, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """
-    A folder that the caller named keeps logs and data for inspection.
-    """
+    """A folder that the caller named keeps logs and data for inspection."""
     folder = tmp_path_factory.mktemp("n")
     with ControlPlane.start(assets, PlaneOptions(folder=folder)):
         pass

@@ -1,6 +1,4 @@
-"""
-What a running control plane offers.
-"""
+"""What a running control plane offers."""
 
 import base64
 import json
@@ -18,9 +16,7 @@ WARM_START_SECONDS = 6.0
 
 
 def identity(plane: ControlPlane, kubeconfig: Path) -> tuple[str, set[str]]:
-    """
-    Ask the API server for whom it takes the holder of a kubeconfig file.
-    """
+    """Ask the API server for whom it takes the holder of a kubeconfig file."""
     done = plane.kubectl(
         "auth", "whoami", "--output=json", environment={"KUBECONFIG": str(kubeconfig)}
     )
@@ -29,9 +25,7 @@ def identity(plane: ControlPlane, kubeconfig: Path) -> tuple[str, set[str]]:
 
 
 def may(plane: ControlPlane, kubeconfig: Path, *question: str) -> bool:
-    """
-    Ask the API server whether the holder of a kubeconfig file may do something.
-    """
+    """Ask the API server whether the holder of a kubeconfig file may do something."""
     done = plane.kubectl(
         "auth", "can-i", *question, check=False, environment={"KUBECONFIG": str(kubeconfig)}
     )
@@ -39,9 +33,7 @@ def may(plane: ControlPlane, kubeconfig: Path, *question: str) -> bool:
 
 
 def joined_node(plane: ControlPlane, node: str) -> dict[str, str]:
-    """
-    Make a Node and return the environment in which kubectl acts as its kubelet.
-    """
+    """Make a Node and return the environment in which kubectl acts as its kubelet."""
     document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}
     plane.kubectl("apply", "-f-", stdin=json.dumps(document))
     return {"KUBECONFIG": str(plane.node_kubeconfig(node))}
@@ -50,9 +42,7 @@ def joined_node(plane: ControlPlane, node: str) -> dict[str, str]:
 def test_warm_start_is_fast(
     control_plane: ControlPlane, assets: Assets, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    With its programs built, a control plane is ready in under six seconds (best of three).
-    """
+    """With its programs built, a control plane is ready in under six seconds (best of three)."""
     best = control_plane.ready_seconds
     for _ in range(2):
         if best >= WARM_START_SECONDS:
@@ -65,9 +55,7 @@ def test_warm_start_is_fast(
 
 
 def test_pod_can_be_made_at_once(control_plane: ControlPlane, namespace: str) -> None:
-    """
-    A fresh namespace takes pods although nobody makes ServiceAccounts.
-    """
+    """A fresh namespace takes pods although nobody makes ServiceAccounts."""
     control_plane.kubectl("-n", namespace, "run", "first", "--image=none.invalid/none")
     phase = control_plane.kubectl(
         "-n", namespace, "get", "pod", "first", "--output=jsonpath={.status.phase}"
@@ -77,9 +65,7 @@ def test_pod_can_be_made_at_once(control_plane: ControlPlane, namespace: str) ->
 
 
 def test_server_is_known_by_its_certificate(control_plane: ControlPlane) -> None:
-    """
-    The certificate is valid for the loopback address and for localhost.
-    """
+    """The certificate is valid for the loopback address and for localhost."""
     port = urlsplit(control_plane.url).port
     context = ssl.create_default_context(cafile=control_plane.ca_file)
     names = {"127.0.0.1", "localhost"}
@@ -95,9 +81,7 @@ def test_server_is_known_by_its_certificate(control_plane: ControlPlane) -> None
 
 
 def test_any_user_can_be_made(control_plane: ControlPlane) -> None:
-    """
-    A test may be whoever it likes, and has then no rights but those granted.
-    """
+    """A test may be whoever it likes, and has then no rights but those granted."""
     file = control_plane.kubeconfig(User("mallory", "visitors"))
     name, groups = identity(control_plane, file)
 
@@ -106,9 +90,7 @@ def test_any_user_can_be_made(control_plane: ControlPlane) -> None:
 
 
 def test_node_may_not_relabel_itself_freely(control_plane: ControlPlane) -> None:
-    """
-    NodeRestriction keeps a node from giving itself a label that others rely on.
-    """
+    """NodeRestriction keeps a node from giving itself a label that others rely on."""
     as_node = joined_node(control_plane, "own-node")
     control_plane.kubectl("annotate", "node", "own-node", "a=b", environment=as_node)
 
@@ -120,9 +102,7 @@ def test_node_may_not_relabel_itself_freely(control_plane: ControlPlane) -> None
 
 
 def test_node_may_read_itself_only(control_plane: ControlPlane) -> None:
-    """
-    The Node authorizer hides a node's neighbours from it.
-    """
+    """The Node authorizer hides a node's neighbours from it."""
     as_node = joined_node(control_plane, "own-node")
     joined_node(control_plane, "other-node")
     control_plane.kubectl("get", "node", "own-node", environment=as_node)
@@ -132,9 +112,7 @@ def test_node_may_read_itself_only(control_plane: ControlPlane) -> None:
 
 
 def test_service_account_token_is_bound(control_plane: ControlPlane, namespace: str) -> None:
-    """
-    A token bound to a pod names the pod and the node that it runs on.
-    """
+    """A token bound to a pod names the pod and the node that it runs on."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -161,9 +139,7 @@ def test_service_account_token_is_bound(control_plane: ControlPlane, namespace: 
 
 
 def test_token_can_be_bound_to_a_node(control_plane: ControlPlane, namespace: str) -> None:
-    """
-    A token bound to a node names that node and no pod.
-    """
+    """A token bound to a node names that node and no pod."""
     joined_node(control_plane, "token-node")
     control_plane.kubectl("-n", namespace, "create", "serviceaccount", "agent")
     token = control_plane.service_account_token(namespace, "agent", node="token-node")
@@ -177,17 +153,13 @@ def test_token_can_be_bound_to_a_node(control_plane: ControlPlane, namespace: st
 def test_an_account_that_is_not_there_has_no_token(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """
-    What the API server says of that is handed on.
-    """
+    """What the API server says of that is handed on."""
     with pytest.raises(RequestError, match='ended with 404: serviceaccounts "nobody" not found'):
         control_plane.service_account_token(namespace, "nobody")
 
 
 def test_restart_keeps_address_and_data(control_plane: ControlPlane, namespace: str) -> None:
-    """
-    After a restart the same kubeconfig finds the same objects at the same address.
-    """
+    """After a restart the same kubeconfig finds the same objects at the same address."""
     before = control_plane.url
     control_plane.kubectl("-n", namespace, "create", "configmap", "kept")
     control_plane.restart_api_server()
@@ -197,9 +169,7 @@ def test_restart_keeps_address_and_data(control_plane: ControlPlane, namespace: 
 
 
 def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
-    """
-    While the API server is stopped its port refuses connections, and is given to nobody else.
-    """
+    """While the API server is stopped its port refuses connections, and is given to nobody else."""
     port = urlsplit(control_plane.url).port
     control_plane.stop_api_server()
     try:

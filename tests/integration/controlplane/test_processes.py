@@ -1,6 +1,4 @@
-"""
-Starting programs and waiting for them.
-"""
+"""Starting programs and waiting for them."""
 
 import os
 import signal
@@ -15,24 +13,18 @@ from tests.support.observing import eventually, processes_naming
 
 
 def surroundings(folder: Path) -> Surroundings:
-    """
-    Run programs in a folder of the test's own.
-    """
+    """Run programs in a folder of the test's own."""
     return Surroundings(folder, {"PATH": "/usr/bin:/bin"})
 
 
 def end(process: GuardedProcess) -> None:
-    """
-    Stop a program and wait for its end.
-    """
+    """Stop a program and wait for its end."""
     process.tell_to_stop()
     process.wait_for_end()
 
 
 def test_program_that_ends_early_is_told(tmp_path: Path) -> None:
-    """
-    Waiting for a program that has ended fails at once, with its last words.
-    """
+    """Waiting for a program that has ended fails at once, with its last words."""
     process = GuardedProcess(["sh", "-c", "echo no such flag; exit 3"], surroundings(tmp_path))
 
     with pytest.raises(StartError, match=r"sh ended before it was ready; .*\n.*no such flag"):
@@ -40,9 +32,7 @@ def test_program_that_ends_early_is_told(tmp_path: Path) -> None:
 
 
 def test_program_that_takes_too_long_is_told(tmp_path: Path) -> None:
-    """
-    Waiting has a bound, and then tells the last words too.
-    """
+    """Waiting has a bound, and then tells the last words too."""
     process = GuardedProcess(
         ["sh", "-c", "echo still thinking; exec sleep 600"], surroundings(tmp_path)
     )
@@ -55,9 +45,7 @@ def test_program_that_takes_too_long_is_told(tmp_path: Path) -> None:
 
 
 def test_warden_that_does_not_answer_is_killed(tmp_path: Path) -> None:
-    """
-    Even when the warden hangs, the program ends.
-    """
+    """Even when the warden hangs, the program ends."""
     mark = str(tmp_path / "mark")
     command = f"echo begun; while :; do sleep 1; done; : {mark}"
     process = GuardedProcess(["sh", "-c", command], surroundings(tmp_path))

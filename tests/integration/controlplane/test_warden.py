@@ -1,6 +1,4 @@
-"""
-The warden's promise: a command never outlives the process that wanted it.
-"""
+"""The warden's promise: a command never outlives the process that wanted it."""
 
 import os
 import signal
@@ -30,9 +28,7 @@ sys.stdin.read()
 
 @contextmanager
 def guarded(*command: str, grace_seconds: float = 5.0) -> Iterator[subprocess.Popen[str]]:
-    """
-    Run a command under a warden of ours, and see to it that nothing stays.
-    """
+    """Run a command under a warden of ours, and see to it that nothing stays."""
     call = [sys.executable, str(warden.SCRIPT), str(os.getpid()), str(grace_seconds), ""]
     with subprocess.Popen([*call, *command], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -42,26 +38,20 @@ def guarded(*command: str, grace_seconds: float = 5.0) -> Iterator[subprocess.Po
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
-    """
-    Wait for the command's first words.
-    """
+    """Wait for the command's first words."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
 def test_status_is_handed_on(script: str, status: int) -> None:
-    """
-    A command that ends by itself gives its status to whoever asked.
-    """
+    """A command that ends by itself gives its status to whoever asked."""
     with guarded("sh", "-c", script) as process:
         assert status == process.wait(60)
 
 
 def test_stop_signal_reaches_the_command() -> None:
-    """
-    SIGTERM to the warden ends the command by SIGTERM.
-    """
+    """SIGTERM to the warden ends the command by SIGTERM."""
     with guarded(*ENDLESS) as process:
         first_line(process)
         process.terminate()
@@ -70,9 +60,7 @@ def test_stop_signal_reaches_the_command() -> None:
 
 
 def test_stubborn_command_is_killed() -> None:
-    """
-    A command that ignores SIGTERM is killed when its grace is over.
-    """
+    """A command that ignores SIGTERM is killed when its grace is over."""
     with guarded(*STUBBORN, grace_seconds=0.2) as process:
         first_line(process)
         process.terminate()
@@ -81,9 +69,7 @@ def test_stubborn_command_is_killed() -> None:
 
 
 def test_interrupt_of_the_terminal_passes_by() -> None:
-    """
-    Ctrl-C in the caller's terminal is the caller's to handle, so the warden ignores SIGINT.
-    """
+    """Ctrl-C in the caller's terminal is the caller's to handle, so the warden ignores SIGINT."""
     with guarded(*ENDLESS) as process:
         first_line(process)
         process.send_signal(signal.SIGINT)
@@ -93,9 +79,7 @@ def test_interrupt_of_the_terminal_passes_by() -> None:
 
 
 def test_grandchildren_end_too(tmp_path: Path) -> None:
-    """
-    What the command started in its group ends with it.
-    """
+    """What the command started in its group ends with it."""
     mark = str(tmp_path / "mark")
     with guarded("sh", "-c", f"sh -c 'sleep 600; : {mark}' & echo begun; exit 0") as process:
         first_line(process)
@@ -105,9 +89,7 @@ def test_grandchildren_end_too(tmp_path: Path) -> None:
 
 
 def test_killed_warden_takes_the_command_along(tmp_path: Path) -> None:
-    """
-    If the warden itself is killed, the kernel kills the command.
-    """
+    """If the warden itself is killed, the kernel kills the command."""
     mark = str(tmp_path / "mark")
     with guarded("sh", "-c", f"echo begun; while :; do sleep 1; done; : {mark}") as process:
         first_line(process)
@@ -118,9 +100,7 @@ def test_killed_warden_takes_the_command_along(tmp_path: Path) -> None:
 
 
 def test_command_survives_the_thread_that_started_it() -> None:
-    """
-    The command belongs to the calling process, not to the thread that happened to start it.
-    """
+    """The command belongs to the calling process, not to the thread that happened to start it."""
     entered = guarded(*ENDLESS)
     held: list[subprocess.Popen[str]] = []
     starter = threading.Thread(target=lambda: held.append(entered.__enter__()))
@@ -134,9 +114,7 @@ def test_command_survives_the_thread_that_started_it() -> None:
 
 
 def test_killed_caller_leaves_nothing(tmp_path: Path) -> None:
-    """
-    When the caller is killed, the command ends and the folder it left is removed.
-    """
+    """When the caller is killed, the command ends and the folder it left is removed."""
     leftovers = tmp_path / "leftovers"
     leftovers.mkdir()
     (leftovers / "file").touch()

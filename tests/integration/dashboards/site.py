@@ -37,9 +37,7 @@ _NODE_NAME = "__meta_kubernetes_pod_node_name"
 
 
 class ScrapedSite(NodeSite):
-    """
-    A node on which one pod keeps its limit, one breaks it, and one does nothing.
-    """
+    """A node on which one pod keeps its limit, one breaks it, and one does nothing."""
 
     webhook: Webhook
     prometheus: Prometheus
@@ -56,9 +54,7 @@ class ScrapedSite(NodeSite):
         self.apply(switch)
 
     def admit(self, pod: dict[str, Any]) -> dict[str, Any]:
-        """
-        Return a pod as the webhook rewrites it.
-        """
+        """Return a pod as the webhook rewrites it."""
         body = encoded(review(object=pod, namespace=self.team))
         answer = json.loads(self.webhook.post("/v1/pods/cap", body)[1])["response"]
         patch = json.loads(base64.b64decode(answer["patch"]))
@@ -79,9 +75,7 @@ class ScrapedSite(NodeSite):
         self._place(controlled(self.admit(_workload("idle-0", WITHIN, 2)), owner))
 
     def targets(self, ports: dict[str, int]) -> Iterator[tuple[str, Target]]:
-        """
-        Yield each program's page with the labels that Prometheus' operator would give it.
-        """
+        """Yield each program's page with the labels that Prometheus' operator would give it."""
         for monitor in manifests(COMPONENTS / "prometheus-operator"):
             if monitor["kind"] != "PodMonitor":
                 continue
@@ -105,9 +99,7 @@ class ScrapedSite(NodeSite):
 
 
 def _workload(name: str, script: str, card: int) -> dict[str, Any]:
-    """
-    Describe a pod as its author wrote it, but for the card, which a scheduler chooses.
-    """
+    """Describe a pod as its author wrote it, but for the card, which a scheduler chooses."""
     pod = fenced_pod(name, script, card)
     del pod["metadata"]["annotations"][names.INJECTED]
     return pod
@@ -126,9 +118,7 @@ def _stateful_set(name: str) -> JsonObject:
 
 @contextmanager
 def running(plane: ControlPlane, folder: Path) -> Iterator[ScrapedSite]:
-    """
-    Start everything, and wait for nothing: who asks Prometheus does.
-    """
+    """Start everything, and wait for nothing: who asks Prometheus does."""
     name = f"gpu-{uuid4().hex[:8]}"
     options = NodeOptions(
         kubeconfig=plane.node_kubeconfig(name),

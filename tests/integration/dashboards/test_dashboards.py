@@ -1,6 +1,4 @@
-"""
-What dashboards and alerts ask for is there, when a real Prometheus scrapes the programs.
-"""
+"""What dashboards and alerts ask for is there, when a real Prometheus scrapes the programs."""
 
 import json
 import re
@@ -28,9 +26,7 @@ pytestmark = pytest.mark.skipif(not PROMETHEUS.exists(), reason=f"needs Promethe
 
 
 class Asked(NamedTuple):
-    """
-    A query, and the labels that name its series or, in a table, its rows.
-    """
+    """A query, and the labels that name its series or, in a table, its rows."""
 
     expr: str
     labels: frozenset[str]
@@ -75,9 +71,7 @@ def asked(panel: dict[str, Any]) -> list[Asked]:
 
 
 def filled(expr: str) -> str:
-    """
-    Put in what Grafana would where everything is chosen.
-    """
+    """Put in what Grafana would where everything is chosen."""
     for name, value in (("node", ".*"), ("namespace", ".*"), ("__rate_interval", WINDOW)):
         expr = expr.replace(f"${name}", value)
     assert "$" not in expr, expr
@@ -94,9 +88,7 @@ def site(
 
 @pytest.mark.parametrize("panel", list(panels()))
 def test_every_query_of_a_panel_is_answered(site: ScrapedSite, panel: dict[str, Any]) -> None:
-    """
-    Each query of a panel has series with the labels that name them.
-    """
+    """Each query of a panel has series with the labels that name them."""
     for query in asked(panel):
         answered = eventually(partial(is_answered, site, query), PATIENCE_SECONDS)
 
@@ -105,9 +97,7 @@ def test_every_query_of_a_panel_is_answered(site: ScrapedSite, panel: dict[str, 
 
 @pytest.mark.parametrize("page", dashboards(), ids=lambda page: page["uid"])
 def test_every_choice_has_values(site: ScrapedSite, page: dict[str, Any]) -> None:
-    """
-    What can be chosen at the top of a dashboard is a label of a metric.
-    """
+    """What can be chosen at the top of a dashboard is a label of a metric."""
     choices = [item["query"] for item in page["templating"]["list"] if item["type"] == "query"]
     for metric, label in (VARIABLE.fullmatch(query).groups() for query in choices):  # type: ignore[union-attr] # a query of another form fails here
         series = site.prometheus.query(f"count by ({label}) ({metric})")
@@ -126,9 +116,7 @@ def alerts() -> Iterator[Any]:
 
 @pytest.mark.parametrize("expr", list(alerts()))
 def test_alerts_ask_for_labels_that_metrics_have(site: ScrapedSite, expr: str) -> None:
-    """
-    Each metric of an alert is there, with every label by which the alert chooses or adds up.
-    """
+    """Each metric of an alert is there, with every label by which the alert chooses or adds up."""
     sets = re.findall(r"\b(?:by|on) \(([^)]*)\)", expr)
     by = {label for labels in sets for label in labels.split(", ")}
     for metric, matchers in METRIC.findall(expr):
@@ -139,8 +127,6 @@ def test_alerts_ask_for_labels_that_metrics_have(site: ScrapedSite, expr: str) -
 
 
 def is_answered(site: ScrapedSite, query: Asked) -> bool:
-    """
-    Ask once more, after another pod was made: rates want something to happen.
-    """
+    """Ask once more, after another pod was made: rates want something to happen."""
     site.admit(gpu_pod("visitor"))
     return query.is_answered(site.prometheus.query(query.expr))

@@ -1,6 +1,4 @@
-"""
-The demo, as somebody runs it who has just cloned the project.
-"""
+"""The demo, as somebody runs it who has just cloned the project."""
 
 import os
 import re
@@ -117,9 +115,7 @@ def test_the_story_of_three_models_happens() -> None:
     ],
 )
 def test_a_story_that_nobody_knows_is_refused(arguments: list[str], error: str) -> None:
-    """
-    The error says which stories there are, before anything is started.
-    """
+    """The error says which stories there are, before anything is started."""
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
 
     assert 2 == done.returncode
@@ -127,9 +123,7 @@ def test_a_story_that_nobody_knows_is_refused(arguments: list[str], error: str) 
 
 
 def test_the_demo_explains_itself() -> None:
-    """
-    Its help says what it does and how to keep everything running.
-    """
+    """Its help says what it does and how to keep everything running."""
     done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode
@@ -137,9 +131,7 @@ def test_the_demo_explains_itself() -> None:
 
 
 def iter_until(lines: Iterable[str], last: str) -> Iterator[str]:
-    """
-    Read until a line that says so.
-    """
+    """Read until a line that says so."""
     for line in lines:
         yield line
         if last in line:

@@ -20,9 +20,7 @@ FOREIGN_KINDS = (
 
 @pytest.fixture(scope="session")
 def plane(assets: Assets) -> Iterator[ControlPlane]:
-    """
-    Run an API server with controllers, which know the foreign kinds that components speak of.
-    """
+    """Run an API server with controllers, which know the foreign kinds that components speak of."""
     with ControlPlane.start(assets, PlaneOptions(controller_manager=True)) as running:
         items = [definition(group, kind) for group, kind in FOREIGN_KINDS]
         running.kubectl("apply", "-f", "-", stdin=listed(items))
@@ -32,9 +30,7 @@ def plane(assets: Assets) -> Iterator[ControlPlane]:
 
 
 def definition(group: str, kind: str) -> dict[str, Any]:
-    """
-    Define a foreign kind by its names alone; any content will do.
-    """
+    """Define a foreign kind by its names alone; any content will do."""
     plural = f"{kind.lower()}s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}

@@ -1,6 +1,4 @@
-"""
-What an installation leaves that nobody has installed: programs have made it.
-"""
+"""What an installation leaves that nobody has installed: programs have made it."""
 
 import re
 import shlex
@@ -24,9 +22,7 @@ def taints_are_known(plane: ControlPlane) -> bool:
 
 
 def left_by_programs(plane: ControlPlane) -> None:
-    """
-    Make what agents make while they run: what models have needed, and a card's taint.
-    """
+    """Make what agents make while they run: what models have needed, and a card's taint."""
     kept: dict[str, Any] = {"name": need_configmap(_NODE), "namespace": names.SYSTEM_NAMESPACE}
     kept["labels"] = {"app.kubernetes.io/name": names.NEED_LABEL}
     items: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept}]
@@ -37,9 +33,7 @@ def left_by_programs(plane: ControlPlane) -> None:
 
 
 def documented(beginning: str) -> list[str]:
-    """
-    Return the manual's command that begins so, without its first word.
-    """
+    """Return the manual's command that begins so, without its first word."""
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     found = re.search(rf"`{beginning}[^`]*`", page)
     assert found is not None
@@ -47,8 +41,6 @@ def documented(beginning: str) -> list[str]:
 
 
 def lift_taints(plane: ControlPlane) -> None:
-    """
-    Do as the manual says to whoever had cards tainted.
-    """
+    """Do as the manual says to whoever had cards tainted."""
     if taints_are_known(plane):
         plane.kubectl(*documented("kubectl delete devicetaintrules"))

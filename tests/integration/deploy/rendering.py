@@ -1,6 +1,4 @@
-"""
-What kustomize makes of a folder, and what a cluster has.
-"""
+"""What kustomize makes of a folder, and what a cluster has."""
 
 import json
 import re

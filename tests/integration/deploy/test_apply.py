@@ -1,6 +1,4 @@
-"""
-Every installation that we describe is one that an API server takes, and gives back entirely.
-"""
+"""Every installation that we describe is one that an API server takes, and gives back entirely."""
 
 import os
 import re
@@ -31,16 +29,12 @@ TOGETHER = [name for name in components() if name not in APART]
 
 
 def commands(section: str) -> list[str]:
-    """
-    Return the shell commands of a part of the documentation, one for each block.
-    """
+    """Return the shell commands of a part of the documentation, one for each block."""
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
 def run_documented(plane: ControlPlane, script: str) -> None:
-    """
-    Run a block of the documentation as its reader would.
-    """
+    """Run a block of the documentation as its reader would."""
     path = f"{plane.kubectl_path.parent}:{os.environ['PATH']}"
     subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
@@ -54,9 +48,7 @@ def run_documented(plane: ControlPlane, script: str) -> None:
 
 @dataclass(frozen=True)
 class Story:
-    """
-    What was seen from the first command to the last, in one installation for all tests.
-    """
+    """What was seen from the first command to the last, in one installation for all tests."""
 
     before: set[str]
     namespace: str
@@ -69,9 +61,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """
-    Install by the five commands, install again, add what goes together, and remove it all.
-    """
+    """Install by the five commands, install again, add what goes together, and remove it all."""
     before = inventory(plane)
     plane.kubectl("create", "namespace", TEAM)
     for line in five_commands():
@@ -93,9 +83,7 @@ def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Stor
 
 @pytest.fixture(scope="module")
 def namespace(plane: ControlPlane, story: Story) -> Iterator[str]:
-    """
-    Lend the namespace, without which a dry run of what lives in it is not possible.
-    """
+    """Lend the namespace, without which a dry run of what lives in it is not possible."""
     assert story.before
     manifest = str(BASE / "system" / "namespace.yaml")
     plane.kubectl("apply", "-f", manifest)
@@ -114,9 +102,7 @@ def base(plane: ControlPlane) -> Objects:
 
 
 def test_an_api_server_takes_the_base_without_a_word(plane: ControlPlane, namespace: str) -> None:
-    """
-    Every object passes the API server's own validation, and nothing is warned about.
-    """
+    """Every object passes the API server's own validation, and nothing is warned about."""
     told = plane.kubectl("apply", "-k", str(BASE), "--dry-run=server", *STRICT)
 
     assert "" == told.stderr
@@ -127,9 +113,7 @@ def test_an_api_server_takes_the_base_without_a_word(plane: ControlPlane, namesp
 def test_an_api_server_takes_an_overlay_without_a_word(
     plane: ControlPlane, namespace: str, base: Objects, name: str
 ) -> None:
-    """
-    The same holds for whatever an overlay brings or has otherwise than the base.
-    """
+    """The same holds for whatever an overlay brings or has otherwise than the base."""
     overlay = rendered(plane, DEPLOY / "overlays" / name)
     other = [item for key, item in overlay.items() if item != base.get(key)]
     command = ("apply", "-f", "-", "--dry-run=server", *STRICT)
@@ -142,9 +126,7 @@ def test_an_api_server_takes_an_overlay_without_a_word(
 
 @pytest.mark.parametrize("order", [1, -1], ids=["forwards", "backwards"])
 def test_components_can_be_combined(plane: ControlPlane, tmp_path: Path, order: int) -> None:
-    """
-    No component takes for granted what another one changes.
-    """
+    """No component takes for granted what another one changes."""
     folder = own_overlay(tmp_path, components()[::order])
     spec = rendered(plane, folder)["DaemonSet", "gpufence-agent"]["spec"]["template"]["spec"]
     names_set = [entry["name"] for entry in spec["containers"][0]["env"]]
@@ -155,25 +137,19 @@ def test_components_can_be_combined(plane: ControlPlane, tmp_path: Path, order: 
 
 
 def test_five_commands_lead_to_evictions(story: Story) -> None:
-    """
-    The documented way ends with a namespace and a kill switch that let agents evict.
-    """
+    """The documented way ends with a namespace and a kill switch that let agents evict."""
     assert 5 == len(five_commands())
     assert f"{names.MODE}: evict" in story.namespace
     assert f"  {names.POLICY_MAX_MODE}: evict" in story.switch
 
 
 def test_what_is_installed_can_be_installed_again(story: Story) -> None:
-    """
-    A second run would change nothing, not even a kill switch that was set by hand since.
-    """
+    """A second run would change nothing, not even a kill switch that was set by hand since."""
     assert (0, "") == (story.diff.returncode, story.diff.stdout)
 
 
 def test_certificates_stay_through_an_upgrade(story: Story) -> None:
-    """
-    Applying manifests that say nothing of the Secrets' data leaves it.
-    """
+    """Applying manifests that say nothing of the Secrets' data leaves it."""
     assert "tls.crt: eA==" in story.secret
 
 

@@ -19,9 +19,7 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 class Machine:
-    """
-    A machine with some engines on its PATH, which note how they were called.
-    """
+    """A machine with some engines on its PATH, which note how they were called."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,9 +56,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_all_images_are_built_by_default(machine: Machine) -> None:
-    """
-    Each program becomes an image of the project's version.
-    """
+    """Each program becomes an image of the project's version."""
     machine.engine("docker")
 
     done = machine.build()
@@ -75,9 +71,7 @@ def test_all_images_are_built_by_default(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", ["podman", "buildah"])
 def test_an_engine_that_does_not_answer_is_passed_over(machine: Machine, name: str) -> None:
-    """
-    A docker without its daemon is no reason to give up.
-    """
+    """A docker without its daemon is no reason to give up."""
     machine.engine("docker", works=False)
     machine.engine(name)
 
@@ -88,9 +82,7 @@ def test_an_engine_that_does_not_answer_is_passed_over(machine: Machine, name: s
 
 
 def test_no_engine_is_told_with_the_remedy(machine: Machine) -> None:
-    """
-    Without any engine the last line says what to install.
-    """
+    """Without any engine the last line says what to install."""
     done = machine.build()
 
     assert 2 == done.returncode
@@ -98,9 +90,7 @@ def test_no_engine_is_told_with_the_remedy(machine: Machine) -> None:
 
 
 def test_base_name_and_tag_can_be_chosen(machine: Machine) -> None:
-    """
-    What is said on the command line arrives at the engine.
-    """
+    """What is said on the command line arrives at the engine."""
     machine.engine("podman")
 
     machine.build("--base", "b:1", "--name", "example.com/x", "--tag", "t", "certs")
@@ -133,9 +123,7 @@ def test_buildah_lets_everything_be_of_one_moment(machine: Machine) -> None:
 
 @pytest.mark.parametrize("option", ["--moment", "--oci"])
 def test_other_engines_know_no_moment(machine: Machine, option: str) -> None:
-    """
-    What only buildah can is asked of no other.
-    """
+    """What only buildah can is asked of no other."""
     machine.engine("docker")
 
     done = machine.build(option, "7")
@@ -146,9 +134,7 @@ def test_other_engines_know_no_moment(machine: Machine, option: str) -> None:
 
 
 def test_the_machines_package_index_is_handed_on(machine: Machine) -> None:
-    """
-    The index by its variable, files as secrets, which stay out of the image.
-    """
+    """The index by its variable, files as secrets, which stay out of the image."""
     machine.engine("docker")
 
     machine.build("certs", PIP_INDEX_URL="x", PIP_CERT="/ca", PIP_CONFIG_FILE="/pip")
@@ -171,9 +157,7 @@ def test_the_machines_package_index_is_handed_on(machine: Machine) -> None:
 def test_archives_carry_the_name_that_nodes_look_for(
     machine: Machine, name: str, expected: str, tmp_path: Path
 ) -> None:
-    """
-    Of a name without a registry the container runtimes of nodes make one of docker.io.
-    """
+    """Of a name without a registry the container runtimes of nodes make one of docker.io."""
     machine.engine("buildah")
 
     machine.build("--save", str(tmp_path / "out"), "--name", name, "--tag", "1", "certs")
@@ -190,9 +174,7 @@ def test_archives_carry_the_name_that_nodes_look_for(
     ],
 )
 def test_a_mistake_is_named(machine: Machine, arguments: tuple[str, ...], words: str) -> None:
-    """
-    A mistake in the call ends it with 2, before anything is built.
-    """
+    """A mistake in the call ends it with 2, before anything is built."""
     machine.engine("docker")
 
     done = machine.build(*arguments)
@@ -203,9 +185,7 @@ def test_a_mistake_is_named(machine: Machine, arguments: tuple[str, ...], words:
 
 
 def test_help_is_there(machine: Machine) -> None:
-    """
-    Help names every option, and builds nothing.
-    """
+    """Help names every option, and builds nothing."""
     told = machine.build("--help").stdout
 
     assert all(option in told for option in ("--engine", "--base", "--name", "--tag", "--save"))

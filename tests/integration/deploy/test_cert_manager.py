@@ -27,9 +27,7 @@ ISSUED = [
 
 @dataclass(frozen=True)
 class Change:
-    """
-    What was mounted, and what was there, with ours, with cert-manager's, and with ours again.
-    """
+    """What was mounted, and what was there, with ours, with cert-manager's, and with ours again."""
 
     mounted: tuple[str, str, str]
     there: tuple[set[str], set[str], set[str]]
@@ -42,9 +40,7 @@ def mounted(plane: ControlPlane) -> str:
 
 
 def issue(plane: ControlPlane, name: str) -> None:
-    """
-    Make a Secret as cert-manager makes those of its certificates.
-    """
+    """Make a Secret as cert-manager makes those of its certificates."""
     data = dict.fromkeys(("tls.crt", "tls.key", "ca.crt"), "eA==")
     secret = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data}
     secret["metadata"] = {"name": name, "namespace": names.SYSTEM_NAMESPACE}
@@ -71,18 +67,14 @@ def change(
 
 
 def test_each_has_secrets_of_its_own(change: Change) -> None:
-    """
-    Neither has to take over, empty or wait for what the other one has made.
-    """
+    """Neither has to take over, empty or wait for what the other one has made."""
     (leaf,) = {found("Certificate", names.WEBHOOK_SERVICE, PAGE.parent)["spec"]["secretName"]}
 
     assert (names.TLS_SECRET, leaf, names.TLS_SECRET) == change.mounted
 
 
 def test_the_other_ones_program_goes(change: Change) -> None:
-    """
-    With cert-manager nobody else writes certificates, and nothing of ours is left of that.
-    """
+    """With cert-manager nobody else writes certificates, and nothing of ours is left of that."""
     _, then, _ = change.there
 
     assert [] == [line for line in then if line.startswith(("cronjob ", "secret gpufence-system"))]
@@ -90,9 +82,7 @@ def test_the_other_ones_program_goes(change: Change) -> None:
 
 
 def test_back_again_only_cert_managers_secrets_are_left(change: Change) -> None:
-    """
-    It keeps what it has issued; the manual has the command that takes it away.
-    """
+    """It keeps what it has issued; the manual has the command that takes it away."""
     ours, _, back = change.there
     left = {line for line in back - ours if line.startswith(("secret gpufence", "cert", "issuer"))}
     manual = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
@@ -102,7 +92,5 @@ def test_back_again_only_cert_managers_secrets_are_left(change: Change) -> None:
 
 
 def test_uninstalling_takes_them_too(change: Change) -> None:
-    """
-    The namespace goes, with all Secrets in it.
-    """
+    """The namespace goes, with all Secrets in it."""
     assert set() == change.after

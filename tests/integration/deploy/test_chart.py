@@ -1,6 +1,4 @@
-"""
-The chart says what the manifests say: with whatever values, Helm renders what kustomize does.
-"""
+"""The chart says what the manifests say: with whatever values, Helm renders what kustomize does."""
 
 import subprocess
 from pathlib import Path
@@ -46,9 +44,7 @@ def helm(helm_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 
 def value_of(component: str) -> str:
-    """
-    Return a component's name among the chart's values.
-    """
+    """Return a component's name among the chart's values."""
     first, *rest = component.replace(".", "").split("-")
     return first + "".join(map(str.capitalize, rest))
 
@@ -92,9 +88,7 @@ def by_kustomize(kubectl: Path, folder: Path, chosen: tuple[str, ...]) -> Object
 def test_helm_renders_what_kustomize_does(
     helm: Helm, kubectl: Path, tmp_path: Path, chosen: tuple[str, ...]
 ) -> None:
-    """
-    Each component is a value of the same meaning; `make chart` writes the templates anew.
-    """
+    """Each component is a value of the same meaning; `make chart` writes the templates anew."""
     expected = by_kustomize(kubectl, tmp_path, chosen)
 
     assert expected == by_helm(helm, chosen)
@@ -114,9 +108,7 @@ def test_helm_renders_what_kustomize_does(
 def test_rights_are_those_of_the_clusters_version(
     helm: Helm, kubectl: Path, tmp_path: Path, version: str, chosen: tuple[str, ...]
 ) -> None:
-    """
-    Who says nothing gets component `kubernetes-1.30` where agents cannot act as their nodes.
-    """
+    """Who says nothing gets component `kubernetes-1.30` where agents cannot act as their nodes."""
     expected = by_kustomize(kubectl, tmp_path, chosen)
 
     assert expected == by_helm(helm, (), "--set=kubernetes130=null", kubernetes=version)
@@ -126,18 +118,14 @@ def test_rights_are_those_of_the_clusters_version(
 def test_a_value_that_is_said_beats_the_version(
     helm: Helm, kubectl: Path, tmp_path: Path, version: str, chosen: tuple[str, ...]
 ) -> None:
-    """
-    Whoever knows his cluster better than its version's number has the last word.
-    """
+    """Whoever knows his cluster better than its version's number has the last word."""
     expected = by_kustomize(kubectl, tmp_path, chosen)
 
     assert expected == by_helm(helm, chosen, kubernetes=version)
 
 
 def test_an_older_cluster_is_refused_by_its_version(helm: Helm) -> None:
-    """
-    Before 1.30 policies and match conditions do not do what we ask of them.
-    """
+    """Before 1.30 policies and match conditions do not do what we ask of them."""
     with pytest.raises(AssertionError, match=r">=1\.30\.0"):
         helm.template(kubernetes="1.29.14")
 
@@ -145,9 +133,7 @@ def test_an_older_cluster_is_refused_by_its_version(helm: Helm) -> None:
 def test_any_components_make_the_same_together(
     helm: Helm, kubectl: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """
-    The same holds of any of them together.
-    """
+    """The same holds of any of them together."""
     folder = tmp_path_factory.mktemp("together")
 
     @given(st.sets(st.sampled_from(components()), min_size=3).map(sorted).map(tuple))
@@ -175,9 +161,7 @@ def test_any_components_make_the_same_together(
 def test_a_value_that_nobody_knows_is_refused_by_its_name(
     helm: Helm, value: str, said: str
 ) -> None:
-    """
-    Helm says where the mistake is: components, settings of programs, and what manifests set.
-    """
+    """Helm says where the mistake is: components, settings of programs, and what manifests set."""
     refused = helm("template", "gpufence", str(CHART), f"--set={value}", check=False)
 
     assert 1 == refused.returncode
@@ -185,9 +169,7 @@ def test_a_value_that_nobody_knows_is_refused_by_its_name(
 
 
 def test_alerts_lead_to_a_copy_of_the_runbooks(helm: Helm) -> None:
-    """
-    The project has no public address, so that whoever installs says where his copy is.
-    """
+    """The project has no public address, so that whoever installs says where his copy is."""
     website = "https://git.example.com/gpufence/blob/main"
     page = helm.template("--set=prometheusOperator=true", f"--set=website={website}")
 

@@ -64,9 +64,7 @@ def event(host: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def admin(plane: ControlPlane) -> Iterator[Client]:
-    """
-    Become an administrator, once both components' objects, but no workloads, are there.
-    """
+    """Become an administrator, once both components' objects, but no workloads, are there."""
     objects = {
         key: item
         for overlay in ("guard-namespaces", "kubernetes-1.30")  # the later one's roles count
@@ -82,9 +80,7 @@ def admin(plane: ControlPlane) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def agent(plane: ControlPlane, admin: Client) -> Iterator[Client]:
-    """
-    Become the agent of one of two nodes, with the plain rights of older clusters.
-    """
+    """Become the agent of one of two nodes, with the plain rights of older clusters."""
     system = names.SYSTEM_NAMESPACE
     pods = (
         (system, pod("agent", OWN, serviceAccountName="gpufence-agent")),
@@ -141,9 +137,7 @@ def test_an_agent_says_who_is_idle_on_its_own_node(
     name: str,
     expected: bool,  # noqa: FBT001 (a row of the table)
 ) -> None:
-    """
-    The one condition can be written on pods where the agent runs, and nowhere else.
-    """
+    """The one condition can be written on pods where the agent runs, and nowhere else."""
     assert expected == allowed(lambda: say(agent, name))
 
 
@@ -170,9 +164,7 @@ def test_an_agent_says_who_is_idle_on_its_own_node(
 def test_an_agent_says_nothing_else_of_a_pod(
     agent: Client, admin: Client, change: dict[str, Any]
 ) -> None:
-    """
-    Whether a pod is ready, runs or where it can be reached is its kubelet's to say.
-    """
+    """Whether a pod is ready, runs or where it can be reached is its kubelet's to say."""
     ready = {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}}
     path = f"{core('namespaces', 'default', 'pods', 'mine')}/status"
     admin.patch(path, ready, PatchType.STRATEGIC)
@@ -181,9 +173,7 @@ def test_an_agent_says_nothing_else_of_a_pod(
 
 
 def test_an_agent_says_which_cards_its_node_has(agent: Client) -> None:
-    """
-    The one annotation of the own Node can be written.
-    """
+    """The one annotation of the own Node can be written."""
     assert allowed(lambda: patch(agent, OWN, cards="x"))
 
 
@@ -199,50 +189,38 @@ def test_an_agent_says_which_cards_its_node_has(agent: Client) -> None:
     ids=lambda change: "-".join([*change, *next(iter(change.values()))]),
 )
 def test_an_agent_changes_nothing_else_of_its_node(agent: Client, change: dict[str, Any]) -> None:
-    """
-    Labels, taints and whatever else decides scheduling are not the agent's.
-    """
+    """Labels, taints and whatever else decides scheduling are not the agent's."""
     with pytest.raises(ForbiddenError, match=f"annotation {names.CARDS} of its Node and nothing"):
         patch(agent, OWN, **change)
 
 
 def test_an_agent_changes_no_other_node(agent: Client) -> None:
-    """
-    The refusal names both nodes.
-    """
+    """The refusal names both nodes."""
     with pytest.raises(ForbiddenError, match=f'of node "{OWN}" may not change node {OTHER}'):
         patch(agent, OTHER, cards="x")
 
 
 @pytest.mark.parametrize(("name", "expected"), [("mine", True), ("theirs", False)])
 def test_an_agent_deletes_pods_of_its_own_node(agent: Client, name: str, expected: bool) -> None:  # noqa: FBT001 (a row of the table)
-    """
-    A pod is deleted where the agent runs, and nowhere else.
-    """
+    """A pod is deleted where the agent runs, and nowhere else."""
     assert expected == allowed(lambda: remove(agent, name))
 
 
 @pytest.mark.parametrize(("host", "expected"), [(OWN, True), (OTHER, False), ("", False)])
 def test_an_agent_writes_events_of_its_own_node(agent: Client, host: str, expected: bool) -> None:  # noqa: FBT001 (a row of the table)
-    """
-    An Event says which node it comes from, and it is the token's.
-    """
+    """An Event says which node it comes from, and it is the token's."""
     assert expected == allowed(lambda: write(agent, host))
 
 
 def test_administrators_are_not_meant(agent: Client, admin: Client) -> None:
-    """
-    The policies are about the agents' account alone.
-    """
+    """The policies are about the agents' account alone."""
     assert not allowed(lambda: remove(agent, "theirs"))
     assert allowed(lambda: patch(admin, OTHER, metadata={"labels": {"a": "b"}}))
     assert allowed(lambda: remove(admin, "theirs"))
 
 
 def test_what_no_policy_can_see_is_said(agent: Client) -> None:
-    """
-    Evictions reach beyond the node, as the component's words admit.
-    """
+    """Evictions reach beyond the node, as the component's words admit."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "theirs"}}
     path = core("namespaces", "default", "pods", "theirs", "eviction")
 
@@ -251,9 +229,7 @@ def test_what_no_policy_can_see_is_said(agent: Client) -> None:
 
 @pytest.fixture(scope="module")
 def tenant(plane: ControlPlane, admin: Client) -> Iterator[Client]:
-    """
-    Become somebody who may edit namespaces, once the guard stands.
-    """
+    """Become somebody who may edit namespaces, once the guard stands."""
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "patch", "get"]}]
     admin.post(group(RBAC, "clusterroles"), {"metadata": {"name": "editors"}, "rules": rules})
     bind(admin, "editors")
@@ -290,17 +266,13 @@ def change(found: Client, **metadata: Any) -> None:
     ids=str,
 )
 def test_a_tenant_cannot_move_the_fence(tenant: Client, metadata: dict[str, Any]) -> None:
-    """
-    Neither the mode nor any other word of ours is a tenant's to say.
-    """
+    """Neither the mode nor any other word of ours is a tenant's to say."""
     with pytest.raises(ForbiddenError, match="is set by those who hold ClusterRole gpufence-modes"):
         change(tenant, **metadata)
 
 
 def test_a_tenant_cannot_begin_with_a_mode(tenant: Client) -> None:
-    """
-    A namespace cannot be made with a mode either.
-    """
+    """A namespace cannot be made with a mode either."""
     body = {"metadata": {"name": "another", "labels": {names.MODE: "observe"}}}
 
     assert not allowed(lambda: tenant.post(core("namespaces"), body, DRY))
@@ -308,25 +280,19 @@ def test_a_tenant_cannot_begin_with_a_mode(tenant: Client) -> None:
 
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
 def test_a_tenant_says_everything_else(tenant: Client, kind: str) -> None:
-    """
-    Keys that are not ours are as free as before.
-    """
+    """Keys that are not ours are as free as before."""
     assert allowed(lambda: change(tenant, **{kind: ALIKE}))
     assert allowed(lambda: tenant.post(core("namespaces"), {"metadata": {"name": "n"}}, DRY))
 
 
 def test_administrators_hold_the_right_already(tenant: Client, admin: Client) -> None:
-    """
-    Who may do everything may set a mode.
-    """
+    """Who may do everything may set a mode."""
     assert not allowed(lambda: change(tenant, labels={names.MODE: "evict"}))
     assert allowed(lambda: change(admin, labels={names.MODE: "evict"}))
 
 
 def test_the_role_lets_a_tenant_through(tenant: Client, admin: Client) -> None:
-    """
-    Binding the role is enough, and unbinding takes it away.
-    """
+    """Binding the role is enough, and unbinding takes it away."""
     bind(admin, "gpufence-modes")
     wait_until(lambda: allowed(lambda: change(tenant, labels={names.MODE: "observe"})))
     admin.delete(group(RBAC, "clusterrolebindings", "gpufence-modes"))

@@ -1,6 +1,4 @@
-"""
-The images as they are built: who they start as, what is in them, and what is not.
-"""
+"""The images as they are built: who they start as, what is in them, and what is not."""
 
 import json
 import os
@@ -55,9 +53,7 @@ def distributions(image: Unpacked) -> set[str]:
 def test_it_starts_as_the_manifest_says_on_a_root_it_cannot_write(
     image: Unpacked, program: str
 ) -> None:
-    """
-    The program answers as the manifest's user, on a read-only root.
-    """
+    """The program answers as the manifest's user, on a read-only root."""
     spec = pod_spec(found(*PROGRAMS[program]))
     security, (container,) = spec["securityContext"], spec["containers"]
     answer = image.run(container["command"][0], "--help")
@@ -68,9 +64,7 @@ def test_it_starts_as_the_manifest_says_on_a_root_it_cannot_write(
 
 
 def test_its_root_really_cannot_be_written(image: Unpacked) -> None:
-    """
-    The start above proves something: writing does fail there.
-    """
+    """The start above proves something: writing does fail there."""
     answer = image.run("python3", "-c", "open('/opt/gpufence/x', 'w')")
 
     assert "Read-only file system" in answer.stderr
@@ -103,9 +97,7 @@ def test_it_holds_one_program(image: Unpacked, program: str) -> None:
 
 
 def test_nothing_in_it_installs_or_compiles(image: Unpacked) -> None:
-    """
-    There is neither an installer of Python packages nor a compiler.
-    """
+    """There is neither an installer of Python packages nor a compiler."""
     folders = ("bin", "usr/bin", "usr/local/bin", "opt/gpufence/bin")
     commands = {path.name for folder in folders for path in (image.root / folder).glob("*")}
 
@@ -117,9 +109,7 @@ def test_nothing_in_it_installs_or_compiles(image: Unpacked) -> None:
 
 
 def test_nothing_in_it_changes_the_user(image: Unpacked) -> None:
-    """
-    No file is setuid or setgid.
-    """
+    """No file is setuid or setgid."""
     special = [
         path for path in image.files() if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
     ]
@@ -128,9 +118,7 @@ def test_nothing_in_it_changes_the_user(image: Unpacked) -> None:
 
 
 def test_it_lists_what_it_holds(image: Unpacked) -> None:
-    """
-    The bill of materials names every Python package, and Debian's.
-    """
+    """The bill of materials names every Python package, and Debian's."""
     bill = json.loads((image.root / "opt/gpufence/sbom.cdx.json").read_text(encoding="utf-8"))
     urls = [component["purl"] for component in bill["components"]]
     python = {url.removeprefix("pkg:pypi/").partition("@")[0] for url in urls if ":pypi/" in url}

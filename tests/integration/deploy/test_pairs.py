@@ -24,9 +24,7 @@ MIGHTY = [
 
 
 def owns_the_node(spec: dict[str, Any]) -> bool:
-    """
-    Return whether a pod is privileged, root and among the host's processes, all at once.
-    """
+    """Return whether a pod is privileged, root and among the host's processes, all at once."""
     of_pod = spec.get("securityContext", {})
     containers = [*spec.get("initContainers", []), *spec["containers"]]
     contexts = [of_pod | item.get("securityContext", {}) for item in containers]
@@ -45,9 +43,7 @@ def built(plane: ControlPlane, folder: Path, *components: str) -> Objects:
 def test_no_pair_makes_a_pod_that_owns_its_node(
     control_plane: ControlPlane, tmp_path: Path, mighty: str
 ) -> None:
-    """
-    In either order two components build without a privileged root among the host's processes.
-    """
+    """In either order two components build without a privileged root among the host's processes."""
     pairs = {pair for name in NAMES for pair in ((mighty, name), (name, mighty))}
     owning = []
     for pair in sorted(pairs):
@@ -59,9 +55,7 @@ def test_no_pair_makes_a_pod_that_owns_its_node(
 
 
 def test_alone_it_is_root_who_kills(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """
-    The component does what it is for where nothing else makes the agent mighty.
-    """
+    """The component does what it is for where nothing else makes the agent mighty."""
     items = built(control_plane, tmp_path, "last-resort-kill")
     spec = pod_spec(items["DaemonSet", "gpufence-agent"])
 

@@ -67,9 +67,7 @@ class DoctorsKubelet(Beside):
 
 @dataclass(frozen=True)
 class Life:
-    """
-    What was seen from `helm install` to `helm uninstall`, in one release for all tests.
-    """
+    """What was seen from `helm install` to `helm uninstall`, in one release for all tests."""
 
     before: set[str]
     notes: str
@@ -94,9 +92,7 @@ def helm(helm_program: Path, plane: ControlPlane, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    The chart as `make release` packs it.
-    """
+    """The chart as `make release` packs it."""
     file = tmp_path_factory.mktemp("archive") / "gpufence-0.1.0.tgz"
     file.write_bytes(packed(CHART, b"", 0))
     return file
@@ -104,9 +100,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    The chart as its next version, which has images of its own and a value that was not there.
-    """
+    """The chart as its next version, which has images of its own and a value that was not there."""
     chart = tmp_path_factory.mktemp("newer") / "gpufence"
     shutil.copytree(CHART, chart)
     about = chart / "Chart.yaml"
@@ -122,9 +116,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def switch(plane: ControlPlane) -> str:
-    """
-    Return what the kill switch says to agents and to the controller.
-    """
+    """Return what the kill switch says to agents and to the controller."""
     with connect(ClientSettings(kubeconfig=str(plane.kubeconfig()))) as client:
         data = client.get(SWITCH).get("data")
     return f"{highest_mode(data)} {highest_rung(data)}"
@@ -146,9 +138,7 @@ def lasting(lines: set[str]) -> set[str]:
 
 
 def settled(plane: ControlPlane, wanted: set[str]) -> set[str]:
-    """
-    Name what the cluster has, once that is what is wanted, or nobody would wait any longer.
-    """
+    """Name what the cluster has, once that is what is wanted, or nobody would wait any longer."""
     found: set[str] = set()
 
     def is_there() -> bool:
@@ -222,9 +212,7 @@ def life(helm: Helm, plane: ControlPlane, archive: Path, newer: Path) -> Life:
 
 
 def test_the_notes_lead_to_evictions(life: Life) -> None:
-    """
-    Helm says how to go on, with the release's own name.
-    """
+    """Helm says how to go on, with the release's own name."""
     assert "helm test gpufence --logs\n" in life.notes
     assert "helm upgrade gpufence CHART --reset-then-reuse-values" in life.notes
     assert "deploy/" not in life.notes
@@ -232,35 +220,27 @@ def test_the_notes_lead_to_evictions(life: Life) -> None:
 
 
 def test_the_doctor_sees_everything_from_its_pod(life: Life) -> None:
-    """
-    The test's account may read all that the doctor asks for, no more is hidden from it.
-    """
+    """The test's account may read all that the doctor asks for, no more is hidden from it."""
     assert "you may see everything this plugin asks for" in life.examined.stdout
     assert "may not see" not in life.examined.stdout
     assert "unknown " not in life.examined.stdout
 
 
 def test_a_test_fails_where_the_doctor_finds_something_wrong(life: Life) -> None:
-    """
-    Where no pod runs, the webhook is missing, and `helm test` says so.
-    """
+    """Where no pod runs, the webhook is missing, and `helm test` says so."""
     assert "0 of 2 replicas ready" in life.examined.stdout
     assert 1 == life.examined.returncode == life.tested.returncode
 
 
 def test_a_test_leaves_nothing(life: Life) -> None:
-    """
-    The doctor's pod, account and rights go when it has looked.
-    """
+    """The doctor's pod, account and rights go when it has looked."""
     assert [] == [line for line in life.installed if "doctor" in line]
 
 
 def test_agents_get_the_rights_that_their_kubernetes_can_limit(
     life: Life, plane: ControlPlane
 ) -> None:
-    """
-    Helm asks the cluster for its version, and installs what kustomize has for that one.
-    """
+    """Helm asks the cluster for its version, and installs what kustomize has for that one."""
     older = running_minor() < IMPERSONATION
     folder = DEPLOY / "overlays" / "kubernetes-1.30" if older else BASE
     expected = rendered(plane, folder)["ClusterRole", "gpufence-agent"]["rules"]
@@ -271,9 +251,7 @@ def test_agents_get_the_rights_that_their_kubernetes_can_limit(
 
 
 def test_an_upgrade_brings_the_version_and_the_values(life: Life) -> None:
-    """
-    The next version's images run, and evictions begin where they were held back.
-    """
+    """The next version's images run, and evictions begin where they were held back."""
     assert "gpufence/webhook:0.2.0 evict release" == life.upgraded
 
 
@@ -292,9 +270,7 @@ def test_nobody_but_people_lifts_a_kill_switch(life: Life) -> None:
 
 
 def test_a_second_release_is_refused_by_the_name_of_the_first(life: Life) -> None:
-    """
-    There is one gpufence in a cluster, and Helm says whose it is.
-    """
+    """There is one gpufence in a cluster, and Helm says whose it is."""
     assert 1 == life.second.returncode
     assert 'must equal "second": current value is "gpufence"' in life.second.stderr
 
@@ -308,9 +284,7 @@ def test_the_notes_tell_of_a_kill_switch_set_by_hand(life: Life) -> None:
 
 
 def test_a_rollback_brings_back_what_was(life: Life) -> None:
-    """
-    All that the later version brought is gone; the Job is that of the first revision.
-    """
+    """All that the later version brought is gone; the Job is that of the first revision."""
     assert lasting(life.installed) == lasting(life.rolled_back)
 
 
@@ -323,9 +297,7 @@ def test_nothing_is_left(life: Life) -> None:
 
 
 def test_a_namespace_of_the_clusters_own_is_kept(helm: Helm, plane: ControlPlane) -> None:
-    """
-    Who keeps the release in gpufence-system has that namespace made, and removes it himself.
-    """
+    """Who keeps the release in gpufence-system has that namespace made, and removes it himself."""
     before = inventory(plane)
     there = ("--namespace", names.SYSTEM_NAMESPACE)
     notes = helm("install", "mine", str(CHART), "--create-namespace", *there).stdout

@@ -147,9 +147,7 @@ TRIES: Final[Mapping[str, tuple[Try, tuple[bool, bool]]]] = {
 
 
 def allowed(thief: Client, what: Try) -> bool:
-    """
-    Try as oneself and as the node that the token is bound to.
-    """
+    """Try as oneself and as the node that the token is bound to."""
     for client in (thief, thief.impersonating(f"system:node:{OWN}")):
         try:
             what(client)
@@ -163,9 +161,7 @@ def allowed(thief: Client, what: Try) -> bool:
 
 @pytest.fixture(scope="module")
 def rights(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[int]:
-    """
-    Install everything but the workloads, and make a pod on each of two nodes.
-    """
+    """Install everything but the workloads, and make a pod on each of two nodes."""
     folder = BASE if request.param else DEPLOY / "overlays" / "kubernetes-1.30"
     objects = [one for one in rendered(plane, folder).values() if one["kind"] not in WORKLOADS]
     items = listed(objects)
@@ -192,9 +188,7 @@ def made_node(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def thief(plane: ControlPlane, rights: int) -> Iterator[Client]:
-    """
-    Come by the token, once the API server has taken up the rights and every policy.
-    """
+    """Come by the token, once the API server has taken up the rights and every policy."""
     del rights
     token = plane.service_account_token(SYSTEM, "gpufence-agent", pod="stolen")
     with connect(ClientSettings(kubeconfig=str(plane.token_kubeconfig("stolen", token)))) as found:
@@ -224,9 +218,7 @@ def wait_until_found(thief: Client, what: str, *, expected: bool) -> None:
 def test_a_stolen_token_can_do_this_and_no_more(
     thief: Client, rights: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """
-    Each try has the end that docs/versions.md says it has.
-    """
+    """Each try has the end that docs/versions.md says it has."""
     found = {what: allowed(thief, ask) for what, (ask, _) in TRIES.items()}
     if rights == (running_minor() >= IMPERSONATION):
         for what, ended in found.items():

@@ -1,6 +1,4 @@
-"""
-An image as files: what a container runtime would make of its archive.
-"""
+"""An image as files: what a container runtime would make of its archive."""
 
 import json
 import shutil
@@ -23,9 +21,7 @@ class Unpacked:
     config: dict[str, Any]
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """
-        Run a program of the image as its user, on its root, which is read-only.
-        """
+        """Run a program of the image as its user, on its root, which is read-only."""
         script = READ_ONLY.replace('"$@"', '"${@:2}"')
         environment = self.config["config"]["Env"]
         return subprocess.run(
@@ -43,9 +39,7 @@ class Unpacked:
 
 
 def unpack(archive: Path, folder: Path) -> Unpacked:
-    """
-    Put the layers of a docker-archive upon each other.
-    """
+    """Put the layers of a docker-archive upon each other."""
     layers = folder / "layers"
     layers.mkdir()
     subprocess.run(["tar", "--extract", "-f", archive, "-C", layers], check=True)

@@ -1,3 +1,1 @@
-"""
-What the documentation tells people to type, typed.
-"""
+"""What the documentation tells people to type, typed."""

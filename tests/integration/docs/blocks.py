@@ -29,9 +29,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """
-    `line` is where the block begins; `mark` is empty where nobody said whether to run it.
-    """
+    """`line` is where the block begins; `mark` is empty where nobody said whether to run it."""
 
     line: int
     mark: str
@@ -39,9 +37,7 @@ class Block:
 
 
 def blocks(page: str) -> tuple[Block, ...]:
-    """
-    Return the blocks of a page that hold commands.
-    """
+    """Return the blocks of a page that hold commands."""
     lines = page.splitlines()
     found = []
     opened: int | None = None
@@ -83,9 +79,7 @@ def _mark(above: list[str]) -> str:
 
 
 def _commands(lines: list[str]) -> Iterator[Command]:
-    """
-    Cut a block at its prompts; without any, each line is a command of its own.
-    """
+    """Cut a block at its prompts; without any, each line is a command of its own."""
     if not _prompted(lines):
         yield from (Command(line) for line in lines if line.strip())
         return

@@ -1,6 +1,4 @@
-"""
-Every command block of every page says whether it is run, and those that are do what they say.
-"""
+"""Every command block of every page says whether it is run, and those that are do what they say."""
 
 import subprocess
 from pathlib import Path
@@ -54,9 +52,7 @@ def marked(mark: str) -> list[tuple[Path, Block]]:
 
 
 def type_in(block: Block, folder: Path) -> None:
-    """
-    Run a block in one folder, as a person would who has just cloned the project into it.
-    """
+    """Run a block in one folder, as a person would who has just cloned the project into it."""
     for entry in (".venv", "deploy", "docs", "tests"):
         (folder / entry).symlink_to(ROOT / entry)
     for command in block.commands:
@@ -77,9 +73,7 @@ def type_in(block: Block, folder: Path) -> None:
 
 @pytest.mark.parametrize("item", BLOCKS, ids=name_of)
 def test_every_block_says_whether_it_is_run(item: tuple[Path, Block]) -> None:
-    """
-    A block of commands carries a mark that is known, and a reason where it is not run.
-    """
+    """A block of commands carries a mark that is known, and a reason where it is not run."""
     mark = item[1].mark
 
     assert mark == RUN or len(mark) > len(NOT_RUN)
@@ -87,16 +81,12 @@ def test_every_block_says_whether_it_is_run(item: tuple[Path, Block]) -> None:
 
 @pytest.mark.parametrize("item", marked(RUN), ids=name_of)
 def test_a_block_does_what_it_says(item: tuple[Path, Block], tmp_path: Path) -> None:
-    """
-    Each command ends well and prints what the page says.
-    """
+    """Each command ends well and prints what the page says."""
     type_in(item[1], tmp_path)
 
 
 def test_a_block_is_cut_into_commands() -> None:
-    """
-    Here documents and continued lines belong to their command, the rest is output.
-    """
+    """Here documents and continued lines belong to their command, the rest is output."""
     first, second = blocks(PAGE)
 
     assert first == Block(
@@ -120,7 +110,5 @@ def test_a_block_is_cut_into_commands() -> None:
     ],
 )
 def test_dots_stand_for_anything(expected: tuple[str, ...], printed: str, *, same: bool) -> None:
-    """
-    A page may leave out what differs from run to run, and nothing else.
-    """
+    """A page may leave out what differs from run to run, and nothing else."""
     assert same is agrees(expected, printed)

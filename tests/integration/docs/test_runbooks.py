@@ -36,9 +36,7 @@ def kubectl(assets: Assets) -> Path:
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_kubectl_understands_a_command(assets: Assets, line: str) -> None:
-    """
-    It gets as far as asking the API server.
-    """
+    """It gets as far as asking the API server."""
     done = subprocess.run(
         [
             "sh",
@@ -55,9 +53,7 @@ def test_kubectl_understands_a_command(assets: Assets, line: str) -> None:
 
 
 def test_every_alert_can_be_led_to_another_website(assets: Assets, tmp_path: Path) -> None:
-    """
-    What the pages say to write into one's kustomization changes the address of each runbook.
-    """
+    """What the pages say to write into one's kustomization changes the address of each runbook."""
     (said,) = YAML.findall((FOLDER / "README.md").read_text(encoding="utf-8"))
     (website,) = WEBSITE.findall(said)
     component = os.path.relpath(COMPONENTS / "prometheus-operator", tmp_path.resolve())

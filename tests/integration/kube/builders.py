@@ -1,6 +1,4 @@
-"""
-Small objects for a real API server.
-"""
+"""Small objects for a real API server."""
 
 from pathlib import Path
 
@@ -44,9 +42,7 @@ def pod(name: str, **spec: object) -> JsonObject:
 
 
 def budget(name: str) -> JsonObject:
-    """
-    Make a disruption budget that allows nothing: nobody is healthy enough.
-    """
+    """Make a disruption budget that allows nothing: nobody is healthy enough."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,6 +1,4 @@
-"""
-An administrator of the session's control plane.
-"""
+"""An administrator of the session's control plane."""
 
 from collections.abc import Iterator
 

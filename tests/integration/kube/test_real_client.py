@@ -1,6 +1,4 @@
-"""
-Our reading of the API, held against a real API server.
-"""
+"""Our reading of the API, held against a real API server."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,9 +38,7 @@ from tests.support.etcd import compact
 
 
 def running_pod(client: Client, namespace: str, name: str, node: str = "nowhere") -> JsonObject:
-    """
-    Make a pod that evictions take seriously: bound to a node, running and unready.
-    """
+    """Make a pod that evictions take seriously: bound to a node, running and unready."""
     path = core("namespaces", namespace, "pods")
     made = client.post(path, pod(name, nodeName=node))
     status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
@@ -51,9 +47,7 @@ def running_pod(client: Client, namespace: str, name: str, node: str = "nowhere"
 
 
 def test_pages_make_one_list(client: Client, namespace: str) -> None:
-    """
-    A list in pages of two is the list.
-    """
+    """A list in pages of two is the list."""
     path = config_maps(namespace)
     for number in range(5):
         client.post(path, config_map(f"c{number}"))
@@ -66,9 +60,7 @@ def test_pages_make_one_list(client: Client, namespace: str) -> None:
 def test_a_compacted_list_begins_anew(
     client: Client, namespace: str, control_plane: ControlPlane
 ) -> None:
-    """
-    When etcd forgets a list between its pages, the answer is one whole newer list.
-    """
+    """When etcd forgets a list between its pages, the answer is one whole newer list."""
     # The API server keeps no memory of events, so every page of theirs comes from etcd itself.
     path = events(namespace)
     for number in range(4):
@@ -91,9 +83,7 @@ def test_a_compacted_list_begins_anew(
 def test_an_expired_continue_is_gone(
     client: Client, namespace: str, control_plane: ControlPlane
 ) -> None:
-    """
-    The server's word for a forgotten version is 410.
-    """
+    """The server's word for a forgotten version is 410."""
     path = events(namespace)
     for number in range(2):
         client.post(path, event(namespace, f"e{number}"))
@@ -106,9 +96,7 @@ def test_an_expired_continue_is_gone(
 
 
 def test_refusals_of_the_server_have_their_classes(client: Client, namespace: str) -> None:
-    """
-    Absent, present twice, changed meanwhile and malformed are told apart.
-    """
+    """Absent, present twice, changed meanwhile and malformed are told apart."""
     path = config_maps(namespace)
     made = client.post(path, config_map("a"))
     client.patch(f"{path}/a", [{"op": "add", "path": "/data", "value": {"k": "v"}}])
@@ -130,9 +118,7 @@ def test_refusals_of_the_server_have_their_classes(client: Client, namespace: st
 def test_a_token_nobody_issued_is_forbidden(
     control_plane: ControlPlane, tmp_path: Path, namespace: str
 ) -> None:
-    """
-    401 is the class of 403, with its own status.
-    """
+    """401 is the class of 403, with its own status."""
     (tmp_path / "token").write_text("nobody-issued-this")
     settings = ClientSettings(
         server=control_plane.url,
@@ -146,9 +132,7 @@ def test_a_token_nobody_issued_is_forbidden(
 
 
 def test_a_budget_that_forbids_is_throttling_with_a_cause(client: Client, namespace: str) -> None:
-    """
-    An eviction that a budget forbids comes back as 429 with its cause.
-    """
+    """An eviction that a budget forbids comes back as 429 with its cause."""
     made = running_pod(client, namespace, "p")
     client.post(group("policy/v1", "namespaces", namespace, "poddisruptionbudgets"), budget("b"))
 
@@ -163,9 +147,7 @@ def test_a_budget_that_forbids_is_throttling_with_a_cause(client: Client, namesp
 
 
 def test_two_budgets_are_trouble_of_the_server(client: Client, namespace: str) -> None:
-    """
-    Several budgets for one pod are refused with 500.
-    """
+    """Several budgets for one pod are refused with 500."""
     made = running_pod(client, namespace, "p")
     for name in ("b", "c"):
         path = group("policy/v1", "namespaces", namespace, "poddisruptionbudgets")
@@ -179,9 +161,7 @@ def test_two_budgets_are_trouble_of_the_server(client: Client, namespace: str) -
 
 
 def test_another_uid_is_a_conflict(client: Client, namespace: str) -> None:
-    """
-    An eviction of a pod that was replaced under its name hits nobody.
-    """
+    """An eviction of a pod that was replaced under its name hits nobody."""
     running_pod(client, namespace, "p")
 
     with pytest.raises(ConflictError) as caught:
@@ -194,9 +174,7 @@ def test_another_uid_is_a_conflict(client: Client, namespace: str) -> None:
 
 
 def test_an_eviction_is_accepted(client: Client, namespace: str) -> None:
-    """
-    A permitted eviction answers with a Status that says Success.
-    """
+    """A permitted eviction answers with a Status that says Success."""
     made = running_pod(client, namespace, "p")
 
     answer = client.post(

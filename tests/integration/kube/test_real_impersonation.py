@@ -1,6 +1,4 @@
-"""
-What an agent may do as its own node, and nothing beyond.
-"""
+"""What an agent may do as its own node, and nothing beyond."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,9 +29,7 @@ RULES = [
 
 @dataclass(frozen=True)
 class Agent:
-    """
-    A pod-bound identity on a node of its own, with one tenant beside it.
-    """
+    """A pod-bound identity on a node of its own, with one tenant beside it."""
 
     client: Client
     node: str
@@ -75,9 +71,7 @@ def agent(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterat
 
 @pytest.mark.since(*AS_ITS_NODE)
 def test_as_its_node_the_agent_sees_the_pods_of_its_node(agent: Agent) -> None:
-    """
-    The one header is enough to list the own node's pods.
-    """
+    """The one header is enough to list the own node's pods."""
     as_node = agent.client.impersonating(f"system:node:{agent.node}")
 
     listing = as_node.list(core("pods"), agent.own_pods)
@@ -86,9 +80,7 @@ def test_as_its_node_the_agent_sees_the_pods_of_its_node(agent: Agent) -> None:
 
 
 def test_as_its_node_the_agent_can_watch(agent: Agent) -> None:
-    """
-    A reflector impersonates as its client does.
-    """
+    """A reflector impersonates as its client does."""
 
     class Names:
         known: tuple[str, ...] = ()
@@ -111,25 +103,19 @@ def test_as_its_node_the_agent_can_watch(agent: Agent) -> None:
 
 
 def test_as_itself_the_agent_sees_nothing(agent: Agent) -> None:
-    """
-    Without the header the identity is worth nothing.
-    """
+    """Without the header the identity is worth nothing."""
     with pytest.raises(ForbiddenError, match="403 Forbidden"):
         agent.client.list(core("pods"), agent.own_pods)
 
 
 def test_the_whole_cluster_stays_hidden(agent: Agent) -> None:
-    """
-    Even as its node, the agent cannot list pods of other nodes.
-    """
+    """Even as its node, the agent cannot list pods of other nodes."""
     with pytest.raises(ForbiddenError):
         agent.client.impersonating(f"system:node:{agent.node}").list(core("pods"))
 
 
 def test_no_other_node_can_be_impersonated(agent: Agent) -> None:
-    """
-    The refusal names the request and as whom it was made.
-    """
+    """The refusal names the request and as whom it was made."""
     stranger = agent.client.impersonating("system:node:another")
 
     with pytest.raises(ForbiddenError, match=r"GET /api/v1/pods \(as system:node:another\): 403"):

@@ -1,6 +1,4 @@
-"""
-A collection that a real API server has, or not, or not for us.
-"""
+"""A collection that a real API server has, or not, or not for us."""
 
 from uuid import uuid4
 
@@ -23,9 +21,7 @@ def named(item: dict[str, object]) -> tuple[str, str]:
 def test_a_kind_comes_and_goes(
     client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    Nobody waits for it; it is followed once it is there, and forgotten once it is gone.
-    """
+    """Nobody waits for it; it is followed once it is there, and forgotten once it is gone."""
     monkeypatch.setattr(optional, "GIVEN_UP_SECONDS", 0.5)
     word = f"k{uuid4().hex[:6]}"
     version = f"{word}.example.com/v1"
@@ -52,9 +48,7 @@ def test_a_kind_comes_and_goes(
 
 
 def test_what_is_not_ours_to_read_is_absent(control_plane: ControlPlane, namespace: str) -> None:
-    """
-    A right that is missing is no failure; once it is there, the collection is followed.
-    """
+    """A right that is missing is no failure; once it is there, the collection is followed."""
     kubectl = control_plane.kubectl
     kubectl("create", "serviceaccount", "reader", "-n", namespace)
     token = control_plane.service_account_token(namespace, "reader")
@@ -89,9 +83,7 @@ def test_what_is_not_ours_to_read_is_absent(control_plane: ControlPlane, namespa
 
 
 def test_what_is_there_is_settled_only_when_it_is_read(client: Client, namespace: str) -> None:
-    """
-    Whoever waits for it has all of it then.
-    """
+    """Whoever waits for it has all of it then."""
     client.post(config_maps(namespace), config_map("first"))
     cache: Cache[str] = Cache()
     watch = OptionalWatch(

@@ -1,6 +1,4 @@
-"""
-A reflector on a real API server, through expired versions and an outage.
-"""
+"""A reflector on a real API server, through expired versions and an outage."""
 
 import threading
 import time
@@ -24,9 +22,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Picture:
-    """
-    The names that exist, as a handler sees them.
-    """
+    """The names that exist, as a handler sees them."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -52,9 +48,7 @@ class Picture:
 def test_the_picture_follows_the_collection(
     client: Client, namespace: str, *, from_cache: bool
 ) -> None:
-    """
-    Objects that were there, come, change and go are seen within the watch.
-    """
+    """Objects that were there, come, change and go are seen within the watch."""
     path = config_maps(namespace)
     client.post(path, config_map("first"))
     picture = Picture()
@@ -76,9 +70,7 @@ def test_the_picture_follows_the_collection(
 def test_a_compacted_version_leads_to_a_new_list(
     client: Client, namespace: str, control_plane: ControlPlane
 ) -> None:
-    """
-    A watch that would resume at a forgotten version is replaced by a list.
-    """
+    """A watch that would resume at a forgotten version is replaced by a list."""
     # Events are not cached by the API server: their watches end at etcd, and so does its memory.
     path = events(namespace)
     client.post(path, event(namespace, "before"))
@@ -99,9 +91,7 @@ def test_a_compacted_version_leads_to_a_new_list(
 
 
 def test_an_outage_is_survived(client: Client, namespace: str, control_plane: ControlPlane) -> None:
-    """
-    After the API server was away, changes arrive again.
-    """
+    """After the API server was away, changes arrive again."""
     path = config_maps(namespace)
     picture = Picture()
     reflector = Reflector(client, Source(path=path, keep=name_of), picture)

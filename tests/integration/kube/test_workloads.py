@@ -68,9 +68,7 @@ def plain(api_version: str, kind: str, name: str, **spec: object) -> JsonObject:
 
 @pytest.mark.parametrize("word", ["deploy", "deployment", "Deployments", "deployments.apps"])
 def test_a_person_may_call_a_kind_by_any_of_its_names(kinds: Kinds, word: str) -> None:
-    """
-    Short, singular and plural names mean the kind, with or without the group.
-    """
+    """Short, singular and plural names mean the kind, with or without the group."""
     found = kinds.called(word)
 
     assert found is not None
@@ -78,26 +76,20 @@ def test_a_person_may_call_a_kind_by_any_of_its_names(kinds: Kinds, word: str) -
 
 
 def test_a_kind_is_found_by_a_version_that_is_not_preferred(kinds: Kinds) -> None:
-    """
-    A reference to another version of the group leads to the one the server prefers.
-    """
+    """A reference to another version of the group leads to the one the server prefers."""
     assert "apps/v1" == known(kinds, "apps/v1beta1", "StatefulSet").api_version
     assert "kubeflow.org/v1" == known(kinds, "kubeflow.org/v1alpha1", "Notebook").api_version
 
 
 def test_a_kind_nobody_serves_is_not_known(kinds: Kinds) -> None:
-    """
-    Neither by its reference nor by a word.
-    """
+    """Neither by its reference nor by a word."""
     assert kinds.find("example.org/v1", "Farm") is None
     assert kinds.find("example.com/v1", "Barn") is None
     assert kinds.called("barn") is None
 
 
 def test_scalable_kinds_of_every_group_are_listed(kinds: Kinds) -> None:
-    """
-    Those of custom resources too, each with where it is listed.
-    """
+    """Those of custom resources too, each with where it is listed."""
     scalable = {item.kind: item.everywhere for item in kinds.all() if item.scalable}
 
     assert "/apis/example.com/v1/farms" == scalable["Farm"]
@@ -107,9 +99,7 @@ def test_scalable_kinds_of_every_group_are_listed(kinds: Kinds) -> None:
 
 
 def test_a_pod_leads_to_its_deployment(client: Client, kinds: Kinds, namespace: str) -> None:
-    """
-    The way up goes through the ReplicaSet.
-    """
+    """The way up goes through the ReplicaSet."""
     top = client.post(group("apps/v1", "namespaces", namespace, "deployments"), deployment("w"))
     replica_set = controlled({**deployment("w-1"), "kind": "ReplicaSet"}, top)
     middle = client.post(group("apps/v1", "namespaces", namespace, "replicasets"), replica_set)
@@ -125,9 +115,7 @@ def test_a_pod_leads_to_its_deployment(client: Client, kinds: Kinds, namespace: 
 def test_an_owner_that_was_replaced_is_not_followed(
     client: Client, kinds: Kinds, namespace: str
 ) -> None:
-    """
-    A reference with another UID means somebody who is gone.
-    """
+    """A reference with another UID means somebody who is gone."""
     top = client.post(group("apps/v1", "namespaces", namespace, "deployments"), deployment("w"))
     top["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
     below = made(client, kinds, namespace, controlled(pod("lonely"), top))
@@ -136,9 +124,7 @@ def test_an_owner_that_was_replaced_is_not_followed(
 
 
 def test_what_kueue_admits_is_its_workload(client: Client, kinds: Kinds, namespace: str) -> None:
-    """
-    A Job, which cannot be scaled, leads to the Workload that it owns.
-    """
+    """A Job, which cannot be scaled, leads to the Workload that it owns."""
     job_pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
     job = plain("batch/v1", "Job", "j", template={"spec": job_pod})
     owner = client.post(group("batch/v1", "namespaces", namespace, "jobs"), job)
@@ -157,9 +143,7 @@ def test_what_kueue_admits_is_its_workload(client: Client, kinds: Kinds, namespa
 def test_replicas_are_set_on_who_has_not_changed(
     client: Client, kinds: Kinds, namespace: str, api_version_and_kind: tuple[str, str]
 ) -> None:
-    """
-    The answer says what the owner is then, so that the next act can follow at once.
-    """
+    """The answer says what the owner is then, so that the next act can follow at once."""
     api_version, kind = api_version_and_kind
     item = {**deployment("w", 3), "apiVersion": api_version, "kind": kind}
     owner = made(client, kinds, namespace, item)
@@ -176,9 +160,7 @@ def test_replicas_are_set_on_who_has_not_changed(
 def test_nothing_is_done_to_who_has_changed(
     client: Client, kinds: Kinds, namespace: str, kind: str
 ) -> None:
-    """
-    Neither to one with another version, nor to one of the same name that is another by now.
-    """
+    """Neither to one with another version, nor to one of the same name that is another by now."""
     api_version = "apps/v1" if kind == "Deployment" else "example.com/v1"
     owner = made(
         client, kinds, namespace, {**deployment("w", 3), "apiVersion": api_version, "kind": kind}
@@ -201,9 +183,7 @@ def test_nothing_is_done_to_who_has_changed(
 def test_a_notebook_is_stopped_by_its_annotation(
     client: Client, kinds: Kinds, namespace: str
 ) -> None:
-    """
-    As Kubeflow's own interface does it, and started by taking that away.
-    """
+    """As Kubeflow's own interface does it, and started by taking that away."""
     owner = made(client, kinds, namespace, plain("kubeflow.org/v1", "Notebook", "n", template={}))
 
     stopped = stop(client, owner, "2026-08-01T00:00:00Z")
@@ -216,9 +196,7 @@ def test_a_notebook_is_stopped_by_its_annotation(
 
 
 def test_a_workload_is_stopped_by_its_spec(client: Client, kinds: Kinds, namespace: str) -> None:
-    """
-    An inactive Workload is what Kueue evicts.
-    """
+    """An inactive Workload is what Kueue evicts."""
     item = plain("kueue.x-k8s.io/v1beta1", "Workload", "w", queueName="q")
     owner = made(client, kinds, namespace, item)
 
@@ -232,9 +210,7 @@ def test_a_workload_is_stopped_by_its_spec(client: Client, kinds: Kinds, namespa
 def test_replicas_that_are_elsewhere_are_unknown(
     client: Client, kinds: Kinds, namespace: str
 ) -> None:
-    """
-    A kind whose scale means another field is left alone.
-    """
+    """A kind whose scale means another field is left alone."""
     owner = made(client, kinds, namespace, plain("example.com/v1", "Herd", "h", size=3))
 
     assert owner.kind.scalable
@@ -243,9 +219,7 @@ def test_replicas_that_are_elsewhere_are_unknown(
 
 
 def test_a_note_is_taken_away(client: Client, kinds: Kinds, namespace: str) -> None:
-    """
-    None removes an annotation, and leaves those of others.
-    """
+    """None removes an annotation, and leaves those of others."""
     owner = made(client, kinds, namespace, deployment("w"))
     noted = annotate(client, owner, {names.RELEASED: "{}", names.KEEP_UNTIL: "x", "other": "y"})
 

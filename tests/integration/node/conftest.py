@@ -1,6 +1,4 @@
-"""
-One simulated node for all tests of a module that need nothing special of it.
-"""
+"""One simulated node for all tests of a module that need nothing special of it."""
 
 from collections.abc import Iterator
 
@@ -13,9 +11,7 @@ from tests.support.node_ground import Ground
 
 @pytest.fixture(scope="module")
 def node(control_plane: ControlPlane) -> Iterator[SimulatedNode]:
-    """
-    A node with two cards that restarts crashed containers without long pauses.
-    """
+    """A node with two cards that restarts crashed containers without long pauses."""
     options = NodeOptions(
         kubeconfig=control_plane.node_kubeconfig("node-shared"),
         admin_kubeconfig=control_plane.kubeconfig(),
@@ -29,7 +25,5 @@ def node(control_plane: ControlPlane) -> Iterator[SimulatedNode]:
 
 @pytest.fixture
 def ground(control_plane: ControlPlane, namespace: str, node: SimulatedNode) -> Ground:
-    """
-    A fresh namespace for pods on that node.
-    """
+    """A fresh namespace for pods on that node."""
     return Ground(control_plane, namespace, node)

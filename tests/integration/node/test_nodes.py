@@ -1,6 +1,4 @@
-"""
-The node itself: what it registers, and what is left when it goes.
-"""
+"""The node itself: what it registers, and what is left when it goes."""
 
 import json
 import os
@@ -41,9 +39,7 @@ def test_a_node_registers_all_it_has(control_plane: ControlPlane, node: Simulate
 
 
 def test_a_node_keeps_its_lease(control_plane: ControlPlane) -> None:
-    """
-    The lease is renewed with every heartbeat.
-    """
+    """The lease is renewed with every heartbeat."""
 
     def renewed() -> str:
         words = ("get", "lease", "node-beat", "-n", "kube-node-lease")
@@ -59,9 +55,7 @@ def test_a_node_keeps_its_lease(control_plane: ControlPlane) -> None:
 
 
 def test_a_node_that_was_deleted_comes_again(control_plane: ControlPlane) -> None:
-    """
-    A Node that somebody deletes is registered anew with a later heartbeat.
-    """
+    """A Node that somebody deletes is registered anew with a later heartbeat."""
     options = NodeOptions(
         kubeconfig=control_plane.kubeconfig(), name="node-lost", heartbeat_seconds=0.1
     )
@@ -102,9 +96,7 @@ def test_a_node_on_its_own_keeps_the_taint_and_its_object(control_plane: Control
 def test_nodes_side_by_side_have_cards_of_their_own(
     control_plane: ControlPlane, namespace: str, node: SimulatedNode
 ) -> None:
-    """
-    Two nodes in one process run their own pods on their own cards.
-    """
+    """Two nodes in one process run their own pods on their own cards."""
     options = NodeOptions(kubeconfig=control_plane.kubeconfig(), name="node-other", cards="T4,T4")
     with SimulatedNode(options) as other:
         ground = Ground(control_plane, namespace, other)
@@ -142,9 +134,7 @@ def test_a_node_that_stops_ends_its_pods_and_says_so(
 def program(
     control_plane: ControlPlane, tmp_path: Path
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """
-    The command line's node, and what it prints for the shell.
-    """
+    """The command line's node, and what it prints for the shell."""
     with subprocess.Popen(
         [
             *(sys.executable, "-m", "simulator", "node", "--name", "node-program"),
@@ -171,9 +161,7 @@ def test_the_program_leaves_nothing_behind(
     tmp_path: Path,
     number: signal.Signals,
 ) -> None:
-    """
-    However the program ends, also by a kill, its pods' processes and all its files are gone.
-    """
+    """However the program ends, also by a kill, its pods' processes and all its files are gone."""
     running, exported = program
     name = f"job-{number.name.lower()}"
     wanted = pod(name, workload("hold 1Gi; fork 1", "--on-term", "ignore"), nodeName="node-program")
@@ -189,9 +177,7 @@ def test_the_program_leaves_nothing_behind(
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    """
-    A kubeconfig that is not there ends the command with a message and leaves nothing behind.
-    """
+    """A kubeconfig that is not there ends the command with a message and leaves nothing behind."""
     missing = str(tmp_path / "none")
     done = subprocess.run(
         [sys.executable, "-m", "simulator", "node", "--kubeconfig", missing],

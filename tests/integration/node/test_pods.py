@@ -1,6 +1,4 @@
-"""
-Pods on the node, as the API shows them.
-"""
+"""Pods on the node, as the API shows them."""
 
 import time
 from pathlib import Path
@@ -14,9 +12,7 @@ GPU = {"limits": {"aliyun.com/gpu-mem": "3"}}
 
 
 def test_a_container_that_fails_is_restarted_with_pauses(ground: Ground) -> None:
-    """
-    Under OnFailure a failing container comes again and again, each time after a longer pause.
-    """
+    """Under OnFailure a failing container comes again and again, each time after a longer pause."""
     ground.place(pod("crash", workload("exit 3"), restartPolicy="OnFailure"))
 
     def restarts() -> int:
@@ -29,9 +25,7 @@ def test_a_container_that_fails_is_restarted_with_pauses(ground: Ground) -> None
 
 
 def test_out_of_memory_fails_the_pod_with_its_message(ground: Ground) -> None:
-    """
-    A process that dies of the card's lack of memory leaves its words in the pod's status.
-    """
+    """A process that dies of the card's lack of memory leaves its words in the pod's status."""
     ground.place(pod("greedy", workload("hold 99Gi"), restartPolicy="Never"))
     ground.wait_for_phase("greedy", "Failed")
     (container,) = ground.status("greedy")["containerStatuses"]
@@ -40,9 +34,7 @@ def test_out_of_memory_fails_the_pod_with_its_message(ground: Ground) -> None:
 
 
 def test_a_missing_object_keeps_a_container_waiting(ground: Ground) -> None:
-    """
-    Without its Secret a container shows CreateContainerConfigError; with it, it starts.
-    """
+    """Without its Secret a container shows CreateContainerConfigError; with it, it starts."""
     source = {"secretKeyRef": {"name": "late", "key": "size"}}
     ground.place(
         pod("waits", workload("hold $(SIZE)", env=[{"name": "SIZE", "valueFrom": source}]))
@@ -92,9 +84,7 @@ def test_an_annotation_mounted_as_a_module_runs_before_the_program(ground: Groun
 
 
 def test_a_command_other_than_the_workload_is_refused(ground: Ground) -> None:
-    """
-    A pod with a command of its own fails with the reason and is not run.
-    """
+    """A pod with a command of its own fails with the reason and is not run."""
     container = {"name": "main", "image": "busybox", "command": ["touch", "/tmp/never"]}
     ground.place(pod("foreign", container))
     ground.wait_for_phase("foreign", "Failed")
@@ -121,9 +111,7 @@ def test_the_grace_of_a_deletion_is_honoured(ground: Ground) -> None:
 
 
 def test_a_pod_that_is_forced_out_ends_as_well(ground: Ground) -> None:
-    """
-    A pod that was removed from the API with force is ended on the node, too.
-    """
+    """A pod that was removed from the API with force is ended on the node, too."""
     ground.place(pod("forced", workload("hold 1Gi")))
     ground.wait_for_log("forced", "script done")
     (pid,) = ground.node.pids(ground.namespace, "forced")
@@ -157,9 +145,7 @@ def test_all_processes_of_a_pod_have_its_cgroup(ground: Ground) -> None:
 
 
 def test_pods_spread_over_the_cards(ground: Ground) -> None:
-    """
-    Each pod gets the card of which least is declared, and finds it in its environment.
-    """
+    """Each pod gets the card of which least is declared, and finds it in its environment."""
     for name in ("one", "two"):
         ground.place(pod(name, workload("hold 2Gi", resources=GPU)))
         ground.wait_for_log(name, "script done")
@@ -174,9 +160,7 @@ def test_pods_spread_over_the_cards(ground: Ground) -> None:
 
 
 def test_pods_outlive_an_outage_of_the_api_server(ground: Ground) -> None:
-    """
-    While the API server is away pods run on; what happened to them is told afterwards.
-    """
+    """While the API server is away pods run on; what happened to them is told afterwards."""
     ground.place(pod("lasting", workload("hold 1Gi")))
     ground.place(pod("short", workload("after 2s hold 1Mi; exit 0"), restartPolicy="Never"))
     ground.wait_for_phase("lasting", "Running")

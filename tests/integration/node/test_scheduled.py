@@ -1,6 +1,4 @@
-"""
-The whole way: kube-scheduler, the node, its cards, and back.
-"""
+"""The whole way: kube-scheduler, the node, its cards, and back."""
 
 import re
 

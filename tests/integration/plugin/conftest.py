@@ -1,6 +1,4 @@
-"""
-One site for each module: a control plane, a node with an agent's stand-in, a namespace.
-"""
+"""One site for each module: a control plane, a node with an agent's stand-in, a namespace."""
 
 from collections.abc import Iterator
 
@@ -43,9 +41,7 @@ def site(control_plane: ControlPlane) -> Iterator[PluginSite]:
 
 
 def _furnish(site: PluginSite) -> None:
-    """
-    Make a pod that is over its limit and one that the webhook never saw.
-    """
+    """Make a pod that is over its limit and one that the webhook never saw."""
     item = site.create(raw_pod(name="trainer-0"))
     site.create(raw_pod(name="early-bird", mode=None))
     over = use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)

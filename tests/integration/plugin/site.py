@@ -1,6 +1,4 @@
-"""
-A control plane with a GPU node, its agent's stand-in, and pods that bear the webhook's plans.
-"""
+"""A control plane with a GPU node, its agent's stand-in, and pods that bear the webhook's plans."""
 
 import json
 import subprocess
@@ -21,9 +19,7 @@ TENANT = User("tenant", "tenants")
 
 
 class PluginSite(PlaneSite):
-    """
-    What a test of this folder stands on.
-    """
+    """What a test of this folder stands on."""
 
     def __init__(self, plane: ControlPlane, standin: ApiServer, namespace: str) -> None:
         super().__init__(plane)
@@ -33,9 +29,7 @@ class PluginSite(PlaneSite):
         self.agent = f"gpufence-agent-{namespace}"
 
     def install(self, node: JsonObject) -> None:
-        """
-        Make the node and a pod that says it is the agent there, at the stand-in's address.
-        """
+        """Make the node and a pod that says it is the agent there, at the stand-in's address."""
         with suppress(ConflictError):
             self.admin.post(core("namespaces"), objects.namespace(self.system, None))
         self.admin.post(core("nodes"), node | {"metadata": node["metadata"] | {"name": self.node}})
@@ -50,16 +44,12 @@ class PluginSite(PlaneSite):
         self.report_ready(f"{SYSTEM}/pods/{self.agent}")
 
     def remove(self) -> None:
-        """
-        Take away what other tests of the session would meet.
-        """
+        """Take away what other tests of the session would meet."""
         for path in (f"{SYSTEM}/pods/{self.agent}", core("nodes", self.node)):
             self.drop(path, {"gracePeriodSeconds": 0})
 
     def create(self, item: JsonObject) -> JsonObject:
-        """
-        Make a pod on the node and have it run there, as a kubelet would say.
-        """
+        """Make a pod on the node and have it run there, as a kubelet would say."""
         metadata = {"name": item["metadata"]["name"], "namespace": self.team}
         metadata |= {
             key: item["metadata"][key]
@@ -85,24 +75,18 @@ class PluginSite(PlaneSite):
         self.admin.patch(f"{path}/status", {"status": status}, PatchType.MERGE)
 
     def run(self, *arguments: str, user: str | User = "admin") -> subprocess.CompletedProcess[str]:
-        """
-        Run the plugin as a program of its own, as somebody.
-        """
+        """Run the plugin as a program of its own, as somebody."""
         return self.plugin(*arguments, kubeconfig=self.plane.kubeconfig(user))
 
     def run_by_kubectl(
         self, *arguments: str, verbs: tuple[str, ...] = ("gpufence",)
     ) -> subprocess.CompletedProcess[str]:
-        """
-        Run the plugin as people do: through the real kubectl.
-        """
+        """Run the plugin as people do: through the real kubectl."""
         command = (str(self.plane.kubectl_path), *verbs, *arguments)
         return run(command, {"KUBECONFIG": str(self.kubeconfig)})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """
-        Start the plugin, for tests that do not let it end by itself.
-        """
+        """Start the plugin, for tests that do not let it end by itself."""
         return subprocess.Popen(
             [sys.executable, "-m", "kubectl_gpufence", *arguments],
             env=surroundings({"KUBECONFIG": str(self.kubeconfig)}),
@@ -114,9 +98,7 @@ class PluginSite(PlaneSite):
         )
 
     def wait_until_allowed(self, user: User, *question: str) -> None:
-        """
-        Wait until the API server has taken up a new binding.
-        """
+        """Wait until the API server has taken up a new binding."""
         config = {"KUBECONFIG": str(self.plane.kubeconfig(user))}
 
         def allowed() -> bool:

@@ -1,6 +1,4 @@
-"""
-One pod with a forged plan, on a real API server: every command of the plugin goes on.
-"""
+"""One pod with a forged plan, on a real API server: every command of the plugin goes on."""
 
 import pytest
 
@@ -19,9 +17,7 @@ PLANS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def bad(site: PluginSite) -> None:
-    """
-    Make a pod for each way to trip a reader up.
-    """
+    """Make a pod for each way to trip a reader up."""
     for name, plan in PLANS.items():
         made = raw_pod(name=f"bad-{name}", mode=None)
         made["metadata"]["annotations"] = {names.PLAN: plan, names.INJECTED: "yes"}
@@ -41,9 +37,7 @@ def bad(site: PluginSite) -> None:
     ],
 )
 def test_no_command_ends_in_a_traceback(site: PluginSite, arguments: tuple[str, ...]) -> None:
-    """
-    What is wrong with a pod is a line of the answer at most.
-    """
+    """What is wrong with a pod is a line of the answer at most."""
     where = ("-n", site.team) if arguments[0] == "explain" else ()
     done = site.run(*arguments, *where)
 
@@ -52,9 +46,7 @@ def test_no_command_ends_in_a_traceback(site: PluginSite, arguments: tuple[str, 
 
 
 def test_the_others_are_shown_as_ever(site: PluginSite) -> None:
-    """
-    Each bad pod has its one line, and the good one its own.
-    """
+    """Each bad pod has its one line, and the good one its own."""
     lines = site.run("top", "-A").stdout.splitlines()
     counts = [sum(f"bad-{name}" in line for line in lines) for name in PLANS]
 

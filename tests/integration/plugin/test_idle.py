@@ -1,6 +1,4 @@
-"""
-What people see and do about idle GPUs, on a real API server, with their own rights.
-"""
+"""What people see and do about idle GPUs, on a real API server, with their own rights."""
 
 import json
 import time
@@ -36,18 +34,14 @@ COLLEAGUE = User("colleague", "colleagues")
 
 
 class Team:
-    """
-    The namespace of a site, and owners in it whose pods do what a test says.
-    """
+    """The namespace of a site, and owners in it whose pods do what a test says."""
 
     def __init__(self, site: PluginSite) -> None:
         self.site = site
         self.rows: list[PodRow] = []
 
     def deploy(self, activity: PodActivityRow = IDLE, replicas: int = 1, note: str = "") -> str:
-        """
-        Make a Deployment, the ReplicaSet that its controller would make, and one pod of that.
-        """
+        """Make a Deployment, the ReplicaSet that its controller would make, and one pod of that."""
         name = f"w-{uuid4().hex[:6]}"
         made = deployment(name)
         made["spec"]["replicas"] = replicas
@@ -82,9 +76,7 @@ class Team:
         return read_note(self.found(name)["metadata"]["annotations"][names.RELEASED])
 
     def do(self, *arguments: str, user: str | User = "admin") -> str:
-        """
-        Run a verb that goes well, and return what it says.
-        """
+        """Run a verb that goes well, and return what it says."""
         done = self.site.run(*arguments, "-n", self.site.team, user=user)
         assert 0 == done.returncode, done.stderr
         return done.stdout
@@ -112,9 +104,7 @@ def notebooks(site: PluginSite) -> Iterator[None]:
 
 
 def test_pods_are_shown_by_who_owns_them_in_the_end(team: Team) -> None:
-    """
-    A pod of a ReplicaSet counts for its Deployment, with what its agent says of it.
-    """
+    """A pod of a ReplicaSet counts for its Deployment, with what its agent says of it."""
     name = team.deploy()
 
     found = team.lines()[name]
@@ -130,9 +120,7 @@ def test_pods_are_shown_by_who_owns_them_in_the_end(team: Team) -> None:
 
 
 def test_without_a_controller_one_is_told_so(team: Team) -> None:
-    """
-    A note beside the table says that nobody is released.
-    """
+    """A note beside the table says that nobody is released."""
     team.deploy()
     done = team.site.run("idle", "-n", team.site.team)
 
@@ -143,9 +131,7 @@ def test_without_a_controller_one_is_told_so(team: Team) -> None:
 
 
 def test_the_controller_says_what_it_will_do(team: Team) -> None:
-    """
-    Its page is read through the API server's proxy as those of agents are.
-    """
+    """Its page is read through the API server's proxy as those of agents are."""
     name = team.deploy()
     said = OwnerRelease(
         team.site.team, "apps/v1", "Deployment", name, state="idle", rung="release", replicas=1
@@ -177,9 +163,7 @@ def test_the_controller_says_what_it_will_do(team: Team) -> None:
 
 @pytest.mark.parametrize("form", ["deploy/{}", "deployments.apps/{}", "{}-1-x", "pod/{}-1-x"])
 def test_an_owner_is_kept_by_any_of_its_names(team: Team, form: str) -> None:
-    """
-    The moment is written on the owner, also where one of its pods was named.
-    """
+    """The moment is written on the owner, also where one of its pods was named."""
     name = team.deploy()
 
     said = team.do("keep", form.format(name), "--until", "2099-01-02T03:04:05Z")
@@ -190,9 +174,7 @@ def test_an_owner_is_kept_by_any_of_its_names(team: Team, form: str) -> None:
 
 
 def test_keeping_ends(team: Team) -> None:
-    """
-    For a length of time it counts from now, and it can be taken back, once.
-    """
+    """For a length of time it counts from now, and it can be taken back, once."""
     name = team.deploy()
     team.do("keep", f"deploy/{name}", "--for", "8h")
     until = team.found(name)["metadata"]["annotations"][names.KEEP_UNTIL]
@@ -216,27 +198,21 @@ def test_keeping_ends(team: Team) -> None:
     ],
 )
 def test_what_cannot_be_is_named(team: Team, arguments: tuple[str, ...], error: str) -> None:
-    """
-    An error says which word is wrong and what to write.
-    """
+    """An error says which word is wrong and what to write."""
     name = team.deploy()
 
     assert error in team.refused(*(item.format(name) for item in arguments))
 
 
 def test_a_bare_pod_is_nobodys(team: Team) -> None:
-    """
-    Nobody can change the replicas of a pod that nobody owns.
-    """
+    """Nobody can change the replicas of a pod that nobody owns."""
     team.run(raw_pod(name="bare"), IDLE)
 
     assert "has no replicas that could be changed" in team.refused("release", "bare")
 
 
 def test_release_and_wake(team: Team) -> None:
-    """
-    An idle owner goes to no replicas with a note of what it had, and comes back to that.
-    """
+    """An idle owner goes to no replicas with a note of what it had, and comes back to that."""
     name = team.deploy(replicas=3)
     said = team.do("release", f"deploy/{name}")
     gone = team.note(name)
@@ -254,9 +230,7 @@ def test_release_and_wake(team: Team) -> None:
 
 
 def test_a_busy_owner_is_not_released(team: Team) -> None:
-    """
-    What agents call busy stays, unless somebody insists.
-    """
+    """What agents call busy stays, unless somebody insists."""
     name = team.deploy(BUSY)
 
     assert f"pod {name}-1-x is busy; --even-if-busy" in team.refused("release", f"deploy/{name}")
@@ -282,9 +256,7 @@ def test_who_is_scaled_by_others_is_not_released(team: Team) -> None:
 
 
 def scale(team: Team, name: str, api_version: str) -> None:
-    """
-    Let an HPA scale a Deployment of this group.
-    """
+    """Let an HPA scale a Deployment of this group."""
     target = {"apiVersion": api_version, "kind": "Deployment", "name": name}
     named = {"name": f"hpa-{api_version.partition('/')[0]}"}
     path = group("autoscaling/v2", "namespaces", team.site.team, "horizontalpodautoscalers")
@@ -293,9 +265,7 @@ def scale(team: Team, name: str, api_version: str) -> None:
 
 
 def test_an_unknown_pod_is_not_released(team: Team) -> None:
-    """
-    A pod of which its agent says nothing is not idle.
-    """
+    """A pod of which its agent says nothing is not idle."""
     name = team.deploy()
     team.rows[-1] = team.rows[-1]._replace(activity=None)
     team.run(raw_pod(name=f"beside-{name}"), IDLE)
@@ -304,9 +274,7 @@ def test_an_unknown_pod_is_not_released(team: Team) -> None:
 
 
 def test_what_somebody_else_brought_back_is_written_down(team: Team) -> None:
-    """
-    Waking an owner that has its replicas again closes its note and changes nothing else.
-    """
+    """Waking an owner that has its replicas again closes its note and changes nothing else."""
     name = team.deploy(note=GONE)
 
     assert "has 1 replica already" in team.do("wake", f"deploy/{name}")
@@ -316,9 +284,7 @@ def test_what_somebody_else_brought_back_is_written_down(team: Team) -> None:
 
 @pytest.mark.parametrize("note", ["", "{"])
 def test_without_a_note_replicas_must_be_named(team: Team, note: str) -> None:
-    """
-    Where nobody can read how many there were, a person says it.
-    """
+    """Where nobody can read how many there were, a person says it."""
     name = team.deploy(replicas=0, note=note)
 
     assert "write --replicas N" in team.refused("wake", f"deploy/{name}")
@@ -329,9 +295,7 @@ def test_without_a_note_replicas_must_be_named(team: Team, note: str) -> None:
 
 @pytest.mark.usefixtures("notebooks")
 def test_a_notebook_is_stopped_and_started(team: Team) -> None:
-    """
-    Kubeflow's own annotation stops it, and is taken away to start it.
-    """
+    """Kubeflow's own annotation stops it, and is taken away to start it."""
     path = group("kubeflow.org/v1", "namespaces", team.site.team, "notebooks")
     item = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "mine"}}
     made = team.site.admin.post(path, item)
@@ -370,9 +334,7 @@ def test_everybody_acts_with_his_own_rights(team: Team) -> None:
 
 
 def test_a_change_beside_replicas_and_note_is_no_conflict(team: Team) -> None:
-    """
-    What an owner's own controller writes all the time does not stop an act.
-    """
+    """What an owner's own controller writes all the time does not stop an act."""
     name = team.deploy()
     client = team.site.admin
     owner = named_owner(client, Kinds(client), team.site.team, f"deploy/{name}")
@@ -384,9 +346,7 @@ def test_a_change_beside_replicas_and_note_is_no_conflict(team: Team) -> None:
 
 
 def test_somebody_else_who_scales_is_a_conflict(team: Team) -> None:
-    """
-    Replicas that have changed since they were looked at are left as they are.
-    """
+    """Replicas that have changed since they were looked at are left as they are."""
     name = team.deploy()
     client = team.site.admin
     owner = named_owner(client, Kinds(client), team.site.team, f"deploy/{name}")

@@ -1,6 +1,4 @@
-"""
-The plugin on a real API server, with snapshots that come through its pod proxy.
-"""
+"""The plugin on a real API server, with snapshots that come through its pod proxy."""
 
 import json
 import signal
@@ -17,9 +15,7 @@ MAY_NOT_PROXY = "you may not list pods in gpufence-system"
 
 
 def test_it_is_a_plugin_of_kubectl(site: PluginSite) -> None:
-    """
-    The real kubectl finds it by its name and hands it the arguments.
-    """
+    """The real kubectl finds it by its name and hands it the arguments."""
     done = site.run_by_kubectl("top", "pods", "-n", site.team)
 
     assert "" == done.stderr
@@ -42,9 +38,7 @@ def test_gpushares_users_find_their_words(site: PluginSite) -> None:
 
 
 def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
-    """
-    Each pod with GPU memory has its limit, its cap and its use side by side.
-    """
+    """Each pod with GPU memory has its limit, its cap and its use side by side."""
     found = {item["name"]: item for item in site.json("top", "-n", site.team)["pods"]}
 
     told = {name: (item["limit"], item["told"], item["used"]) for name, item in found.items()}
@@ -56,9 +50,7 @@ def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
 
 
 def test_explain_tells_the_whole_story(site: PluginSite) -> None:
-    """
-    One command answers what was declared, set and measured, and what will happen.
-    """
+    """One command answers what was declared, set and measured, and what will happen."""
     done = site.run("explain", "-n", site.team, "pod/trainer-0")
 
     assert 0 == done.returncode, done.stderr
@@ -73,9 +65,7 @@ def test_explain_tells_the_whole_story(site: PluginSite) -> None:
 
 
 def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
-    """
-    Events are those of this pod, not of an earlier one of the same name.
-    """
+    """Events are those of this pod, not of an earlier one of the same name."""
     pod = site.admin.get(f"/api/v1/namespaces/{site.team}/pods/trainer-0")
     for uid, message in ((pod["metadata"]["uid"], "holds too much"), ("another", "is history")):
         about = {"kind": "Pod", "namespace": site.team, "name": "trainer-0", "uid": uid}
@@ -94,9 +84,7 @@ def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
 
 
 def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:
-    """
-    As JSON it is the agent's own words, as a table it names the processes of nobody.
-    """
+    """As JSON it is the agent's own words, as a table it names the processes of nobody."""
     done = site.run("inspect", site.node)
 
     assert site.node == site.json("inspect", site.node)["node"]
@@ -104,9 +92,7 @@ def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:
 
 
 def test_a_tenant_sees_what_is_declared_and_injected(site: PluginSite) -> None:
-    """
-    Who may not ask agents still sees limits and caps, and is told what is missing.
-    """
+    """Who may not ask agents still sees limits and caps, and is told what is missing."""
     rule = ("--verb=get,list", "--resource=pods")
     site.plane.kubectl("create", "role", "tenant", *rule, "-n", site.team)
     binding = ("create", "rolebinding", "tenant", "--role=tenant", "--group=tenants")
@@ -121,9 +107,7 @@ def test_a_tenant_sees_what_is_declared_and_injected(site: PluginSite) -> None:
 
 
 def test_a_reader_who_may_not_proxy_is_told_so(site: PluginSite) -> None:
-    """
-    Reading pods everywhere is not the right to ask agents.
-    """
+    """Reading pods everywhere is not the right to ask agents."""
     reader = User("reader", "readers")
     rule = ("--verb=get,list", "--resource=pods")
     site.plane.kubectl("create", "clusterrole", "readers", *rule)
@@ -139,9 +123,7 @@ def test_a_reader_who_may_not_proxy_is_told_so(site: PluginSite) -> None:
 
 
 def test_nobody_gets_a_sentence_not_a_traceback(site: PluginSite) -> None:
-    """
-    Without any right the answer is one line that says which one is missing.
-    """
+    """Without any right the answer is one line that says which one is missing."""
     done = site.run("top", "-n", site.team, user=User("nobody", "nobodies"))
 
     assert 1 == done.returncode
@@ -152,9 +134,7 @@ def test_nobody_gets_a_sentence_not_a_traceback(site: PluginSite) -> None:
 
 
 def test_what_is_not_there_is_named(site: PluginSite) -> None:
-    """
-    A pod or a node that does not exist is an error that says where to look.
-    """
+    """A pod or a node that does not exist is an error that says where to look."""
     pod = site.run("explain", "-n", site.team, "ghost")
     node = site.run("inspect", "ghost")
 
@@ -164,9 +144,7 @@ def test_what_is_not_there_is_named(site: PluginSite) -> None:
 
 
 def test_doctor_finds_what_is_missing(site: PluginSite) -> None:
-    """
-    A cluster with little but an agent has a list of wrongs, each with its remedy, and code 1.
-    """
+    """A cluster with little but an agent has a list of wrongs, each with its remedy, and code 1."""
     done = site.run("doctor", "-o", "json")
     checks = json.loads(done.stdout)["checks"]
 
@@ -184,9 +162,7 @@ def test_doctor_finds_what_is_missing(site: PluginSite) -> None:
 
 
 def test_ctrl_c_ends_a_watch_without_a_traceback(site: PluginSite) -> None:
-    """
-    Whoever watches ends it with Ctrl-C, and that is no error to read about.
-    """
+    """Whoever watches ends it with Ctrl-C, and that is no error to read about."""
     with site.start("top", "--watch", "-n", site.team) as watching:
         assert watching.stdout is not None
         read = watching.stdout.readline() + watching.stdout.readline()
@@ -198,9 +174,7 @@ def test_ctrl_c_ends_a_watch_without_a_traceback(site: PluginSite) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(site: PluginSite) -> None:
-    """
-    `| head` closes the pipe early.
-    """
+    """`| head` closes the pipe early."""
     with site.start("inspect", site.node) as reading:
         assert reading.stdout is not None
         assert reading.stderr is not None
@@ -212,9 +186,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(site: PluginSite) -> None:
 
 
 def test_a_dashboard_shows_what_top_shows(site: PluginSite) -> None:
-    """
-    From a real API server, through its pod proxy, with the Events of agents alone.
-    """
+    """From a real API server, through its pod proxy, with the Events of agents alone."""
     for source, reason in (("gpufence-agent", "GPUMemoryEvicted"), ("kubelet", "Pulled")):
         event = {
             "metadata": {"generateName": "trainer-0."},

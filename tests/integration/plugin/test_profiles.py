@@ -1,6 +1,4 @@
-"""
-GPUMemoryProfiles on a real API server: their columns, their schema, who may write what.
-"""
+"""GPUMemoryProfiles on a real API server: their columns, their schema, who may write what."""
 
 import json
 from collections.abc import Iterator
@@ -25,9 +23,7 @@ def profiles(site: PluginSite) -> str:
 
 
 def _is_served(site: PluginSite) -> bool:
-    """
-    Return whether the API server hands the kind out, which it begins to do a moment later.
-    """
+    """Return whether the API server hands the kind out, which it begins to do a moment later."""
     try:
         site.admin.get(profiles(site))
     except KubeError:
@@ -37,9 +33,7 @@ def _is_served(site: PluginSite) -> bool:
 
 @pytest.fixture(scope="module")
 def profiled(site: PluginSite) -> Iterator[PluginSite]:
-    """
-    Install the kind of profiles, and write one as the controller does.
-    """
+    """Install the kind of profiles, and write one as the controller does."""
     kubectl = site.plane.kubectl
     folder = str(COMPONENTS / "need")
     kubectl("apply", "-f", f"{folder}/profiles.yaml", "-f", f"{folder}/rbac.yaml")
@@ -69,9 +63,7 @@ def profiled(site: PluginSite) -> Iterator[PluginSite]:
 
 
 def test_profiles_are_believed_first(profiled: PluginSite) -> None:
-    """
-    Where the controller has written them, nobody else is asked.
-    """
+    """Where the controller has written them, nobody else is asked."""
     said = profiled.json("recommend", "-n", profiled.team)
 
     assert ("profiles", ["6144Mi"]) == (said["source"], [item["target"] for item in said["needs"]])
@@ -79,9 +71,7 @@ def test_profiles_are_believed_first(profiled: PluginSite) -> None:
 
 
 def test_get_gmp_answers_the_question(profiled: PluginSite) -> None:
-    """
-    The columns of the kind are limit, peak, target and how far to trust it.
-    """
+    """The columns of the kind are limit, peak, target and how far to trust it."""
     shown = profiled.plane.kubectl("get", "gmp", "-n", profiled.team).stdout.splitlines()
 
     assert ["NAME", "LIMIT", "PEAK", "TARGET", "CONFIDENCE", "CAPPED"] == shown[0].split()
@@ -91,9 +81,7 @@ def test_get_gmp_answers_the_question(profiled: PluginSite) -> None:
 
 
 def test_the_api_server_keeps_all_of_a_status(profiled: PluginSite) -> None:
-    """
-    The schema knows every field that is written, and defaults say what they should.
-    """
+    """The schema knows every field that is written, and defaults say what they should."""
     raw = profiled.admin.get(f"{profiles(profiled)}/deployment-classifier")
     profile = read_profile(raw)
 
@@ -119,9 +107,7 @@ def test_the_api_server_keeps_all_of_a_status(profiled: PluginSite) -> None:
 def test_what_makes_no_sense_is_refused(
     profiled: PluginSite, change: dict[str, Any], expected: str
 ) -> None:
-    """
-    A wrong word in the spec is named by the API server.
-    """
+    """A wrong word in the spec is named by the API server."""
     done = profiled.plane.kubectl(
         *("patch", "gmp", "deployment-classifier", "-n", profiled.team, "--type", "merge"),
         *("-p", json.dumps({"spec": change})),
@@ -133,9 +119,7 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_who_edits_a_namespace_writes_no_status(profiled: PluginSite) -> None:
-    """
-    The role for people holds the spec alone.
-    """
+    """The role for people holds the spec alone."""
     editor = User("editor", "editors")
     role = ("--clusterrole=gpufence-profiles-edit", "--group=editors", "-n", profiled.team)
     profiled.plane.kubectl("create", "rolebinding", "editors", *role)

@@ -1,6 +1,4 @@
-"""
-Recommendations on a real API server: from profiles, from what agents remember, from reports.
-"""
+"""Recommendations on a real API server: from profiles, from what agents remember, from reports."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +26,7 @@ def deployments(site: PluginSite) -> str:
 
 @pytest.fixture(scope="module")
 def deployed(site: PluginSite) -> PluginSite:
-    """
-    Make an owner whose container counts in units of gpushare.
-    """
+    """Make an owner whose container counts in units of gpushare."""
     labels = {"app": OWNER}
     asked = {names.GPUSHARE_MEMORY: "8"}
     server = {"name": "server", "image": "none", "resources": {"limits": asked}}
@@ -42,9 +38,7 @@ def deployed(site: PluginSite) -> PluginSite:
 
 @pytest.fixture
 def remembering(deployed: PluginSite) -> Iterator[PluginSite]:
-    """
-    Let the agent remember nine days of it.
-    """
+    """Let the agent remember nine days of it."""
     owner = owner_need(key=NEED_KEY._replace(namespace=deployed.team))
     text = write_need(node_need(owner))
     deployed.standin.on(f"GET {PAGE}", reply(text.encode()))
@@ -57,9 +51,7 @@ def recommended(site: PluginSite) -> dict[str, Any]:
 
 
 def test_without_profiles_the_agents_are_asked(remembering: PluginSite) -> None:
-    """
-    What they remember of days makes targets, with their reasons.
-    """
+    """What they remember of days makes targets, with their reasons."""
     said = recommended(remembering)
 
     (need,) = said["needs"]
@@ -69,9 +61,7 @@ def test_without_profiles_the_agents_are_asked(remembering: PluginSite) -> None:
 
 
 def test_an_agent_that_remembers_nothing_still_reports(deployed: PluginSite) -> None:
-    """
-    Figures since the agents started are better than none, and said to be so.
-    """
+    """Figures since the agents started are better than none, and said to be so."""
     deployed.standin.on(f"GET {PAGE}", reply(write_need(NodeNeed("x")).encode(), status=404))
     said = recommended(deployed)
 
@@ -81,9 +71,7 @@ def test_an_agent_that_remembers_nothing_still_reports(deployed: PluginSite) -> 
 
 
 def test_patches_are_taken_as_they_are_written(remembering: PluginSite, tmp_path: Path) -> None:
-    """
-    The command in a patch's comment changes the owner, after which nothing is left to change.
-    """
+    """The command in a patch's comment changes the owner, after which nothing is left to change."""
     done = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
     file = tmp_path / "patch.yaml"
     file.write_text(done.stdout, encoding="utf-8")
@@ -101,9 +89,7 @@ def test_patches_are_taken_as_they_are_written(remembering: PluginSite, tmp_path
 
 
 def test_kustomize_takes_the_component(remembering: PluginSite, tmp_path: Path) -> None:
-    """
-    Beside the owner's manifest it changes the amount in what is built.
-    """
+    """Beside the owner's manifest it changes the amount in what is built."""
     owner = remembering.admin.get(f"{deployments(remembering)}/{OWNER}")
     limits = owner["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     limits[names.GPUSHARE_MEMORY] = "8"
@@ -123,9 +109,7 @@ def test_kustomize_takes_the_component(remembering: PluginSite, tmp_path: Path) 
 
 
 def test_pods_are_packed_at_their_targets(remembering: PluginSite) -> None:
-    """
-    Who has no target yet counts by his limit.
-    """
+    """Who has no target yet counts by his limit."""
     said = remembering.json("recommend", "-n", remembering.team, "--pack")
 
     (cards,) = said["cards"]
@@ -133,9 +117,7 @@ def test_pods_are_packed_at_their_targets(remembering: PluginSite) -> None:
 
 
 def test_an_owner_that_is_gone_is_named(remembering: PluginSite) -> None:
-    """
-    What cannot be patched is said aside, and the rest is written.
-    """
+    """What cannot be patched is said aside, and the rest is written."""
     gone = owner_need(key=NEED_KEY._replace(namespace=remembering.team, name="gone"))
     bare = owner_need(key=NEED_KEY._replace(namespace=remembering.team, kind="Pod", name="bare"))
     text = write_need(node_need(gone, bare))
@@ -149,9 +131,7 @@ def test_an_owner_that_is_gone_is_named(remembering: PluginSite) -> None:
 
 
 def test_nobody_measured_is_no_error(deployed: PluginSite) -> None:
-    """
-    A namespace without models is told of in a note.
-    """
+    """A namespace without models is told of in a note."""
     done = deployed.run("recommend", "-n", "kube-system")
 
     assert (0, "") == (done.returncode, done.stdout)
@@ -159,9 +139,7 @@ def test_nobody_measured_is_no_error(deployed: PluginSite) -> None:
 
 
 def test_tables_show_what_json_does(remembering: PluginSite) -> None:
-    """
-    The table and CSV have the same figures.
-    """
+    """The table and CSV have the same figures."""
     table = remembering.run("recommend", "-A").stdout.splitlines()
     rows = remembering.run("recommend", "-A", "-o", "csv").stdout.splitlines()
     packed = remembering.run("recommend", "-A", "--pack").stdout.splitlines()
@@ -174,9 +152,7 @@ def test_tables_show_what_json_does(remembering: PluginSite) -> None:
 
 
 def test_the_report_is_a_page_for_a_browser(remembering: PluginSite) -> None:
-    """
-    It has a picture of each model's days, and is there without any days as well.
-    """
+    """It has a picture of each model's days, and is there without any days as well."""
     done = remembering.run("report", "-A", "-o", "html")
 
     assert 0 == done.returncode, done.stderr
@@ -189,9 +165,7 @@ def test_the_report_is_a_page_for_a_browser(remembering: PluginSite) -> None:
 
 
 def test_a_namespace_bounds_its_targets(remembering: PluginSite) -> None:
-    """
-    No target is above what its namespace allows, and the reason says so.
-    """
+    """No target is above what its namespace allows, and the reason says so."""
     kubectl, team = remembering.plane.kubectl, remembering.team
     kubectl("annotate", "namespace", team, f"{names.MAX_MEMORY}=5Gi")
     try:

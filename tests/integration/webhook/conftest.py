@@ -21,9 +21,7 @@ def authority() -> Authority:
 def site(
     control_plane: ControlPlane, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WebhookSite]:
-    """
-    Lend a control plane with gpufence's objects, no hook registered.
-    """
+    """Lend a control plane with gpufence's objects, no hook registered."""
     with WebhookSite(control_plane, authority, tmp_path_factory.mktemp("tls")) as made:
         made.install()
         yield made
@@ -34,9 +32,7 @@ def site(
 def full_site(
     full_control_plane: ControlPlane, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WebhookSite]:
-    """
-    Lend the same with scheduler and controllers.
-    """
+    """Lend the same with scheduler and controllers."""
     folder = tmp_path_factory.mktemp("tls")
     with WebhookSite(full_control_plane, authority, folder, full=True) as made:
         made.install()
@@ -46,9 +42,7 @@ def full_site(
 
 @pytest.fixture(scope="module")
 def webhook(site: WebhookSite) -> Iterator[Webhook]:
-    """
-    Lend a webhook that the API server calls.
-    """
+    """Lend a webhook that the API server calls."""
     with site.webhook() as running, site.calling(running.port, running.calls):
         before = site.fail_opens()
         yield running
@@ -58,9 +52,7 @@ def webhook(site: WebhookSite) -> Iterator[Webhook]:
 
 @pytest.fixture(scope="module")
 def full_webhook(full_site: WebhookSite) -> Iterator[Webhook]:
-    """
-    Lend a webhook that the API server with the scheduler calls.
-    """
+    """Lend a webhook that the API server with the scheduler calls."""
     with full_site.webhook() as running, full_site.calling(running.port, running.calls):
         before = full_site.fail_opens()
         yield running
@@ -69,14 +61,10 @@ def full_webhook(full_site: WebhookSite) -> Iterator[Webhook]:
 
 
 def assert_no_bug(webhook: Webhook) -> None:
-    """
-    Whatever a module's tests did, no review was answered with an error of ours.
-    """
+    """Whatever a module's tests did, no review was answered with an error of ours."""
     assert [] == [line for line in webhook.lines if line.get("level") == "error"]
 
 
 def assert_nobody_passed(site: WebhookSite, before: float) -> None:
-    """
-    The API server never went on without the webhook's answer.
-    """
+    """The API server never went on without the webhook's answer."""
     assert before == site.fail_opens()

@@ -1,6 +1,4 @@
-"""
-A webhook that misbehaves on command, in the place of ours.
-"""
+"""A webhook that misbehaves on command, in the place of ours."""
 
 import json
 import ssl
@@ -14,9 +12,7 @@ SLOW_SECONDS = 4.0  # the hooks wait for 3 at most
 
 
 class Front(HttpServer):
-    """
-    Serves until its block ends; `fault` says how.
-    """
+    """Serves until its block ends; `fault` says how."""
 
     def __init__(self, folder: Path, leaf: Leaf) -> None:
         super().__init__()
@@ -31,9 +27,7 @@ class Front(HttpServer):
         FAULTS[self.fault](exchange, json.loads(exchange.body)["request"]["uid"])
 
     def present(self, leaf: Leaf) -> None:
-        """
-        Show another certificate from the next handshake on.
-        """
+        """Show another certificate from the next handshake on."""
         certificate, key = self._folder / "front.crt", self._folder / "front.key"
         certificate.write_bytes(leaf.certificate)
         key.write_bytes(leaf.key)

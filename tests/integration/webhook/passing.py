@@ -1,6 +1,4 @@
-"""
-What has to hold whenever nobody answers for us.
-"""
+"""What has to hold whenever nobody answers for us."""
 
 import time
 
@@ -13,9 +11,7 @@ SPARE_SECONDS = 5.0  # of a busy machine; without a timeout of ours it would tak
 
 
 def assert_made_and_bound(site: WebhookSite, seconds: float = POD_SECONDS) -> None:
-    """
-    Create a pod in `cap` and bind it: both pass in time, without us, and are counted.
-    """
+    """Create a pod in `cap` and bind it: both pass in time, without us, and are counted."""
     before = site.fail_opens()
     with site.namespace("cap") as name:
         began = time.monotonic()

@@ -1,6 +1,4 @@
-"""
-Which pods the API server asks about: the match conditions, compiled and run by it.
-"""
+"""Which pods the API server asks about: the match conditions, compiled and run by it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -93,17 +91,13 @@ PASSED: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def fenced(site: WebhookSite) -> Iterator[str]:
-    """
-    Lend a namespace in which pods are only tried.
-    """
+    """Lend a namespace in which pods are only tried."""
     with site.namespace("cap") as name:
         yield name
 
 
 def test_the_table_is_long_enough() -> None:
-    """
-    The cases below are what the conditions are judged by.
-    """
+    """The cases below are what the conditions are judged by."""
     assert 25 <= len(ASKED) + len(PASSED)
 
 
@@ -122,9 +116,7 @@ def test_pods_that_may_use_a_gpu_are_asked_about(
 
 @pytest.mark.parametrize("case", PASSED)
 def test_all_others_pass_by(site: WebhookSite, webhook: Webhook, fenced: str, case: str) -> None:
-    """
-    A pod that has nothing to do with GPUs, and a mirror of a static pod, cost no request.
-    """
+    """A pod that has nothing to do with GPUs, and a mirror of a static pod, cost no request."""
     before = webhook.calls()
     site.create(fenced, PASSED[case], dry_run=True)
 

@@ -1,6 +1,4 @@
-"""
-Whatever becomes of the webhook, pods are made and bound, in time.
-"""
+"""Whatever becomes of the webhook, pods are made and bound, in time."""
 
 from collections.abc import Iterator
 
@@ -17,9 +15,7 @@ from tests.support.webhook_site import WebhookSite
 def front(
     site: WebhookSite, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
-    """
-    Lend a webhook that misbehaves, in the place of ours.
-    """
+    """Lend a webhook that misbehaves, in the place of ours."""
     with (
         Front(tmp_path_factory.mktemp("front"), authority.leaf()) as running,
         site.calling(running.port, lambda: running.calls, patiently=False),
@@ -29,9 +25,7 @@ def front(
 
 @pytest.fixture
 def honest(front: Front, authority: Authority) -> Iterator[Front]:
-    """
-    Lend it for one fault, and mend it afterwards.
-    """
+    """Lend it for one fault, and mend it afterwards."""
     yield front
     front.fault = "none"
     front.present(authority.leaf())
@@ -45,9 +39,7 @@ def honest(front: Front, authority: Authority) -> Iterator[Front]:
     ],
 )
 def test_a_misbehaving_webhook_stops_nobody(site: WebhookSite, honest: Front, fault: str) -> None:
-    """
-    Hanging, slow, failing or talking nonsense: the pod is created within the timeout.
-    """
+    """Hanging, slow, failing or talking nonsense: the pod is created within the timeout."""
     honest.fault = fault
 
     assert_made_and_bound(site)
@@ -57,9 +49,7 @@ def test_a_misbehaving_webhook_stops_nobody(site: WebhookSite, honest: Front, fa
 def test_a_wrong_certificate_stops_nobody(
     site: WebhookSite, honest: Front, authority: Authority, certificate: str
 ) -> None:
-    """
-    A webhook that cannot be trusted is passed by.
-    """
+    """A webhook that cannot be trusted is passed by."""
     leaves = {
         "of another authority": Authority().leaf(),
         "expired": authority.leaf(days=-0.5),

@@ -1,6 +1,4 @@
-"""
-The webhook killed, the API server away, the cluster empty or brand-new.
-"""
+"""The webhook killed, the API server away, the cluster empty or brand-new."""
 
 import json
 from uuid import uuid4
@@ -13,9 +11,7 @@ from tests.support.webhook_site import WebhookSite, annotations_of
 
 
 def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -> None:
-    """
-    The kept connection breaks, and the pod that would have used it is made at once.
-    """
+    """The kept connection breaks, and the pod that would have used it is made at once."""
     with site.webhook() as webhook, site.calling(webhook.port, webhook.calls):
         with site.namespace("cap") as name:
             first = site.create(name, objects.gpu_pod("first"))
@@ -27,9 +23,7 @@ def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -
 
 
 def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: WebhookSite) -> None:
-    """
-    While the API server is away the caches go on serving; when it is back, so is everything.
-    """
+    """While the API server is away the caches go on serving; when it is back, so is everything."""
     with (
         site.webhook(GPUFENCE_API_DEADLINE_SECONDS="0.2") as webhook,
         site.gpu_node("fault-t4", 15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))),
@@ -55,9 +49,7 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: WebhookSite) -
 
 
 def test_without_any_node_the_plan_says_what_is_missing(site: WebhookSite) -> None:
-    """
-    Before the first GPU node has joined, the pod is made and told that no card is known.
-    """
+    """Before the first GPU node has joined, the pod is made and told that no card is known."""
     with (
         site.webhook() as webhook,
         site.calling(webhook.port, webhook.calls),
@@ -72,9 +64,7 @@ def test_without_any_node_the_plan_says_what_is_missing(site: WebhookSite) -> No
 
 
 def test_a_namespace_of_the_same_apply_is_known(site: WebhookSite) -> None:
-    """
-    Namespace and pod in one `kubectl apply`: the namespace's words count for the pod.
-    """
+    """Namespace and pod in one `kubectl apply`: the namespace's words count for the pod."""
     name = f"same-{uuid4().hex[:8]}"
     pod = objects.gpu_pod("trainer")
     pod["metadata"]["namespace"] = name

@@ -1,6 +1,4 @@
-"""
-Both policies, as shipped, on a real API server: what they deny, and all that they must not.
-"""
+"""Both policies, as shipped, on a real API server: what they deny, and all that they must not."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -50,18 +48,14 @@ REFUSALS = (ForbiddenError, InvalidRequestError)
 
 @pytest.fixture(scope="module")
 def policies(site: WebhookSite) -> WebhookSite:
-    """
-    Lend the site once the API server enforces both policies.
-    """
+    """Lend the site once the API server enforces both policies."""
     wait_until_enforced(site)
     return site
 
 
 @pytest.fixture(scope="module")
 def fenced(policies: WebhookSite) -> Iterator[str]:
-    """
-    Lend a namespace with a mode and a pod that carries every frozen key and some others.
-    """
+    """Lend a namespace with a mode and a pod that carries every frozen key and some others."""
     with policies.namespace("cap") as name:
         item = objects.pod("marked")
         item["metadata"]["annotations"] = dict.fromkeys((*FROZEN, *ANNOTATION_KEYS, *FREE), "old")
@@ -79,9 +73,7 @@ def merge(key: str, value: str | None) -> dict[str, Any]:
 def _changes(
     client: Client, namespace: str, pod: str, key: str, value: str | None = "new", part: str = ""
 ) -> bool:
-    """
-    Tell whether an annotation can be set; nothing is kept of it.
-    """
+    """Tell whether an annotation can be set; nothing is kept of it."""
     path = core("namespaces", namespace, "pods", pod, *([part] if part else []))
     try:
         client.patch(path, merge(key, value), PatchType.MERGE, {"dryRun": "All"})
@@ -93,9 +85,7 @@ def _changes(
 
 @pytest.mark.parametrize("mode", ["observe", "cap", "evict"])
 def test_every_mode_is_let_in(policies: WebhookSite, mode: str) -> None:
-    """
-    The three modes can be said.
-    """
+    """The three modes can be said."""
     item = objects.namespace(f"mode-{mode}", mode)
 
     assert policies.admin.post(core("namespaces"), item, {"dryRun": "All"})
@@ -103,9 +93,7 @@ def test_every_mode_is_let_in(policies: WebhookSite, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["", "Cap", "warn", "enforce", "true"])
 def test_any_other_mode_is_refused_by_name(policies: WebhookSite, mode: str) -> None:
-    """
-    A typing error is told at once, with the value and what could be written.
-    """
+    """A typing error is told at once, with the value and what could be written."""
     item = objects.namespace("mode-wrong", "x")
     item["metadata"]["labels"][names.MODE] = mode
     with pytest.raises(REFUSALS) as caught:
@@ -115,9 +103,7 @@ def test_any_other_mode_is_refused_by_name(policies: WebhookSite, mode: str) -> 
 
 
 def test_a_label_cannot_be_changed_to_nonsense(policies: WebhookSite, fenced: str) -> None:
-    """
-    The same holds for a namespace that exists.
-    """
+    """The same holds for a namespace that exists."""
     body = {"metadata": {"labels": {names.MODE: "nonsense"}}}
     with pytest.raises(REFUSALS):
         policies.admin.patch(core("namespaces", fenced), body, PatchType.MERGE)
@@ -139,9 +125,7 @@ def test_a_label_cannot_be_changed_to_nonsense(policies: WebhookSite, fenced: st
 def test_a_namespace_can_be_changed_otherwise(
     policies: WebhookSite, fenced: str, change: dict[str, Any]
 ) -> None:
-    """
-    Other modes, no mode, other labels and annotations are nobody's business but the owner's.
-    """
+    """Other modes, no mode, other labels and annotations are nobody's business but the owner's."""
     body = {"metadata": change}
 
     assert policies.admin.patch(
@@ -150,18 +134,14 @@ def test_a_namespace_can_be_changed_otherwise(
 
 
 def test_namespaces_without_labels_are_left_alone(policies: WebhookSite) -> None:
-    """
-    The policy survives a namespace that has nothing it looks at.
-    """
+    """The policy survives a namespace that has nothing it looks at."""
     item = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bare"}}
 
     assert policies.admin.post(core("namespaces"), item, {"dryRun": "All"})
 
 
 def test_a_namespace_that_is_wrong_already_can_be_mended(policies: WebhookSite) -> None:
-    """
-    One labelled while the policy was away can be changed in every other way, and deleted.
-    """
+    """One labelled while the policy was away can be changed in every other way, and deleted."""
     binding = group(ADMISSION, "validatingadmissionpolicybindings", "gpufence-mode")
     saved = policies.admin.get(binding)
     name = f"wrong-{uuid4().hex[:8]}"
@@ -198,9 +178,7 @@ def test_a_namespace_that_is_wrong_already_can_be_mended(policies: WebhookSite) 
 def test_a_frozen_key_cannot_be_touched(
     policies: WebhookSite, fenced: str, key: str, value: str | None, part: str
 ) -> None:
-    """
-    Neither changing nor removing passes, on the pod or on its status, even as administrator.
-    """
+    """Neither changing nor removing passes, on the pod or on its status, even as administrator."""
     assert not _changes(policies.admin, fenced, "marked", key, value, part)
 
 
@@ -209,9 +187,7 @@ def test_a_frozen_key_cannot_be_touched(
 def test_a_frozen_key_cannot_be_added(
     policies: WebhookSite, fenced: str, key: str, part: str
 ) -> None:
-    """
-    A pod that was made without it, and without any annotation, cannot get one later.
-    """
+    """A pod that was made without it, and without any annotation, cannot get one later."""
     assert not _changes(policies.admin, fenced, "plain", key, "new", part)
 
 
@@ -221,17 +197,13 @@ def test_a_frozen_key_cannot_be_added(
 def test_other_annotations_stay_free(
     policies: WebhookSite, fenced: str, key: str, value: str | None, part: str
 ) -> None:
-    """
-    Whatever is not ours can be changed and removed as ever.
-    """
+    """Whatever is not ours can be changed and removed as ever."""
     assert _changes(policies.admin, fenced, "marked", key, value, part)
 
 
 @pytest.mark.parametrize("key", ANNOTATION_KEYS)
 def test_kai_keys_are_free_where_no_mode_is(policies: WebhookSite, key: str) -> None:
-    """
-    A namespace that has not opted in is not touched, not even by a policy.
-    """
+    """A namespace that has not opted in is not touched, not even by a policy."""
     with policies.namespace(None) as name:
         policies.create(name, objects.pod("p"))
 
@@ -239,9 +211,7 @@ def test_kai_keys_are_free_where_no_mode_is(policies: WebhookSite, key: str) -> 
 
 
 def test_a_pod_of_no_fenced_namespace_costs_the_policy_nothing(policies: WebhookSite) -> None:
-    """
-    Where no mode is, not even our own keys are looked at.
-    """
+    """Where no mode is, not even our own keys are looked at."""
     with policies.namespace(None) as name:
         policies.create(name, objects.pod("p"))
 
@@ -272,9 +242,7 @@ def test_a_label_of_a_fat_pod_costs_what_it_costs_without_the_policy(policies: W
 
 
 def _label_seconds(site: WebhookSite, namespace: str, label: str) -> float:
-    """
-    Return the CPU that some PATCHes of the fat pod's label take the API server.
-    """
+    """Return the CPU that some PATCHes of the fat pod's label take the API server."""
     path = core("namespaces", namespace, "pods", "fat")
     before = _cpu_seconds(site)
     for number in range(PATCHES):
@@ -291,9 +259,7 @@ def _cpu_seconds(site: WebhookSite) -> float:
 
 @pytest.mark.parametrize("user", ["admin", "scheduler", "masters", "kubelet"])
 def test_nobody_is_exempt(policies: WebhookSite, fenced: str, user: str) -> None:
-    """
-    No identity edits what was decided, however mighty.
-    """
+    """No identity edits what was decided, however mighty."""
     with client_of(policies, user) as client:
         item = policies.pod(fenced, "marked")
         with pytest.raises(REFUSALS, match="cannot change once the pod exists"):
@@ -307,9 +273,7 @@ def test_nobody_is_exempt(policies: WebhookSite, fenced: str, user: str) -> None
 
 
 def test_a_kubelet_reports_and_a_scheduler_binds(policies: WebhookSite, fenced: str) -> None:
-    """
-    A binding that adds our keys and the node's status writes pass.
-    """
+    """A binding that adds our keys and the node's status writes pass."""
     policies.admin.post(core("nodes"), objects.node(NODE))
     bound = policies.pod(fenced, "bound")
     body = {
@@ -332,9 +296,7 @@ def test_a_kubelet_reports_and_a_scheduler_binds(policies: WebhookSite, fenced: 
 
 
 def client_of(site: WebhookSite, user: str) -> Client:
-    """
-    Become somebody.
-    """
+    """Become somebody."""
     if user == "kubelet":
         path = site.plane.node_kubeconfig(NODE)
     elif user == "masters":

@@ -1,6 +1,4 @@
-"""
-Profiles that say so are the limits of pods that are made from now on: on a real API server.
-"""
+"""Profiles that say so are the limits of pods that are made from now on: on a real API server."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,9 +26,7 @@ OWNER = "web"
 
 @pytest.fixture(scope="module")
 def profiled(site: WebhookSite) -> Iterator[WebhookSite]:
-    """
-    Install the kind of profiles, and the webhook's right to read them.
-    """
+    """Install the kind of profiles, and the webhook's right to read them."""
     kinds = RIGHTS | {"CustomResourceDefinition"}
     items = [item for item in manifests(COMPONENTS / "need") if item["kind"] in kinds]
     site.apply(*items)
@@ -50,9 +46,7 @@ def applying(profiled: WebhookSite) -> Iterator[Webhook]:
 
 
 def write_profile(site: WebhookSite, namespace: str, amount: int, **spec: str) -> None:
-    """
-    Write a profile as people and the controller do.
-    """
+    """Write a profile as people and the controller do."""
     name = profile_name("Deployment", OWNER)
     target = {"kind": "Deployment", "name": OWNER}
     body = {
@@ -69,9 +63,7 @@ def write_profile(site: WebhookSite, namespace: str, amount: int, **spec: str) -
 
 
 def pod_of_owner(name: str, **more: Any) -> dict[str, Any]:
-    """
-    Make a pod as the ReplicaSet of the Deployment does.
-    """
+    """Make a pod as the ReplicaSet of the Deployment does."""
     item = objects.pod(name, {names.NVIDIA_GPU: "1"}, **more)
     item["metadata"] |= {
         "labels": {"pod-template-hash": "5f"},
@@ -124,9 +116,7 @@ def test_the_next_pod_of_an_owner_has_the_target_for_its_limit(
 def test_no_target_is_above_the_namespaces_ceiling(
     profiled: WebhookSite, applying: Webhook
 ) -> None:
-    """
-    Whoever may write a profile, or even its status, gets no more than he may grant himself.
-    """
+    """Whoever may write a profile, or even its status, gets no more than he may grant himself."""
     with profiled.namespace("evict", **{names.MAX_MEMORY: "2Gi"}) as name:
         write_profile(profiled, name, 2**50, apply="AtCreate")
         wait_until(lambda: applying.metric(APPLIED) == 1)

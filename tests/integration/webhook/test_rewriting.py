@@ -1,6 +1,4 @@
-"""
-What people meet when they label a namespace and create pods in it.
-"""
+"""What people meet when they label a namespace and create pods in it."""
 
 import json
 from collections.abc import Iterator
@@ -28,9 +26,7 @@ FORGED = {names.PLAN: "{}", "ALIYUN_COM_GPU_MEM_IDX": "0"}
 
 @pytest.fixture(scope="module")
 def node(site: WebhookSite, webhook: Webhook) -> Iterator[str]:
-    """
-    Lend a T4 node that the webhook knows.
-    """
+    """Lend a T4 node that the webhook knows."""
     with site.known_nodes(webhook, (T4_NODE, 15, T4)):
         yield T4_NODE
 
@@ -41,9 +37,7 @@ def rewritten(webhook: Webhook) -> float:
 
 @pytest.mark.usefixtures("node")
 def test_a_gpu_pod_in_a_fenced_namespace_is_rewritten(site: WebhookSite, webhook: Webhook) -> None:
-    """
-    Three GiB of a T4 come out as the share that JAX and PyTorch may use.
-    """
+    """Three GiB of a T4 come out as the share that JAX and PyTorch may use."""
     with site.namespace("cap") as name:
         site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
         found = site.pod(name, "trainer")
@@ -55,9 +49,7 @@ def test_a_gpu_pod_in_a_fenced_namespace_is_rewritten(site: WebhookSite, webhook
 
 @pytest.mark.usefixtures("node")
 def test_kubectl_shows_what_was_done_and_why(site: WebhookSite) -> None:
-    """
-    `kubectl get pod -o yaml` explains itself: limit, summary and the whole plan.
-    """
+    """`kubectl get pod -o yaml` explains itself: limit, summary and the whole plan."""
     with site.namespace("cap") as name:
         site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
         text = site.plane.kubectl("get", "pod", "trainer", "-n", name, "-o", "yaml").stdout
@@ -81,9 +73,7 @@ def test_kubectl_shows_what_was_done_and_why(site: WebhookSite) -> None:
 def test_other_pods_never_reach_the_webhook(
     site: WebhookSite, webhook: Webhook, mode: str | None, item: dict[str, Any]
 ) -> None:
-    """
-    Pods of unlabelled namespaces and pods without a GPU are not even asked about.
-    """
+    """Pods of unlabelled namespaces and pods without a GPU are not even asked about."""
     with site.namespace(mode) as name:
         before = webhook.calls()
         created = site.create(name, item)
@@ -94,9 +84,7 @@ def test_other_pods_never_reach_the_webhook(
 
 
 def test_system_namespaces_are_left_alone(site: WebhookSite, webhook: Webhook) -> None:
-    """
-    Even a label on our own namespace does not fence it.
-    """
+    """Even a label on our own namespace does not fence it."""
     path = core("namespaces", names.SYSTEM_NAMESPACE)
     site.plane.kubectl("label", "namespace", names.SYSTEM_NAMESPACE, f"{names.MODE}=evict")
     try:
@@ -111,9 +99,7 @@ def test_system_namespaces_are_left_alone(site: WebhookSite, webhook: Webhook) -
 
 @pytest.mark.usefixtures("node")
 def test_a_dry_run_shows_the_same(site: WebhookSite) -> None:
-    """
-    `--dry-run=server` shows the pod as it would become.
-    """
+    """`--dry-run=server` shows the pod as it would become."""
     with site.namespace("cap") as name:
         text = site.plane.kubectl(
             *("create", "-n", name, "-f", "-", "--dry-run=server", "-o", "json"),
@@ -128,9 +114,7 @@ def test_a_dry_run_shows_the_same(site: WebhookSite) -> None:
 
 @pytest.mark.usefixtures("node")
 def test_observe_changes_nothing_a_container_can_see(site: WebhookSite) -> None:
-    """
-    The plan is there, the containers are as their author wrote them.
-    """
+    """The plan is there, the containers are as their author wrote them."""
     with site.namespace("observe") as name:
         found = site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
 
@@ -139,9 +123,7 @@ def test_observe_changes_nothing_a_container_can_see(site: WebhookSite) -> None:
 
 
 def test_what_cannot_be_read_is_refused_in_evict(site: WebhookSite, webhook: Webhook) -> None:
-    """
-    The creator learns field, value and remedy in one message.
-    """
+    """The creator learns field, value and remedy in one message."""
     item = objects.annotated(objects.gpu_pod("trainer", nodeSelector=HERE), gpufence_memory="lots")
     with site.namespace("evict") as name, pytest.raises(ForbiddenError) as caught:
         site.create(name, item)
@@ -173,9 +155,7 @@ def test_nobody_talks_himself_out_of_his_limit(
 
 
 def test_the_same_is_a_warning_in_cap(site: WebhookSite) -> None:
-    """
-    One rung lower the pod is made, and kubectl prints why that may not be wanted.
-    """
+    """One rung lower the pod is made, and kubectl prints why that may not be wanted."""
     item = objects.annotated(objects.gpu_pod("trainer", nodeSelector=HERE), gpufence_memory="lots")
     with site.namespace("cap") as name:
         done = site.plane.kubectl("create", "-n", name, "-f", "-", stdin=json.dumps(item))
@@ -186,9 +166,7 @@ def test_the_same_is_a_warning_in_cap(site: WebhookSite) -> None:
 
 @pytest.mark.usefixtures("node")
 def test_the_words_of_a_namespace_count_for_its_pods(site: WebhookSite, webhook: Webhook) -> None:
-    """
-    A default on the namespace reaches a pod that is created right after it.
-    """
+    """A default on the namespace reaches a pod that is created right after it."""
     words = {"gpufence_memory": "2Gi"}
     before = webhook.metric("gpufence_webhook_namespaces")
     with site.namespace("cap", **words) as name:
@@ -201,9 +179,7 @@ def test_the_words_of_a_namespace_count_for_its_pods(site: WebhookSite, webhook:
 
 
 def test_a_pod_with_a_node_is_exact_when_it_is_made(site: WebhookSite, node: str) -> None:
-    """
-    One that is pinned by nodeName never binds, so its values are final at once.
-    """
+    """One that is pinned by nodeName never binds, so its values are final at once."""
     with site.namespace("cap") as name:
         found = site.create(name, objects.gpu_pod("pinned", nodeName=node))
 
@@ -212,9 +188,7 @@ def test_a_pod_with_a_node_is_exact_when_it_is_made(site: WebhookSite, node: str
 
 
 def test_a_forged_plan_is_dropped(site: WebhookSite) -> None:
-    """
-    What only gpufence writes cannot be brought along.
-    """
+    """What only gpufence writes cannot be brought along."""
     item = objects.annotated(objects.gpu_pod("forger"), **FORGED)
     with site.namespace("cap") as name:
         found = annotations_of(site.create(name, item))
@@ -224,9 +198,7 @@ def test_a_forged_plan_is_dropped(site: WebhookSite) -> None:
 
 
 def test_forged_records_are_dropped_where_there_is_no_room(site: WebhookSite) -> None:
-    """
-    What only gpufence and schedulers write cannot be brought along on a full pod, either.
-    """
+    """What only gpufence and schedulers write cannot be brought along on a full pod, either."""
     item = objects.annotated(objects.gpu_pod("forger"), **FULL, **FORGED)
     with site.namespace("cap") as name:
         found = annotations_of(site.create(name, item))
@@ -235,9 +207,7 @@ def test_forged_records_are_dropped_where_there_is_no_room(site: WebhookSite) ->
 
 
 def test_a_binding_makes_the_values_exact(site: WebhookSite, webhook: Webhook, node: str) -> None:
-    """
-    The write that sets the node brings the values for its card.
-    """
+    """The write that sets the node brings the values for its card."""
     exact = 'gpufence_webhook_requests_total{hook="bindings",result="exact"'
     before = webhook.metric(exact)
     with site.namespace("cap") as name:
@@ -254,9 +224,7 @@ def test_a_binding_makes_the_values_exact(site: WebhookSite, webhook: Webhook, n
 def test_a_binding_of_another_pod_passes_as_it_is(
     site: WebhookSite, webhook: Webhook, node: str
 ) -> None:
-    """
-    A pod that has nothing of ours is bound as ever, and the metric says so.
-    """
+    """A pod that has nothing of ours is bound as ever, and the metric says so."""
     skipped = 'gpufence_webhook_requests_total{hook="bindings",result="skipped",reason="no-plan"}'
     before = webhook.metric(skipped)
     with site.namespace("cap") as name:

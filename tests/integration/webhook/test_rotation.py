@@ -1,6 +1,4 @@
-"""
-Certificates change while a real API server asks without a pause.
-"""
+"""Certificates change while a real API server asks without a pause."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

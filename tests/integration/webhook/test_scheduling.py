@@ -1,6 +1,4 @@
-"""
-The whole way of a pod through a real scheduler and real controllers.
-"""
+"""The whole way of a pod through a real scheduler and real controllers."""
 
 import json
 from collections.abc import Iterator
@@ -22,9 +20,7 @@ EXACT = {T4: "0.140000", H100: "0.026366"}
 
 @pytest.fixture(scope="module", autouse=True)
 def nodes(full_site: WebhookSite, full_webhook: Webhook) -> Iterator[None]:
-    """
-    Lend two nodes with very different cards.
-    """
+    """Lend two nodes with very different cards."""
     cards = {
         T4: (15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))),
         H100: (79, objects.gpu_labels("H100", objects.H100_MIB, (9, 0))),
@@ -40,9 +36,7 @@ def bound_pods(site: WebhookSite, namespace: str) -> list[dict[str, Any]]:
 
 
 def test_the_schedulers_choice_makes_the_values_exact(full_site: WebhookSite) -> None:
-    """
-    The same pod gets other values on a T4 than on an H100, and before that the smaller ones.
-    """
+    """The same pod gets other values on a T4 than on an H100, and before that the smaller ones."""
     with full_site.namespace("cap") as name:
         created = {
             node: full_site.create(
@@ -66,9 +60,7 @@ def test_the_schedulers_choice_makes_the_values_exact(full_site: WebhookSite) ->
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job"])
 def test_what_controllers_make_is_fenced_too(full_site: WebhookSite, kind: str) -> None:
-    """
-    The pods of a Deployment and of a Job are rewritten and exact, their templates untouched.
-    """
+    """The pods of a Deployment and of a Job are rewritten and exact, their templates untouched."""
     template = {
         "metadata": {"labels": {"app": "trainer"}},
         "spec": objects.gpu_pod("x", nodeSelector=OURS)["spec"]

@@ -1,6 +1,4 @@
-"""
-The command line of the workload: exit codes, messages and how fast it starts.
-"""
+"""The command line of the workload: exit codes, messages and how fast it starts."""
 
 import resource
 import subprocess
@@ -46,9 +44,7 @@ def state(tmp_path: Path) -> State:
 def test_an_end_has_a_code_and_a_reason(
     state: State, arguments: tuple[str, ...], variables: dict[str, str], code: int, words: str
 ) -> None:
-    """
-    A script ends as it says; a mistake, a missing card and bad settings end it before.
-    """
+    """A script ends as it says; a mistake, a missing card and bad settings end it before."""
     with Program(state.path, *arguments, variables=variables) as program:
         ended, complaint = program.end()
 
@@ -58,9 +54,7 @@ def test_an_end_has_a_code_and_a_reason(
 
 
 def test_without_a_machine_it_is_said(tmp_path: Path) -> None:
-    """
-    A state file that is not there is named with the way to make one.
-    """
+    """A state file that is not there is named with the way to make one."""
     with Program(tmp_path / "nothing", "exit 0") as program:
         code, complaint = program.end()
 
@@ -69,9 +63,7 @@ def test_without_a_machine_it_is_said(tmp_path: Path) -> None:
 
 
 def test_the_first_line_tells_card_and_cap(state: State) -> None:
-    """
-    A person sees at once which card is used, what the cap is and where it comes from.
-    """
+    """A person sees at once which card is used, what the cap is and where it comes from."""
     variables = {"FLAGS_gpu_memory_limit_mb": "2048"}
     with Program(state.path, "--framework", "paddle", "exit 0", variables=variables) as program:
         program.end()
@@ -82,9 +74,7 @@ def test_the_first_line_tells_card_and_cap(state: State) -> None:
 
 
 def test_a_framework_on_the_cpu_says_so(state: State) -> None:
-    """
-    JAX goes on without the card, and the first line is the only place that says it.
-    """
+    """JAX goes on without the card, and the first line is the only place that says it."""
     variables = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "$(GPU_FRACTION)"}
     with Program(state.path, "--framework", "jax", "hold 2Gi; exit 0", variables=variables) as one:
         code, _ = one.end()
@@ -95,9 +85,7 @@ def test_a_framework_on_the_cpu_says_so(state: State) -> None:
 
 
 def test_it_starts_fast(state: State) -> None:
-    """
-    A workload costs so little to start that a node of them can be started at once.
-    """
+    """A workload costs so little to start that a node of them can be started at once."""
     command = [sys.executable, "-m", "simulator", "workload", "--state", str(state.path), "exit 0"]
 
     def processor_seconds() -> float:
@@ -110,9 +98,7 @@ def test_it_starts_fast(state: State) -> None:
 
 
 def test_the_help_teaches_the_language(tmp_path: Path) -> None:
-    """
-    The help has the whole grammar.
-    """
+    """The help has the whole grammar."""
     with Program(tmp_path, "--help") as program:
         program.end()
     text = "\n".join(program.lines)

@@ -1,6 +1,4 @@
-"""
-Several workloads on one card: who dies, who lives, and what caps change about it.
-"""
+"""Several workloads on one card: who dies, who lives, and what caps change about it."""
 
 import contextlib
 import os
@@ -30,16 +28,12 @@ def programs() -> Iterator[contextlib.ExitStack]:
 
 
 def alive(state: State) -> dict[int, int]:
-    """
-    Return what each living process holds on the first card.
-    """
+    """Return what each living process holds on the first card."""
     return {use.pid: use.memory for use in state.cards[0].uses}
 
 
 def test_the_second_dies_and_the_first_lives(state: State) -> None:
-    """
-    Without caps whoever allocates beyond the card dies of it, not whoever holds too much.
-    """
+    """Without caps whoever allocates beyond the card dies of it, not whoever holds too much."""
     with Program(state.path, "--framework", "torch", "hold 12Gi") as first:
         first.until(DONE)
         with Program(state.path, "--framework", "torch", "hold 2Gi; grow 3Gi; exit 0") as second:
@@ -51,9 +45,7 @@ def test_the_second_dies_and_the_first_lives(state: State) -> None:
 
 
 def test_with_caps_both_stay_inside(state: State) -> None:
-    """
-    With a cap each the greedy one dies of his own limit while there is room on the card.
-    """
+    """With a cap each the greedy one dies of his own limit while there is room on the card."""
     cap = {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.4"}
     with Program(state.path, "--framework", "torch", "hold 5Gi", variables=cap) as first:
         first.until(DONE)
@@ -69,9 +61,7 @@ def test_with_caps_both_stay_inside(state: State) -> None:
 
 
 def test_growers_never_exceed_the_card(state: State, programs: contextlib.ExitStack) -> None:
-    """
-    Eight processes that grow at once fill the card and never overfill it.
-    """
+    """Eight processes that grow at once fill the card and never overfill it."""
     crowd = [
         programs.enter_context(
             Program(state.path, "--on-oom", "wait", "grow 40Gi/s to 4Gi; hold 4Gi")
@@ -93,9 +83,7 @@ def test_growers_never_exceed_the_card(state: State, programs: contextlib.ExitSt
 
 
 def test_patience_is_rewarded(state: State) -> None:
-    """
-    A process that waits for memory goes on when its neighbour leaves.
-    """
+    """A process that waits for memory goes on when its neighbour leaves."""
     with Program(state.path, "hold 10Gi") as first:
         first.until(DONE)
         with Program(state.path, "--on-oom", "wait", "hold 8Gi; exit 0") as second:
@@ -110,9 +98,7 @@ def test_patience_is_rewarded(state: State) -> None:
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)],
 )
 def test_memory_is_free_however_a_process_ends(state: State, number: int, code: int) -> None:
-    """
-    SIGTERM and SIGINT end it in order, SIGKILL does not ask, the memory is free either way.
-    """
+    """SIGTERM and SIGINT end it in order, SIGKILL does not ask, the memory is free either way."""
     with Program(state.path, "--context", "300Mi", "hold 2Gi") as program:
         program.until(DONE)
         before = alive(state)
@@ -125,9 +111,7 @@ def test_memory_is_free_however_a_process_ends(state: State, number: int, code: 
 
 
 def test_a_deaf_process_survives_sigterm(state: State) -> None:
-    """
-    A process may ignore SIGTERM, as some do, and only SIGKILL ends it.
-    """
+    """A process may ignore SIGTERM, as some do, and only SIGKILL ends it."""
     with Program(state.path, "--on-term", "ignore", "hold 1Gi; after 300ms hold 2Gi") as program:
         program.until("hold 1Gi")
         program.signal(signal.SIGTERM)
@@ -139,9 +123,7 @@ def test_a_deaf_process_survives_sigterm(state: State) -> None:
 
 
 def test_workers_take_as_much_each(state: State) -> None:
-    """
-    Forked workers are processes of their own with the same memory, and end with their parent.
-    """
+    """Forked workers are processes of their own with the same memory, and end with their parent."""
     with Program(state.path, "--context", "200Mi", "hold 1Gi; fork 3") as program:
         assert eventually(lambda: 4 == len(alive(state)))
         held = alive(state)
@@ -154,9 +136,7 @@ def test_workers_take_as_much_each(state: State) -> None:
 
 
 def test_workers_die_with_a_killed_parent(state: State) -> None:
-    """
-    No worker outlives a parent that was killed.
-    """
+    """No worker outlives a parent that was killed."""
     with Program(state.path, "hold 1Gi; fork 2") as program:
         assert eventually(lambda: 3 == len(alive(state)))
         program.signal(signal.SIGKILL)
@@ -165,9 +145,7 @@ def test_workers_die_with_a_killed_parent(state: State) -> None:
 
 
 def test_a_worker_may_die_of_its_own(state: State) -> None:
-    """
-    Where the card has no room for another worker, that worker dies and the parent goes on.
-    """
+    """Where the card has no room for another worker, that worker dies and the parent goes on."""
     with Program(state.path, "hold 6Gi; fork 2; after 300ms busy 10%; exit 0") as program:
         code, complaint = program.end()
 

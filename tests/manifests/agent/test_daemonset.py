@@ -1,6 +1,4 @@
-"""
-The DaemonSet fits the program, and asks of a node no more than the program needs.
-"""
+"""The DaemonSet fits the program, and asks of a node no more than the program needs."""
 
 from typing import Any
 
@@ -32,24 +30,18 @@ def environment() -> dict[str, Any]:
 
 
 def test_every_variable_is_a_setting_or_the_runtimes() -> None:
-    """
-    Nothing is set that nobody reads.
-    """
+    """Nothing is set that nobody reads."""
     assert {NODE, STATUS_LISTEN, *OF_OTHERS} == set(environment())
     assert set(environment()) - OF_OTHERS <= SETTINGS
 
 
 def test_it_knows_its_node_by_the_api_servers_word() -> None:
-    """
-    The node's name comes from the pod, as a token's does.
-    """
+    """The node's name comes from the pod, as a token's does."""
     assert {"fieldRef": {"fieldPath": "spec.nodeName"}} == environment()[NODE]
 
 
 def test_it_sees_every_card_and_takes_none() -> None:
-    """
-    It asks the runtime for the management library alone, and the scheduler for no GPU.
-    """
+    """It asks the runtime for the management library alone, and the scheduler for no GPU."""
     limits = container()["resources"]["limits"]
 
     assert ("all", "utility") == (
@@ -61,9 +53,7 @@ def test_it_sees_every_card_and_takes_none() -> None:
 
 
 def test_it_listens_where_it_is_asked() -> None:
-    """
-    Port, setting, probe and Service agree.
-    """
+    """Port, setting, probe and Service agree."""
     (port,) = container()["ports"]
     (service,) = found("Service", NAME)["spec"]["ports"]
     probe = container()["livenessProbe"]["httpGet"]
@@ -75,17 +65,13 @@ def test_it_listens_where_it_is_asked() -> None:
 
 
 def test_it_sees_the_hosts_processes_and_nothing_else_of_the_host() -> None:
-    """
-    One thing, hostPID, is what the restricted standard would refuse.
-    """
+    """One thing, hostPID, is what the restricted standard would refuse."""
     assert spec()["hostPID"] is True
     assert not {"hostNetwork", "hostIPC", "volumes"} & spec().keys()
 
 
 def test_it_runs_wherever_a_tenant_may() -> None:
-    """
-    Every taint is tolerated, and a full node makes room for it first.
-    """
+    """Every taint is tolerated, and a full node makes room for it first."""
     assert [{"operator": "Exists"}] == spec()["tolerations"]
     assert "system-node-critical" == spec()["priorityClassName"]
 
@@ -106,9 +92,7 @@ def test_it_leaves_for_a_new_driver() -> None:
 
 
 def test_it_has_one_name() -> None:
-    """
-    The command, the account and every selector agree on one name.
-    """
+    """The command, the account and every selector agree on one name."""
     daemonset = found("DaemonSet", NAME)
     labels = daemonset["spec"]["template"]["metadata"]["labels"]
 
@@ -130,9 +114,7 @@ def test_the_kill_switch_is_the_one_that_agents_read() -> None:
 
 
 def test_killing_takes_a_component() -> None:
-    """
-    By default the agent has neither the setting nor the capability to kill.
-    """
+    """By default the agent has neither the setting nor the capability to kill."""
     text = (COMPONENTS / "last-resort-kill" / "kustomization.yaml").read_text(encoding="utf-8")
 
     assert EvictionPolicy().last_resort_kill is False

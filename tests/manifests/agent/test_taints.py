@@ -1,6 +1,4 @@
-"""
-Component device-taints lets an agent write just the rules that its code makes.
-"""
+"""Component device-taints lets an agent write just the rules that its code makes."""
 
 from agent.cluster.taint_writer import PublishedDevice, rule, rule_name
 from agent.model.taint import Disorder
@@ -14,9 +12,7 @@ MADE = rule(
 
 
 def test_the_policy_knows_what_a_rule_says() -> None:
-    """
-    Driver, key, effect and name stand in it as the code spells them.
-    """
+    """Driver, key, effect and name stand in it as the code spells them."""
     spec = found("ValidatingAdmissionPolicy", "gpufence-agent-taints", FOLDER)["spec"]
     (validation,) = spec["validations"]
     taint = MADE["spec"]["taint"]
@@ -31,9 +27,7 @@ def test_the_policy_knows_what_a_rule_says() -> None:
 
 
 def test_who_takes_it_away_is_told_what_is_left() -> None:
-    """
-    By the label that every rule carries.
-    """
+    """By the label that every rule carries."""
     text = (FOLDER / "kustomization.yaml").read_text(encoding="utf-8")
     ((key, value),) = MADE["metadata"]["labels"].items()
 

@@ -1,6 +1,4 @@
-"""
-The manifests keep to the names of the code, and grant no more than it uses.
-"""
+"""The manifests keep to the names of the code, and grant no more than it uses."""
 
 from certs.dial import PORT_NAME
 from gpufence import names
@@ -10,9 +8,7 @@ PROGRAM = "gpufence-certs"
 
 
 def test_both_secrets_come_without_data() -> None:
-    """
-    The Secrets have the code's names and say nothing of data, so that applying them keeps it.
-    """
+    """The Secrets have the code's names and say nothing of data, so that applying them keeps it."""
     secrets = [item for item in objects(BASE / "certs") if item["kind"] == "Secret"]
 
     assert {names.TLS_SECRET, names.CA_SECRET} == {item["metadata"]["name"] for item in secrets}
@@ -20,9 +16,7 @@ def test_both_secrets_come_without_data() -> None:
 
 
 def test_nobody_mounts_the_ca() -> None:
-    """
-    No workload of either folder names the CA's Secret.
-    """
+    """No workload of either folder names the CA's Secret."""
     workloads = [
         found("Job", "gpufence-certs-install"),
         found("CronJob", PROGRAM),
@@ -33,9 +27,7 @@ def test_nobody_mounts_the_ca() -> None:
 
 
 def test_the_daily_run_never_runs_twice() -> None:
-    """
-    The CronJob forbids a second run beside the first.
-    """
+    """The CronJob forbids a second run beside the first."""
     assert "Forbid" == found("CronJob", PROGRAM)["spec"]["concurrencyPolicy"]
 
 
@@ -63,9 +55,7 @@ def test_the_account_touches_three_objects_by_name() -> None:
 
 
 def test_the_service_has_the_port_that_is_dialled() -> None:
-    """
-    The port by which replicas are asked is one of the webhook's Service.
-    """
+    """The port by which replicas are asked is one of the webhook's Service."""
     ports = found("Service", names.WEBHOOK_SERVICE)["spec"]["ports"]
 
     assert PORT_NAME in {port["name"] for port in ports}

@@ -1,6 +1,4 @@
-"""
-Component idle-release says again what the code says.
-"""
+"""Component idle-release says again what the code says."""
 
 from typing import Any
 
@@ -18,9 +16,7 @@ def container() -> dict[str, Any]:
 
 
 def test_two_replicas_run_apart_as_nobody() -> None:
-    """
-    On different nodes where there are several, without a single capability.
-    """
+    """On different nodes where there are several, without a single capability."""
     deployment = found("Deployment", names.CONTROLLER, FOLDER)
     spec = pod_spec(deployment)
     (apart,) = spec["affinity"]["podAntiAffinity"].popitem()[1]
@@ -36,9 +32,7 @@ def test_two_replicas_run_apart_as_nobody() -> None:
 
 
 def test_the_lease_is_held_by_the_pods_name() -> None:
-    """
-    Two replicas must not take each other for themselves.
-    """
+    """Two replicas must not take each other for themselves."""
     environment = {entry["name"]: entry for entry in container()["env"]}
 
     assert "metadata.name" == environment[IDENTITY]["valueFrom"]["fieldRef"]["fieldPath"]
@@ -46,9 +40,7 @@ def test_the_lease_is_held_by_the_pods_name() -> None:
 
 
 def test_service_and_network_policy_know_the_port() -> None:
-    """
-    The one that the container has.
-    """
+    """The one that the container has."""
     (port,) = container()["ports"]
     (served,) = found("Service", names.CONTROLLER, FOLDER)["spec"]["ports"]
     (rule,) = found("NetworkPolicy", names.CONTROLLER, FOLDER)["spec"]["ingress"]
@@ -58,27 +50,21 @@ def test_service_and_network_policy_know_the_port() -> None:
 
 
 def test_probes_ask_pages_that_exist() -> None:
-    """
-    Whether it lives, and whether it has seen the cluster.
-    """
+    """Whether it lives, and whether it has seen the cluster."""
     paths = [container()[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")]
 
     assert ["/healthz", "/readyz"] == paths
 
 
 def test_the_lease_is_there_before_anybody_wants_it() -> None:
-    """
-    Under the name that the code asks for, in our namespace.
-    """
+    """Under the name that the code asks for, in our namespace."""
     metadata = found("Lease", names.CONTROLLER, FOLDER)["metadata"]
 
     assert names.SYSTEM_NAMESPACE == metadata["namespace"]
 
 
 def test_the_policy_is_about_the_controllers_account_and_its_words() -> None:
-    """
-    It denies, and knows the annotations and the label as the code spells them.
-    """
+    """It denies, and knows the annotations and the label as the code spells them."""
     spec = found("ValidatingAdmissionPolicy", names.CONTROLLER, FOLDER)["spec"]
     binding = found("ValidatingAdmissionPolicyBinding", names.CONTROLLER, FOLDER)["spec"]
     text = str(spec)

@@ -1,6 +1,4 @@
-"""
-The images are what the manifests start: one program, for nobody, from locked packages.
-"""
+"""The images are what the manifests start: one program, for nobody, from locked packages."""
 
 import ast
 import importlib.util
@@ -31,9 +29,7 @@ def packages(program: str) -> set[str]:
 
 
 def imported(package: str) -> set[str]:
-    """
-    Return the packages of ours that a package imports.
-    """
+    """Return the packages of ours that a package imports."""
     names = set()
     for path in (ROOT / package).rglob("*.py"):
         for node in ast.walk(tree_of(path)):
@@ -45,9 +41,7 @@ def imported(package: str) -> set[str]:
 
 
 def superfluous() -> Callable[[str, dict[str, list[str]]], list[str]]:
-    """
-    Load the script's function; it runs inside images and belongs to no package.
-    """
+    """Load the script's function; it runs inside images and belongs to no package."""
     spec = importlib.util.spec_from_file_location("slim", IMAGES / "slim.py")
     assert spec is not None
     assert spec.loader is not None
@@ -64,9 +58,7 @@ def locked(program: str) -> set[str]:
 
 @pytest.mark.parametrize("program", WORKLOADS)
 def test_an_image_starts_as_the_user_of_its_manifest(program: str) -> None:
-    """
-    USER is what the pod's security context says.
-    """
+    """USER is what the pod's security context says."""
     security = pod_spec(found(*WORKLOADS[program]))["securityContext"]
 
     assert f"USER {security['runAsUser']}:{security['runAsGroup']}\n" in DOCKERFILE
@@ -74,9 +66,7 @@ def test_an_image_starts_as_the_user_of_its_manifest(program: str) -> None:
 
 @pytest.mark.parametrize("program", WORKLOADS)
 def test_an_image_is_a_target_that_starts_its_program(program: str) -> None:
-    """
-    Whoever runs it without a word gets the program, by the name that its manifest calls.
-    """
+    """Whoever runs it without a word gets the program, by the name that its manifest calls."""
     (container,) = pod_spec(found(*WORKLOADS[program]))["containers"]
     target = DOCKERFILE.partition(f"FROM program AS {program}\n")[2].partition("\nFROM ")[0]
 
@@ -97,18 +87,14 @@ def test_an_image_holds_the_packages_that_its_program_imports(program: str) -> N
 
 
 def test_the_base_can_be_chosen_and_is_debians() -> None:
-    """
-    Both stages stand on the same base, by default one with glibc.
-    """
+    """Both stages stand on the same base, by default one with glibc."""
     assert 2 == DOCKERFILE.count("FROM ${BASE}")
     assert "ARG BASE=docker.io/library/python:3.13-slim-bookworm\n" in DOCKERFILE
 
 
 @pytest.mark.parametrize("program", WORKLOADS)
 def test_every_package_is_locked_by_hash(program: str) -> None:
-    """
-    Nothing is installed that is not in the program's locked list, or the builder's.
-    """
+    """Nothing is installed that is not in the program's locked list, or the builder's."""
     installing = [
         line for line in INSTALL.splitlines() if " install " in line or line.startswith("$to")
     ]
@@ -119,9 +105,7 @@ def test_every_package_is_locked_by_hash(program: str) -> None:
 
 
 def test_the_wheels_builder_is_locked() -> None:
-    """
-    The build stage finds the one tool that makes our wheel in the locked list.
-    """
+    """The build stage finds the one tool that makes our wheel in the locked list."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
 
@@ -139,9 +123,7 @@ def test_the_wheels_builder_is_locked() -> None:
     ],
 )
 def test_no_program_brings_anothers_trade(program: str, never: set[str]) -> None:
-    """
-    The agent has no web framework, the webhook no NVML.
-    """
+    """The agent has no web framework, the webhook no NVML."""
     assert set() == locked(program) & never
 
 
@@ -167,9 +149,7 @@ def test_what_only_kubeconfigs_need_is_left_out() -> None:
 
 
 def test_names_are_compared_as_installers_do() -> None:
-    """
-    Spelling with dots, dashes and capitals makes no other package.
-    """
+    """Spelling with dots, dashes and capitals makes no other package."""
     requires = {
         "gpufence": ["Jsonpatch>=1; extra == 'webhook'", "kubernetes; extra == 'webhook'"],
         "jsonpatch": ["json_pointer.x (>=1)"],

@@ -1,6 +1,4 @@
-"""
-Every alert fires when it should, stays quiet when it should, and leads to its page.
-"""
+"""Every alert fires when it should, stays quiet when it should, and leads to its page."""
 
 import re
 import subprocess
@@ -63,9 +61,7 @@ def evictions(accepted: str, blocked: str) -> Series:
 
 
 def controllers(leader: str, fresh: str, brake: str = "0x60") -> Series:
-    """
-    Show two of them, of which the second does not lead.
-    """
+    """Show two of them, of which the second does not lead."""
     return {
         'gpufence_controller_leader{pod="a"}': leader,
         'gpufence_controller_leader{pod="b"}': "0x60",
@@ -76,9 +72,7 @@ def controllers(leader: str, fresh: str, brake: str = "0x60") -> Series:
 
 
 def measuring(**ages: str) -> Series:
-    """
-    Show agents of nodes n1 and n2, of which some have measured.
-    """
+    """Show agents of nodes n1 and n2, of which some have measured."""
     shown = {f'gpufence_build_info{{node="{name}",version="1"}}': "1x60" for name in ("n1", "n2")}
     return shown | {
         f'gpufence_sample_age_seconds{{node="{name}"}}': age for name, age in ages.items()
@@ -202,18 +196,14 @@ CASES = [
 
 
 def rendered(text: str, case: Case) -> str:
-    """
-    Put labels and value into an alert's text as Prometheus does.
-    """
+    """Put labels and value into an alert's text as Prometheus does."""
     for name, value in case.labels.items():
         text = text.replace(f"{{{{ $labels.{name} }}}}", value)
     return text.replace("{{ $value }}", case.value)
 
 
 def rehearsals(alert: str, case: Case) -> list[dict[str, Any]]:
-    """
-    Describe the loud and the quiet hour as promtool's tests.
-    """
+    """Describe the loud and the quiet hour as promtool's tests."""
     rule = RULES[alert]
     fired = {
         "exp_labels": {**rule["labels"], **case.labels},
@@ -234,9 +224,7 @@ def rehearsals(alert: str, case: Case) -> list[dict[str, Any]]:
 
 
 def test_every_alert_is_rehearsed() -> None:
-    """
-    No alert is without a case, and no case without its alert.
-    """
+    """No alert is without a case, and no case without its alert."""
     assert RULES.keys() == {alert for alert, _ in CASES}
 
 
@@ -264,9 +252,7 @@ def test_alerts_fire_when_they_should_and_not_when_they_should_not(tmp_path: Pat
 
 @pytest.mark.parametrize("alert", RULES)
 def test_alerts_are_about_metrics_that_exist(alert: str) -> None:
-    """
-    No alert waits for a figure that nobody shows.
-    """
+    """No alert waits for a figure that nobody shows."""
     expr = RULES[alert]["expr"]
 
     assert set() == metrics_in(expr) - metric_names()
@@ -274,9 +260,7 @@ def test_alerts_are_about_metrics_that_exist(alert: str) -> None:
 
 
 def test_alerts_know_the_brakes() -> None:
-    """
-    The brake that an alert asks for is one of the code's.
-    """
+    """The brake that an alert asks for is one of the code's."""
     asked = set(re.findall(r'reason="(\w+)"', str(RULES)))
 
     assert set() == asked - {brake.name.lower() for brake in Brake}
@@ -284,9 +268,7 @@ def test_alerts_know_the_brakes() -> None:
 
 @pytest.mark.parametrize("alert", RULES)
 def test_alerts_say_how_bad_it_is(alert: str) -> None:
-    """
-    Every alert has a severity that people sort by, and two sentences.
-    """
+    """Every alert has a severity that people sort by, and two sentences."""
     rule = RULES[alert]
 
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}

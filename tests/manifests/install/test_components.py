@@ -1,6 +1,4 @@
-"""
-What components say again is what the code says.
-"""
+"""What components say again is what the code says."""
 
 import re
 from pathlib import Path
@@ -63,18 +61,14 @@ def test_kill_switches_are_left_to_people() -> None:
 
 
 def test_no_file_deletes_two_objects() -> None:
-    """
-    One patch that deletes more than one ends kubectl 1.32 and older in a panic.
-    """
+    """One patch that deletes more than one ends kubectl 1.32 and older in a panic."""
     texts = [path.read_text(encoding="utf-8") for path in COMPONENTS.rglob("*.yaml")]
 
     assert [] == [text for text in texts if text.count("$patch: delete") > 1]
 
 
 def test_cert_manager_replaces_all_of_our_own_program() -> None:
-    """
-    Whatever the base brings for the certificates is left out.
-    """
+    """Whatever the base brings for the certificates is left out."""
     files = sorted((COMPONENTS / "cert-manager" / "without-ours").iterdir())
     texts = [path.read_text(encoding="utf-8") for path in files]
     dropped = {(each["kind"], each["metadata"]["name"]) for each in map(yaml.safe_load, texts)}
@@ -83,9 +77,7 @@ def test_cert_manager_replaces_all_of_our_own_program() -> None:
 
 
 def test_cert_manager_injects_into_our_configuration() -> None:
-    """
-    The annotation names the leaf's Certificate.
-    """
+    """The annotation names the leaf's Certificate."""
     annotation = f"inject-ca-from: {names.SYSTEM_NAMESPACE}/{names.WEBHOOK_SERVICE}\n"
 
     assert annotation in CERT_MANAGER
@@ -94,9 +86,7 @@ def test_cert_manager_injects_into_our_configuration() -> None:
 
 @pytest.mark.parametrize("kind", ["nodes", "pods", "events"])
 def test_policies_of_older_clusters_are_about_the_agents_account(kind: str) -> None:
-    """
-    The policies that tie an agent to its node apply to the account it runs under, and deny.
-    """
+    """The policies that tie an agent to its node apply to the account it runs under, and deny."""
     folder, name = COMPONENTS / "kubernetes-1.30", f"gpufence-agent-{kind}"
     spec = found("ValidatingAdmissionPolicy", name, folder)["spec"]
     binding = found("ValidatingAdmissionPolicyBinding", name, folder)["spec"]
@@ -107,9 +97,7 @@ def test_policies_of_older_clusters_are_about_the_agents_account(kind: str) -> N
 
 
 def test_policies_of_older_clusters_know_the_nodes_annotation() -> None:
-    """
-    The one thing that an agent may change on its Node is what the code writes there.
-    """
+    """The one thing that an agent may change on its Node is what the code writes there."""
     folder = COMPONENTS / "kubernetes-1.30"
     text = str(found("ValidatingAdmissionPolicy", "gpufence-agent-nodes", folder))
 
@@ -145,9 +133,7 @@ def test_the_guard_knows_the_prefix_and_its_role() -> None:
     ],
 )
 def test_monitors_scrape_a_port_that_exists(kind: str, name: str, folder: Path) -> None:
-    """
-    A monitor selects the pods of one program and asks a port that they have.
-    """
+    """A monitor selects the pods of one program and asks a port that they have."""
     workload = found(kind, name, folder)
     monitor = found("PodMonitor", name, COMPONENTS / "prometheus-operator")["spec"]
     (container,) = pod_spec(workload)["containers"]

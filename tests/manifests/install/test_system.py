@@ -1,6 +1,4 @@
-"""
-What all parts stand on: the namespace, who may call whom, versions and images.
-"""
+"""What all parts stand on: the namespace, who may call whom, versions and images."""
 
 import re
 import tomllib
@@ -61,9 +59,7 @@ def test_the_namespace_lets_the_agents_in() -> None:
 
 
 def test_everything_with_a_namespace_is_in_ours() -> None:
-    """
-    No object of ours lives among the tenants', or wherever who applies it happens to be.
-    """
+    """No object of ours lives among the tenants', or wherever who applies it happens to be."""
     elsewhere = [
         item["metadata"]
         for item in objects()
@@ -76,18 +72,14 @@ def test_everything_with_a_namespace_is_in_ours() -> None:
 
 @pytest.mark.parametrize("part", sorted(path.name for path in BASE.iterdir() if path.is_dir()))
 def test_every_file_is_listed(part: str) -> None:
-    """
-    No manifest lies beside its kustomization unused: one that nobody lists is never applied.
-    """
+    """No manifest lies beside its kustomization unused: one that nobody lists is never applied."""
     listed = {BASE / part / "kustomization.yaml", *files(BASE / part)}
 
     assert listed == set((BASE / part).glob("*.yaml"))
 
 
 def test_no_two_objects_are_one() -> None:
-    """
-    No object stands in two files.
-    """
+    """No object stands in two files."""
     keys = [(item["kind"], item["metadata"]["name"]) for item in objects()]
 
     assert sorted(set(keys)) == sorted(keys)
@@ -95,9 +87,7 @@ def test_no_two_objects_are_one() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_images_have_the_projects_version(program: str) -> None:
-    """
-    What is deployed is what the wheel calls itself.
-    """
+    """What is deployed is what the wheel calls itself."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     images = {each["name"]: each for each in kustomization(BASE)["images"]}
 
@@ -143,9 +133,7 @@ def test_no_workload_has_what_it_does_not_need(item: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-agent"])
 def test_a_server_is_called_on_its_ports_alone(name: str) -> None:
-    """
-    The network policy names each port of the container and no other.
-    """
+    """The network policy names each port of the container and no other."""
     kind = "Deployment" if name == "gpufence-webhook" else "DaemonSet"
     (container,) = pod_spec(found(kind, name))["containers"]
     (rule,) = policy(name)["ingress"]
@@ -155,17 +143,13 @@ def test_a_server_is_called_on_its_ports_alone(name: str) -> None:
 
 
 def test_nobody_else_is_called() -> None:
-    """
-    Pods of no policy of their own take no connections.
-    """
+    """Pods of no policy of their own take no connections."""
     assert {"podSelector": {}, "policyTypes": ["Ingress"]} == policy("gpufence-nobody-else")
 
 
 @pytest.mark.parametrize("name", components())
 def test_every_component_has_its_overlay(name: str) -> None:
-    """
-    An overlay is the base with one component, so that components can be combined.
-    """
+    """An overlay is the base with one component, so that components can be combined."""
     assert {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -175,26 +159,20 @@ def test_every_component_has_its_overlay(name: str) -> None:
 
 
 def test_no_overlay_is_left_over() -> None:
-    """
-    There is no overlay without a component.
-    """
+    """There is no overlay without a component."""
     assert components() == sorted(path.name for path in (DEPLOY / "overlays").iterdir())
 
 
 @pytest.mark.parametrize("name", components())
 def test_every_component_says_what_it_is_for(name: str) -> None:
-    """
-    The first line of a component is a sentence for the person who wonders whether to take it.
-    """
+    """The first line of a component is a sentence for the person who wonders whether to take it."""
     text = (COMPONENTS / name / "kustomization.yaml").read_text(encoding="utf-8")
 
     assert text.startswith("# ")
 
 
 def test_every_name_of_ours_is_one_of_the_code() -> None:
-    """
-    No manifest spells a label or annotation that names.py does not know.
-    """
+    """No manifest spells a label or annotation that names.py does not know."""
     known = {value for value in vars(names).values() if isinstance(value, str)}
     hooks = re.compile(r"[a-z]+\.pods\.gpufence\.io|bindings\.gpufence\.io")
     said = {
@@ -207,9 +185,7 @@ def test_every_name_of_ours_is_one_of_the_code() -> None:
 
 
 def test_every_setting_of_a_component_is_one_of_its_program() -> None:
-    """
-    What components set is what the programs read.
-    """
+    """What components set is what the programs read."""
     known = {names.SIMULATOR_STATE}
     for settings in (WebhookSettings, CertsSettings, AgentSettings, ControllerSettings):
         known |= {variable for row in rows(settings) for variable in row.variables}

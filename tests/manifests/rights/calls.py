@@ -34,18 +34,14 @@ class Right:
 
 @dataclass(frozen=True)
 class Asked:
-    """
-    A path, as far as the source tells: what is not a constant is `*`.
-    """
+    """A path, as far as the source tells: what is not a constant is `*`."""
 
     group: str
     segments: tuple[str, ...]
 
     @property
     def resource(self) -> tuple[str, str | None]:
-        """
-        Return the resource with its subresource, and the object's name if it has one.
-        """
+        """Return the resource with its subresource, and the object's name if it has one."""
         parts = self.segments
         if parts[0] == "namespaces" and len(parts) > 2:
             parts = parts[2:]
@@ -66,9 +62,7 @@ class Asked:
 
 @dataclass
 class Module:
-    """
-    One file: the paths that it builds, and those that were seen to be used.
-    """
+    """One file: the paths that it builds, and those that were seen to be used."""
 
     path: Path
     constants: dict[str, ast.expr] = field(default_factory=dict)
@@ -142,9 +136,7 @@ class Module:
 
 @cache
 def rights_of(package: str, *left_out: str) -> frozenset[Right]:
-    """
-    Return all that the modules of a package ask for, but for those left out.
-    """
+    """Return all that the modules of a package ask for, but for those left out."""
     paths = [path for path in sorted((ROOT / package).rglob("*.py")) if path.name not in left_out]
     return frozenset(right for path in paths for right in Module(path).read())
 

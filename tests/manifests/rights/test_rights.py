@@ -1,6 +1,4 @@
-"""
-Rights and requests are the same set: no rule that no code uses, no request that lacks a rule.
-"""
+"""Rights and requests are the same set: no rule that no code uses, no request that lacks a rule."""
 
 from typing import Any
 
@@ -42,9 +40,7 @@ WITHHELD = {
 
 
 def granted(account: str) -> list[dict[str, Any]]:
-    """
-    Return the rules of every role of that name; component need adds to the webhook's.
-    """
+    """Return the rules of every role of that name; component need adds to the webhook's."""
     of_need = [
         item for item in objects(COMPONENTS / "need") if item["metadata"]["name"] in PROFILES
     ]
@@ -105,9 +101,7 @@ def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
 
 
 def test_an_agent_that_taints_cards_may_do_so_by_a_role_of_its_own() -> None:
-    """
-    Component device-taints grants what its code asks, and no other does.
-    """
+    """Component device-taints grants what its code asks, and no other does."""
     role = found("ClusterRole", "gpufence-agent-taints", COMPONENTS / "device-taints")
 
     assert set(spelled(role["rules"])) == OF_TAINTS
@@ -143,9 +137,7 @@ What `kube.workloads` and the watches of kinds ask, whose paths are made of what
 
 
 def test_the_controller_may_do_what_it_does() -> None:
-    """
-    Component idle-release grants what its code asks, beside the profiles of component need.
-    """
+    """Component idle-release grants what its code asks, beside the profiles of component need."""
     folder = COMPONENTS / "idle-release"
     rules = [
         rule
@@ -163,9 +155,7 @@ def test_the_controller_may_do_what_it_does() -> None:
 
 
 def test_of_reports_the_controller_may_touch_those_of_its_name_alone() -> None:
-    """
-    Component reports grants what the code asks, and nothing of it without the name.
-    """
+    """Component reports grants what the code asks, and nothing of it without the name."""
     (rule,) = found("ClusterRole", "gpufence-controller-reports", COMPONENTS / "reports")["rules"]
     asked = {right for right in rights_of("controller", "writes.py") if right.group == REPORT.group}
     made = {Right(REPORT.group, REPORT.plural, verb) for verb in ("create", "patch", "delete")}
@@ -196,18 +186,14 @@ def test_viewers_may_read_what_the_plugin_reads() -> None:
 
 @pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-certs", "gpufence-agent"])
 def test_no_right_is_granted_twice(name: str) -> None:
-    """
-    Each right stands in one rule.
-    """
+    """Each right stands in one rule."""
     rights = spelled(granted(name))
 
     assert len(set(rights)) == len(rights)
 
 
 def test_nothing_is_granted_by_wildcard() -> None:
-    """
-    No rule says `*`, and none lets an account become another by the old verb.
-    """
+    """No rule says `*`, and none lets an account become another by the old verb."""
     rights = [
         right
         for item in objects()
@@ -233,9 +219,7 @@ def test_each_account_holds_its_own_roles_alone(program: str) -> None:
 
 
 def test_rights_in_a_namespace_are_in_ours() -> None:
-    """
-    Every Role is one of our own namespace.
-    """
+    """Every Role is one of our own namespace."""
     assert {names.SYSTEM_NAMESPACE} == {
         item["metadata"]["namespace"] for item in objects(BASE) if item["kind"] == "Role"
     }

@@ -1,6 +1,4 @@
-"""
-The webhook configuration says what the code means.
-"""
+"""The webhook configuration says what the code means."""
 
 from typing import Any
 
@@ -30,17 +28,13 @@ def selector(hook: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
 
 
 def test_there_is_a_hook_for_each_mode_and_one_for_bindings() -> None:
-    """
-    Nothing is missing and nothing is left over.
-    """
+    """Nothing is missing and nothing is left over."""
     assert [*(f"{mode}.pods.gpufence.io" for mode in Mode), BINDINGS] == list(hooks())
 
 
 @pytest.mark.parametrize("mode", Mode, ids=str)
 def test_each_mode_is_called_at_its_own_path(mode: Mode) -> None:
-    """
-    The API server tells the mode by the path it calls.
-    """
+    """The API server tells the mode by the path it calls."""
     service = pod_hook(mode)["clientConfig"]["service"]
 
     assert POD_PATHS[mode] == service["path"]
@@ -49,18 +43,14 @@ def test_each_mode_is_called_at_its_own_path(mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", Mode, ids=str)
 def test_match_conditions_are_those_of_the_code(mode: Mode) -> None:
-    """
-    The text that decides who is called is the generated one, to the letter.
-    """
+    """The text that decides who is called is the generated one, to the letter."""
     written = {each["name"]: each["expression"] for each in pod_hook(mode)["matchConditions"]}
 
     assert {"uses-gpu": conditions.uses_gpu(), "no-mirror": conditions.no_mirror()} == written
 
 
 def test_bindings_have_no_conditions_and_the_upper_modes() -> None:
-    """
-    A Binding shows nothing of its pod, so only the namespace decides.
-    """
+    """A Binding shows nothing of its pod, so only the namespace decides."""
     hook = hooks()[BINDINGS]
 
     assert BINDING_PATH == hook["clientConfig"]["service"]["path"]
@@ -71,9 +61,7 @@ def test_bindings_have_no_conditions_and_the_upper_modes() -> None:
 
 @pytest.mark.parametrize("name", hooks())
 def test_no_hook_can_stop_a_pod_from_being_made(name: str) -> None:
-    """
-    A dead webhook, and the namespaces without which a cluster cannot heal, are left in peace.
-    """
+    """A dead webhook, and the namespaces without which a cluster cannot heal, are left in peace."""
     hook = hooks()[name]
 
     assert "Ignore" == hook["failurePolicy"]
@@ -84,9 +72,7 @@ def test_no_hook_can_stop_a_pod_from_being_made(name: str) -> None:
 
 
 def test_timeouts_are_those_of_the_design() -> None:
-    """
-    Three seconds for a pod, one for a binding, and our own deadline ends before either.
-    """
+    """Three seconds for a pod, one for a binding, and our own deadline ends before either."""
     timeouts = {name: hook["timeoutSeconds"] for name, hook in hooks().items()}
 
     assert 1 == timeouts.pop(BINDINGS)
@@ -96,7 +82,5 @@ def test_timeouts_are_those_of_the_design() -> None:
 
 @pytest.mark.parametrize("mode", Mode, ids=str)
 def test_pods_are_looked_at_again_when_others_change_them(mode: Mode) -> None:
-    """
-    A container that another webhook adds after us is not missed.
-    """
+    """A container that another webhook adds after us is not missed."""
     assert "IfNeeded" == pod_hook(mode)["reinvocationPolicy"]

@@ -1,6 +1,4 @@
-"""
-Deployment, Service, rights and policies fit the program and each other.
-"""
+"""Deployment, Service, rights and policies fit the program and each other."""
 
 from typing import Any
 
@@ -30,9 +28,7 @@ def environment() -> dict[str, str]:
 
 
 def test_the_api_server_finds_the_service() -> None:
-    """
-    Name, namespace and port of the Service are what every hook calls.
-    """
+    """Name, namespace and port of the Service are what every hook calls."""
     service = found("Service", names.WEBHOOK_SERVICE)
     ports = {port["name"]: port for port in service["spec"]["ports"]}
     configuration = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
@@ -45,9 +41,7 @@ def test_the_api_server_finds_the_service() -> None:
 
 
 def test_ports_are_those_the_program_listens_on() -> None:
-    """
-    Container ports and settings agree.
-    """
+    """Container ports and settings agree."""
     ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
 
     assert {"https": 8443, "status": 8080} == ports
@@ -58,16 +52,12 @@ def test_ports_are_those_the_program_listens_on() -> None:
 
 
 def test_every_variable_is_a_setting() -> None:
-    """
-    The Deployment sets nothing that the program does not read.
-    """
+    """The Deployment sets nothing that the program does not read."""
     assert set(environment()) <= {row.variable for row in rows(ServerSettings)}
 
 
 def test_the_certificate_is_where_the_program_looks() -> None:
-    """
-    The Secret's folder is mounted whole at the folder of the settings.
-    """
+    """The Secret's folder is mounted whole at the folder of the settings."""
     (mount,) = container()["volumeMounts"]
     (volume,) = pod_spec()["volumes"]
 
@@ -77,27 +67,21 @@ def test_the_certificate_is_where_the_program_looks() -> None:
 
 
 def test_probes_ask_the_paths_of_the_program() -> None:
-    """
-    Liveness and readiness are asked where they are answered.
-    """
+    """Liveness and readiness are asked where they are answered."""
     assert [HEALTH_PATH, READY_PATH] == [
         container()[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")
     ]
 
 
 def test_the_grace_covers_the_draining() -> None:
-    """
-    The kubelet does not kill what is still serving on.
-    """
+    """The kubelet does not kill what is still serving on."""
     needed = ServerSettings().drain_seconds + LAST_ANSWERS_SECONDS
 
     assert needed < pod_spec()["terminationGracePeriodSeconds"]
 
 
 def test_the_webhook_may_read_and_nothing_else() -> None:
-    """
-    Its rights are exactly what its watches and its questions take.
-    """
+    """Its rights are exactly what its watches and its questions take."""
     rules = found("ClusterRole", names.WEBHOOK_SERVICE)["rules"]
     rights = {resource: set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
 
@@ -114,9 +98,7 @@ def test_the_webhook_may_read_and_nothing_else() -> None:
 
 
 def test_the_pod_satisfies_the_restricted_standard() -> None:
-    """
-    It runs as nobody, without privileges, on a file system it cannot write.
-    """
+    """It runs as nobody, without privileges, on a file system it cannot write."""
     security = container()["securityContext"]
 
     assert pod_spec()["securityContext"]["runAsNonRoot"] is True
@@ -129,9 +111,7 @@ def test_the_pod_satisfies_the_restricted_standard() -> None:
 
 
 def test_one_of_two_stays_through_a_drain() -> None:
-    """
-    There are two replicas, and a disruption takes one at a time.
-    """
+    """There are two replicas, and a disruption takes one at a time."""
     deployment = found("Deployment", names.WEBHOOK_SERVICE)
     budget = found("PodDisruptionBudget", names.WEBHOOK_SERVICE)
 
@@ -141,9 +121,7 @@ def test_one_of_two_stays_through_a_drain() -> None:
 
 
 def test_the_mode_policy_knows_the_modes_of_the_code() -> None:
-    """
-    The policy's list is the code's list.
-    """
+    """The policy's list is the code's list."""
     policy = found("ValidatingAdmissionPolicy", "gpufence-mode")["spec"]
     listed = ", ".join(f"'{mode}'" for mode in MODES)
 
@@ -154,9 +132,7 @@ def test_the_mode_policy_knows_the_modes_of_the_code() -> None:
 
 
 def test_the_freezing_policy_knows_the_keys_of_the_code() -> None:
-    """
-    Both prefixes and every dialect's annotations are frozen.
-    """
+    """Both prefixes and every dialect's annotations are frozen."""
     policy = found("ValidatingAdmissionPolicy", "gpufence-frozen-annotations")["spec"]
     variables = {each["name"]: each["expression"] for each in policy["variables"]}
 
@@ -165,18 +141,14 @@ def test_the_freezing_policy_knows_the_keys_of_the_code() -> None:
 
 @pytest.mark.parametrize("policy", ["gpufence-mode", "gpufence-frozen-annotations"])
 def test_every_policy_is_bound(policy: str) -> None:
-    """
-    A policy without a binding does nothing.
-    """
+    """A policy without a binding does nothing."""
     binding = found("ValidatingAdmissionPolicyBinding", policy)["spec"]
 
     assert (policy, ["Deny"]) == (binding["policyName"], binding["validationActions"])
 
 
 def test_the_freezing_policy_looks_at_changed_annotations_of_fenced_namespaces_only() -> None:
-    """
-    What walks through annotations runs for nobody else.
-    """
+    """What walks through annotations runs for nobody else."""
     policy = found("ValidatingAdmissionPolicy", "gpufence-frozen-annotations")["spec"]
     binding = found("ValidatingAdmissionPolicyBinding", "gpufence-frozen-annotations")["spec"]
     (fenced,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
@@ -187,9 +159,7 @@ def test_the_freezing_policy_looks_at_changed_annotations_of_fenced_namespaces_o
 
 
 def test_the_webhook_is_not_the_first_to_go() -> None:
-    """
-    On a full cluster it is made room for, and killed after the tenants.
-    """
+    """On a full cluster it is made room for, and killed after the tenants."""
     spec = manifests.pod_spec(found("Deployment", names.WEBHOOK_SERVICE))
 
     assert "system-cluster-critical" == spec["priorityClassName"]

@@ -1,6 +1,4 @@
-"""
-Histories of pods on a card, second by second.
-"""
+"""Histories of pods on a card, second by second."""
 
 from dataclasses import dataclass, field, replace
 
@@ -27,9 +25,7 @@ unknown = st.none()
 
 @dataclass
 class Life:
-    """
-    What each pod holds in each second, and how much of the card is free.
-    """
+    """What each pod holds in each second, and how much of the card is free."""
 
     pods: dict[str, PodOnNode]
     holds: list[dict[str, int | None]]
@@ -44,9 +40,7 @@ def histories(figures: st.SearchStrategy[int | None], seconds: int = 24) -> st.S
 
 @st.composite
 def pods(draw: st.DrawFn) -> dict[str, PodOnNode]:
-    """
-    Draw up to four pods of every kind, over two namespaces.
-    """
+    """Draw up to four pods of every kind, over two namespaces."""
     chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
     return {
         name: pod(
@@ -90,9 +84,7 @@ def lived(life: Life, *, order: tuple[str, ...] = ()) -> World:
 
 
 def alone(life: Life) -> Life:
-    """
-    Leave one ordinary pod of a life, with a neighbour who can be hurt.
-    """
+    """Leave one ordinary pod of a life, with a neighbour who can be hurt."""
     name = min(life.pods)
     ours = pod(name)
     return replace(

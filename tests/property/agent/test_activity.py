@@ -1,6 +1,4 @@
-"""
-A pod that works is never idle, whatever happens to those who watch it.
-"""
+"""A pod that works is never idle, whatever happens to those who watch it."""
 
 from dataclasses import dataclass
 
@@ -114,9 +112,7 @@ def test_a_busy_share_is_one_of_a_minute(trace: list[Interval]) -> None:
 @examples(80)
 @given(st.lists(intervals, max_size=10), st.integers(1, 12))
 def test_silent_work_alone_is_never_idle(trace: list[Interval], times: int) -> None:
-    """
-    While a card is busy and the driver names nobody, nobody there is idle.
-    """
+    """While a card is busy and the driver names nobody, nobody there is idle."""
     told = Trace()
     for interval in trace:
         told.pass_(interval)
@@ -135,9 +131,7 @@ def test_silent_work_alone_is_never_idle(trace: list[Interval], times: int) -> N
 
 @given(st.lists(intervals, max_size=30))
 def test_who_rests_is_idle_soon(trace: list[Interval]) -> None:
-    """
-    Whatever was before, a pod that does nothing is idle after two quiet looks.
-    """
+    """Whatever was before, a pod that does nothing is idle after two quiet looks."""
     told = Trace()
     for interval in trace:
         told.pass_(interval)

@@ -1,6 +1,4 @@
-"""
-What holds for attribution whatever the lists show.
-"""
+"""What holds for attribution whatever the lists show."""
 
 from typing import TypeAlias
 

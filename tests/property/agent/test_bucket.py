@@ -1,6 +1,4 @@
-"""
-What holds for a leaky bucket.
-"""
+"""What holds for a leaky bucket."""
 
 from itertools import pairwise
 
@@ -35,9 +33,7 @@ def test_never_outside_its_bounds(history: list[tuple[bool | None, float, bool]]
 
 @given(steps)
 def test_never_more_than_the_time_over(history: list[tuple[bool | None, float, bool]]) -> None:
-    """
-    A bucket never holds more time than has been seen over.
-    """
+    """A bucket never holds more time than has been seen over."""
     over_seconds = sum(seconds for (over, _, _), (_, seconds, _) in pairwise(history) if over)
 
     assert all(bucket.level_seconds <= over_seconds + 1e-6 for bucket in poured(history))
@@ -47,9 +43,7 @@ def test_never_more_than_the_time_over(history: list[tuple[bool | None, float, b
 def test_one_sample_under_never_fills(
     history: list[tuple[bool | None, float, bool]], position: int
 ) -> None:
-    """
-    Turning one sample from over to under never leaves a bucket fuller.
-    """
+    """Turning one sample from over to under never leaves a bucket fuller."""
     lower = [
         (False if index == position and over else over, seconds, frozen)
         for index, (over, seconds, frozen) in enumerate(history)

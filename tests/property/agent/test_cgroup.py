@@ -1,6 +1,4 @@
-"""
-What holds for a cgroup file whatever is in it.
-"""
+"""What holds for a cgroup file whatever is in it."""
 
 import re
 
@@ -56,9 +54,7 @@ def test_nothing_below_a_container_changes_whose_it_is(
 
 @given(st.text())
 def test_any_line_of_stat_is_survived(text: str) -> None:
-    """
-    Whatever stands in /proc/PID/stat, reading it raises nothing.
-    """
+    """Whatever stands in /proc/PID/stat, reading it raises nothing."""
     found = parse_stat(text)
 
     assert found is None or found.started_ticks >= 0

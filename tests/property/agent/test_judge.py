@@ -1,6 +1,4 @@
-"""
-What holds for the judge whatever happens on a card.
-"""
+"""What holds for the judge whatever happens on a card."""
 
 from collections import Counter
 from dataclasses import replace
@@ -56,9 +54,7 @@ def test_a_tolerated_pod_goes_only_while_hardly_any_is_free(life: Life) -> None:
 @FEW
 @given(lives)
 def test_what_is_owed_fits_the_card(life: Life) -> None:
-    """
-    No more is owed than what the card has beside what is held within limits.
-    """
+    """No more is owed than what the card has beside what is held within limits."""
     world = lived(life)
     assert world.use is not None
     for card in world.use.cards.values():
@@ -75,9 +71,7 @@ def test_what_is_owed_fits_the_card(life: Life) -> None:
 @FEW
 @given(lives)
 def test_nobody_goes_alone_for_what_nobody_knows(life: Life) -> None:
-    """
-    With every figure unknown nobody ever goes.
-    """
+    """With every figure unknown nobody ever goes."""
     silent = [dict.fromkeys(holds) for holds in life.holds]
 
     assert [] == lived(replace(life, holds=silent)).acts
@@ -86,9 +80,7 @@ def test_nobody_goes_alone_for_what_nobody_knows(life: Life) -> None:
 @FEW
 @given(lives, st.data())
 def test_order_does_not_matter(life: Life, data: st.DataObject) -> None:
-    """
-    The order in which pods and processes come in changes no decision.
-    """
+    """The order in which pods and processes come in changes no decision."""
     order = data.draw(st.permutations(list(life.pods)))
     one, other = lived(life), lived(life, order=tuple(order))
 
@@ -101,9 +93,7 @@ def test_order_does_not_matter(life: Life, data: st.DataObject) -> None:
 @FEW
 @given(known_lives, st.lists(st.integers(0, GIB), min_size=24, max_size=24))
 def test_more_use_never_goes_later(life: Life, more: list[int]) -> None:
-    """
-    A pod that holds more, second for second, goes no later.
-    """
+    """A pod that holds more, second for second, goes no later."""
     less = alone(life)
     name = min(less.pods)
     greater = replace(
@@ -123,9 +113,7 @@ def test_more_use_never_goes_later(life: Life, more: list[int]) -> None:
 @FEW
 @given(lives)
 def test_one_pod_for_each_card_and_pass(life: Life) -> None:
-    """
-    No two pods go in the same second on the same card.
-    """
+    """No two pods go in the same second on the same card."""
     seconds = [act.second for act in lived(life).acts]
 
     assert sorted(set(seconds)) == seconds
@@ -177,9 +165,7 @@ def test_every_fenced_pod_has_a_verdict(life: Life) -> None:
 @FEW
 @given(lives)
 def test_whatever_is_said_fits(life: Life) -> None:
-    """
-    Every message is one printable line that an Event can hold.
-    """
+    """Every message is one printable line that an Event can hold."""
     world = lived(life)
     due = notices(world.decision, "n1")
     writes, _ = damped(NO_EPISODES, due, 0.0, Damping())

@@ -60,9 +60,7 @@ rows = st.builds(
 
 
 class Agents:
-    """
-    One agent after the other on a node whose pods hold memory from when they are made.
-    """
+    """One agent after the other on a node whose pods hold memory from when they are made."""
 
     def __init__(self) -> None:
         self.ledger: NeedLedger = NO_NEED
@@ -92,9 +90,7 @@ class Agents:
 
 
 def lived(history: list[list[Step]], *, restarts: bool) -> NodeNeed:
-    """
-    Return what is remembered at the end, but for the time, of which restarts cost some.
-    """
+    """Return what is remembered at the end, but for the time, of which restarts cost some."""
     agents = Agents()
     for day, of_day in zip(DAYS, history, strict=False):
         for hour, step in enumerate(of_day):
@@ -109,17 +105,13 @@ def lived(history: list[list[Step]], *, restarts: bool) -> NodeNeed:
 
 @given(histories)
 def test_restarts_forget_nothing_and_count_nobody_twice(history: list[list[Step]]) -> None:
-    """
-    Agents that come and go remember what one agent would have.
-    """
+    """Agents that come and go remember what one agent would have."""
     assert lived(history, restarts=False) == lived(history, restarts=True)
 
 
 @given(histories)
 def test_what_is_remembered_reads_back(history: list[list[Step]]) -> None:
-    """
-    Whatever is entered survives the way into the object and back.
-    """
+    """Whatever is entered survives the way into the object and back."""
     need = lived(history, restarts=True)
 
     assert need == read_need(write_need(need))
@@ -129,9 +121,7 @@ def test_what_is_remembered_reads_back(history: list[list[Step]]) -> None:
 def test_the_order_in_which_days_are_put_together_does_not_matter(
     one: NeedDay, other: NeedDay, third: NeedDay
 ) -> None:
-    """
-    Days of two agents make the same day whichever is first, and once more changes nothing.
-    """
+    """Days of two agents make the same day whichever is first, and once more changes nothing."""
     together = united(one, other)
 
     assert together == united(other, one) == united(together, one)
@@ -142,9 +132,7 @@ def test_the_order_in_which_days_are_put_together_does_not_matter(
 def test_two_agents_lose_nothing_of_each_other(
     one: list[list[Step]], other: list[list[Step]]
 ) -> None:
-    """
-    Put together, no peak of either is missing.
-    """
+    """Put together, no peak of either is missing."""
     first, second = lived(one, restarts=False), lived(other, restarts=False)
     whole = {
         owner.key: {day.day: day for day in owner.days} for owner in both(first, second).owners

@@ -1,6 +1,4 @@
-"""
-What holds for every list a driver writes and every line the child says.
-"""
+"""What holds for every list a driver writes and every line the child says."""
 
 import struct
 
@@ -65,9 +63,7 @@ answers = st.one_of(
 def test_every_layout_is_read_back(
     expected: tuple[GpuProcess, ...], width: int, instance: int, sentinel: int
 ) -> None:
-    """
-    Whatever the width, the amounts and what the sentinel is, the same processes come out.
-    """
+    """Whatever the width, the amounts and what the sentinel is, the same processes come out."""
     raw = b"".join(
         struct.pack(
             "=I4xQIIQ",
@@ -85,9 +81,7 @@ def test_every_layout_is_read_back(
 
 @given(st.binary(max_size=64 * WIDEST), st.integers(0, 2**32 - 1), st.sampled_from(SENTINELS))
 def test_no_buffer_is_too_odd(raw: bytes, count: int, sentinel: int) -> None:
-    """
-    Any bytes and any count are either a list of that length or none.
-    """
+    """Any bytes and any count are either a list of that length or none."""
     found = read_entries(raw.ljust(64 * WIDEST, bytes([sentinel])), count, sentinel)
 
     assert found is None or count == len(found)
@@ -95,9 +89,7 @@ def test_no_buffer_is_too_odd(raw: bytes, count: int, sentinel: int) -> None:
 
 @given(st.integers(0, 2**53), answers)
 def test_answers_survive_the_line(number: int, said: tuple[Ask, Answer]) -> None:
-    """
-    What the child says is what the parent reads, whatever the texts in it.
-    """
+    """What the child says is what the parent reads, whatever the texts in it."""
     ask, answer = said
     line = write_answer(number, answer)
     read = read_line(line)
@@ -108,9 +100,7 @@ def test_answers_survive_the_line(number: int, said: tuple[Ask, Answer]) -> None
 
 @given(st.integers(0, 2**53), st.sampled_from(Ask), words)
 def test_questions_survive_the_line(number: int, ask: Ask, subject: str) -> None:
-    """
-    What the parent asks is what the child reads.
-    """
+    """What the parent asks is what the child reads."""
     question = Question(ask, subject)
 
     assert (number, question) == read_question(write_question(number, question))
@@ -121,9 +111,7 @@ def test_questions_survive_the_line(number: int, ask: Ask, subject: str) -> None
     st.sampled_from(Ask),
 )
 def test_odd_lines_raise_nothing_else(line: str, ask: Ask) -> None:
-    """
-    A line that is none is an error of ours, never another one.
-    """
+    """A line that is none is an error of ours, never another one."""
     try:
         read_answer(read_line(line), ask)
     except GpufenceError as error:

@@ -1,6 +1,4 @@
-"""
-What holds for every sample, whatever the driver does to the children.
-"""
+"""What holds for every sample, whatever the driver does to the children."""
 
 from dataclasses import dataclass
 
@@ -46,9 +44,7 @@ BAD: list[Answer | str] = [HANG, CRASH, NONSENSE, LOST, *FAILURES]
 
 @dataclass(frozen=True)
 class Tick:
-    """
-    What is wrong during one sample.
-    """
+    """What is wrong during one sample."""
 
     broken: dict[Question, Answer | str]
     seconds: float
@@ -68,9 +64,7 @@ ticks = st.builds(
 
 
 def check(sample: Sample, seconds: float, known: set[str]) -> None:
-    """
-    Hold one sample to what every sample promises.
-    """
+    """Hold one sample to what every sample promises."""
     shown = [item.card.uuid for item in sample.cards]
 
     assert seconds <= SETTINGS.deadline_seconds + LATE_SECONDS

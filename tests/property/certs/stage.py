@@ -1,6 +1,4 @@
-"""
-Several runs, of which exactly one takes one step at a time, in an order that a test chooses.
-"""
+"""Several runs, of which exactly one takes one step at a time, in an order that a test chooses."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +15,7 @@ PATIENCE_SECONDS = 30.0
 
 
 class KilledError(BaseException):
-    """
-    What SIGKILL is to a process: no handler of the product's sees it.
-    """
+    """What SIGKILL is to a process: no handler of the product's sees it."""
 
 
 class Actor:
@@ -45,9 +41,7 @@ class Actor:
         self._wait_until_still()
 
     def step(self) -> None:
-        """
-        Let the run take one step, and return when it stands still again or is over.
-        """
+        """Let the run take one step, and return when it stands still again or is over."""
         if not self.is_over:
             self._go.release()
             self._wait_until_still()

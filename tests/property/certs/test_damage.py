@@ -1,6 +1,4 @@
-"""
-Whatever a Secret or a bundle holds is looked at without a crash.
-"""
+"""Whatever a Secret or a bundle holds is looked at without a crash."""
 
 import base64
 
@@ -23,9 +21,7 @@ CERTIFICATES = [CA.certificate, LEAF.certificate, issue_ca(NOW).certificate]
 
 
 def flipped(places: list[tuple[int, int]]) -> bytes:
-    """
-    Return the leaf with some bytes changed inside, still PEM.
-    """
+    """Return the leaf with some bytes changed inside, still PEM."""
     der = bytearray(DER)
     for position, mask in places:
         der[position] ^= mask
@@ -45,9 +41,7 @@ mixed = st.lists(texts, max_size=4).map(b"".join)
 @pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
 @given(mixed, mixed, mixed)
 def test_any_leaf_leads_to_a_decision(certificate: bytes, key: bytes, beside: bytes) -> None:
-    """
-    Any text in the leaf's Secret is kept or renewed, and only the leaf we issued is kept.
-    """
+    """Any text in the leaf's Secret is kept or renewed, and only the leaf we issued is kept."""
     renewal = decide(look_at(CA, KeyPair(certificate, key), beside), NAMES.all, NOW)
 
     assert isinstance(renewal, (Keep, RenewLeaf))
@@ -58,9 +52,7 @@ def test_any_leaf_leads_to_a_decision(certificate: bytes, key: bytes, beside: by
 @pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
 @given(mixed, mixed)
 def test_any_ca_leads_to_a_decision(certificate: bytes, key: bytes) -> None:
-    """
-    Any text in the CA's Secret is kept or renewed.
-    """
+    """Any text in the CA's Secret is kept or renewed."""
     renewal = decide(look_at(KeyPair(certificate, key), LEAF, CA.certificate), NAMES.all, NOW)
 
     assert isinstance(renewal, (Keep, RenewLeaf, RenewCA))
@@ -69,9 +61,7 @@ def test_any_ca_leads_to_a_decision(certificate: bytes, key: bytes) -> None:
 @pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
 @given(mixed)
 def test_any_bundle_is_sorted_out(text: bytes) -> None:
-    """
-    Any text is read as a bundle whose own text reads back the same, without what was refused.
-    """
+    """Any text is read as a bundle whose own text reads back the same, without what was refused."""
     bundle = read_bundle(text)
     again = read_bundle(bundle.pem)
 
@@ -83,7 +73,5 @@ def test_any_bundle_is_sorted_out(text: bytes) -> None:
 @pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
 @given(mixed)
 def test_a_signer_is_one_of_the_candidates(text: bytes) -> None:
-    """
-    Only a CA that was offered can be found to have signed something.
-    """
+    """Only a CA that was offered can be found to have signed something."""
     assert set(signers_of(text, (CA.certificate,))) <= {CA.certificate}

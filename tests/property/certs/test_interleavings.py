@@ -1,6 +1,4 @@
-"""
-Runs that overlap, lag and die in any order never break a handshake.
-"""
+"""Runs that overlap, lag and die in any order never break a handshake."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -50,9 +48,7 @@ def trusts(certificate: bytes, bundle: bytes) -> bool:
 
 
 class Theatre:
-    """
-    A cluster that works, with replicas and an API server that see changes late.
-    """
+    """A cluster that works, with replicas and an API server that see changes late."""
 
     def __init__(self) -> None:
         self.api = installed("cap.pods.gpufence.io")
@@ -65,9 +61,7 @@ class Theatre:
         self.actors = [self._actor() for _ in range(ACTORS)]
 
     def see(self) -> None:
-        """
-        Let the API server's cache catch up.
-        """
+        """Let the API server's cache catch up."""
         self.seen = self.api.bundles()[0]
 
     def play(self, move: str, who: int) -> None:
@@ -84,9 +78,7 @@ class Theatre:
             self.see()
 
     def end(self) -> None:
-        """
-        Let all runs end while replicas and API server keep up.
-        """
+        """Let all runs end while replicas and API server keep up."""
         while not all(actor.is_over for actor in self.actors):
             for actor in self.actors:
                 actor.step()
@@ -96,9 +88,7 @@ class Theatre:
             self.check()
 
     def check(self) -> None:
-        """
-        Every replica's certificate is trusted by what the API server sees at this moment.
-        """
+        """Every replica's certificate is trusted by what the API server sees at this moment."""
         for pair in self.fleet.serving:
             assert pair is not None
             assert trusts(signed_part(pair), self.seen)
@@ -126,9 +116,7 @@ def is_whole_cached(pair: KeyPair) -> bool:
 
 
 def play_out(script: list[tuple[str, int, int]]) -> Theatre:
-    """
-    Play a script, checking after every step, and let all runs end.
-    """
+    """Play a script, checking after every step, and let all runs end."""
     theatre = Theatre()
     try:
         for move, who, times in script:
@@ -163,9 +151,7 @@ SCRIPTS = st.lists(moves, min_size=1, max_size=40)
 @example([(STEP, 0, 1), (STEP, 1, 1), (STEP, 0, 6)])
 @example([(STEP, 0, 5), (KILL, 0, 1), (STEP, 1, 6), (PULL, 0, 1)])
 def test_no_interleaving_breaks_trust(script: list[tuple[str, int, int]]) -> None:
-    """
-    Three runs that rotate, lag and are killed in any order keep every served leaf trusted.
-    """
+    """Three runs that rotate, lag and are killed in any order keep every served leaf trusted."""
     assert_put_right_by_one_more_run(play_out(script))
 
 
@@ -173,7 +159,5 @@ def test_no_interleaving_breaks_trust(script: list[tuple[str, int, int]]) -> Non
 @given(SCRIPTS)
 @examples(2000)
 def test_no_interleaving_of_thousands_breaks_trust(script: list[tuple[str, int, int]]) -> None:
-    """
-    The same over thousands of orders.
-    """
+    """The same over thousands of orders."""
     assert_put_right_by_one_more_run(play_out(script))

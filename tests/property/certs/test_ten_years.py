@@ -1,6 +1,4 @@
-"""
-Ten years and more of daily runs, in seconds.
-"""
+"""Ten years and more of daily runs, in seconds."""
 
 from collections import Counter
 

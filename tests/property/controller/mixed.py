@@ -1,6 +1,4 @@
-"""
-Workers of all kinds in accelerated time, and how late each truly idle owner is released.
-"""
+"""Workers of all kinds in accelerated time, and how late each truly idle owner is released."""
 
 import random
 from collections.abc import Iterator
@@ -19,9 +17,7 @@ JOB_SLOTS = 2
 
 @dataclass
 class Plan:
-    """
-    What the pods of one owner do: phases of work of one kind, and phases of nothing at all.
-    """
+    """What the pods of one owner do: phases of work of one kind, and phases of nothing at all."""
 
     kind: str
     dice: random.Random
@@ -53,9 +49,7 @@ class Plan:
 
 @dataclass
 class Figures:
-    """
-    What became of it.
-    """
+    """What became of it."""
 
     looks: int = 0
     releases: int = 0
@@ -106,9 +100,7 @@ class MixedSite:
         return self.figures
 
     def _people(self) -> None:
-        """
-        Bring back whatever has work, and now and then end the leader.
-        """
+        """Bring back whatever has work, and now and then end the leader."""
         now = self.site.now
         for worker in self.workers:
             plan = self.plans[worker.name]
@@ -145,9 +137,7 @@ class MixedSite:
             yield name, fault
 
     def _judge(self) -> None:
-        """
-        Find owners that should be gone for more than a minute.
-        """
+        """Find owners that should be gone for more than a minute."""
         now, decision = self.site.now, self.site.leader.decision
         assert decision is not None
         for worker in self.workers:
@@ -167,9 +157,7 @@ class MixedSite:
                 self.figures.late.append(f"{worker.name} is {late:g} s late: {standing}")
 
     def _due(self, worker: Worker) -> float:
-        """
-        Return when an owner ought to go at the latest, by what its pods truly do.
-        """
+        """Return when an owner ought to go at the latest, by what its pods truly do."""
         bodies = self.site.of(worker.key)
         nodes = {node.room.node.name: node for node in self.site.nodes}
         if not bodies or any(not body.node for body in bodies):

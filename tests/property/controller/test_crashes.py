@@ -61,9 +61,7 @@ class Stage:
         self.world = self.look()
 
     def look(self, *, busy: bool = False) -> ClusterState:
-        """
-        Return the cluster as it is now.
-        """
+        """Return the cluster as it is now."""
         owner = self.api.seen(self.owner)
         pods = tuple(self.busy) if busy else self.owner.pods
         owner = owner._replace(pods=pods if owner.replicas else ())
@@ -95,9 +93,7 @@ class Stage:
             self.job = not self.job
 
     def wake(self, now: float) -> Iterator[str]:
-        """
-        Bring the owner back as `kubectl gpufence wake` does: note, replicas.
-        """
+        """Bring the owner back as `kubectl gpufence wake` does: note, replicas."""
         owner = self.api.seen(self.owner)
         if owner.note is None or owner.replicas != 0:
             return
@@ -109,9 +105,7 @@ class Stage:
             yield "scaled"
 
     def settle(self) -> None:
-        """
-        Let one new leader come to rest, while the pods work.
-        """
+        """Let one new leader come to rest, while the pods work."""
         self.job = False
         leader = Leader(self.api, HASTY)
         for _ in range(6):
@@ -167,9 +161,7 @@ def test_every_history_ends_in_agreement(
 
 @given(st.integers(0, 3))
 def test_a_crash_after_any_call_loses_nothing(calls: int) -> None:
-    """
-    Where the first leader ends, the second finds what was meant.
-    """
+    """Where the first leader ends, the second finds what was meant."""
     stage = Stage(comes_back=False)
     stage.do("pass", 0, 0)
     stage.do("pass", 0, 0)

@@ -1,6 +1,4 @@
-"""
-A worker that is busy is never released, whatever happens to those who watch it.
-"""
+"""A worker that is busy is never released, whatever happens to those who watch it."""
 
 from dataclasses import dataclass
 
@@ -46,9 +44,7 @@ stretches = st.builds(
 
 
 def played(history: list[Stretch]) -> Site:
-    """
-    Play a history on two nodes with three owners of two pods each, and a job that may wait.
-    """
+    """Play a history on two nodes with three owners of two pods each, and a job that may wait."""
     doing = dict.fromkeys("abc", Work.REST)
 
     def worker(name: str, after: float) -> Worker:
@@ -75,7 +71,5 @@ def played(history: list[Stretch]) -> Site:
 @examples(25)
 @given(st.lists(stretches, min_size=3, max_size=10))
 def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
-    """
-    All pods of a released owner have truly done nothing for its time.
-    """
+    """All pods of a released owner have truly done nothing for its time."""
     assert [] == busy(played(history).released)

@@ -17,16 +17,12 @@ def held(figures: Figures) -> None:
 
 
 def test_some_hours_of_mixed_workers() -> None:
-    """
-    In two hours no busy worker is released, and every idle one within its time and a minute.
-    """
+    """In two hours no busy worker is released, and every idle one within its time and a minute."""
     held(MixedSite(seed=16).run(hours=2))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(4))
 def test_days_of_mixed_workers(seed: int) -> None:
-    """
-    The same in four days, four times.
-    """
+    """The same in four days, four times."""
     held(MixedSite(seed).run(hours=96))

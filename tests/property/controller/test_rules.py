@@ -1,6 +1,4 @@
-"""
-What no history of owners, words and switches makes the controller do.
-"""
+"""What no history of owners, words and switches makes the controller do."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,9 +23,7 @@ JOB = waiting_pod(requests={names.NVIDIA_GPU: 3}, seconds=3600)
 
 @dataclass(frozen=True)
 class Change:
-    """
-    What happens before a pass: to the pods of one owner, to the cluster, to the leader.
-    """
+    """What happens before a pass: to the pods of one owner, to the cluster, to the leader."""
 
     owner: int
     status: str
@@ -91,9 +87,7 @@ histories: st.SearchStrategy[History] = st.tuples(
 
 
 class Town:
-    """
-    Five owners whose pods change their minds, and a leader that sees all of it at once.
-    """
+    """Five owners whose pods change their minds, and a leader that sees all of it at once."""
 
     def __init__(self, history: History) -> None:
         starts, changes = history
@@ -108,9 +102,7 @@ class Town:
             self.change(change)
 
     def world(self, *, fresh: bool) -> ClusterState:
-        """
-        Return the cluster as it is now; an owner without replicas has no pods.
-        """
+        """Return the cluster as it is now; an owner without replicas has no pods."""
         seen = [self.api.seen(owner) for owner in self.owners]
         living = [owner if owner.replicas else owner._replace(pods=()) for owner in seen]
         pods = [JOB] if self.job else []
@@ -191,9 +183,7 @@ def test_nobody_goes_who_was_not_told(history: History) -> None:
 @examples(40)
 @given(histories)
 def test_the_rate_holds(history: History) -> None:
-    """
-    In no minute does more than the one owner go that may, new leaders or not.
-    """
+    """In no minute does more than the one owner go that may, new leaders or not."""
     times = [now for now, *_ in Town(history).of(Step.RELEASE)]
 
     assert all(1 >= sum(0 <= later - now < 60 for later in times) for now in times)
@@ -219,9 +209,7 @@ def test_where_less_is_said_less_is_done(history: History) -> None:
 @examples(40)
 @given(histories)
 def test_what_is_noted_is_what_there_was(history: History) -> None:
-    """
-    The note of a release says how many replicas the owner had.
-    """
+    """The note of a release says how many replicas the owner had."""
     for _, act, world in Town(history).of(Step.RELEASE):
         assert act.note is not None
         assert world.owners[act.key].replicas == act.note.replicas

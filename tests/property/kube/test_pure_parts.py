@@ -1,6 +1,4 @@
-"""
-What holds for every pause, every cutting of a stream and every answer of a stranger.
-"""
+"""What holds for every pause, every cutting of a stream and every answer of a stranger."""
 
 import json
 
@@ -27,17 +25,13 @@ statuses = st.fixed_dictionaries(
 
 @given(attempt=st.integers(1, 10**9), chance=chances)
 def test_no_pause_leaves_its_bounds(attempt: int, chance: float) -> None:
-    """
-    However long the trouble lasts, a pause is between half a second and thirty.
-    """
+    """However long the trouble lasts, a pause is between half a second and thirty."""
     assert 0.5 <= Backoff().delay_seconds(attempt, chance) <= 30
 
 
 @given(attempt=st.integers(1, 50), chance=chances)
 def test_pauses_never_shrink(attempt: int, chance: float) -> None:
-    """
-    With the same draw, a later attempt waits at least as long.
-    """
+    """With the same draw, a later attempt waits at least as long."""
     backoff = Backoff()
 
     assert backoff.delay_seconds(attempt, chance) <= backoff.delay_seconds(attempt + 1, chance)
@@ -45,9 +39,7 @@ def test_pauses_never_shrink(attempt: int, chance: float) -> None:
 
 @given(lines=st.lists(texts.filter(str.strip)), sizes=st.lists(st.integers(1, 7), min_size=1))
 def test_cuts_of_the_network_do_not_show(lines: list[str], sizes: list[int]) -> None:
-    """
-    Any cutting into chunks, through characters too, gives the same lines.
-    """
+    """Any cutting into chunks, through characters too, gives the same lines."""
     data = "".join(f"{line}\n" for line in lines).encode()
     cutter, received, position, turn = LineCutter(10_000), [], 0, 0
     while position < len(data):
@@ -64,9 +56,7 @@ def test_cuts_of_the_network_do_not_show(lines: list[str], sizes: list[int]) -> 
     wait=st.none() | st.text(),
 )
 def test_any_answer_is_an_object_or_an_error(status: int, body: bytes, wait: str | None) -> None:
-    """
-    No answer of a stranger raises what callers do not expect, nor a message of many lines.
-    """
+    """No answer of a stranger raises what callers do not expect, nor a message of many lines."""
     reply = RawReply(status, {} if wait is None else {"retry-after": wait}, body)
     try:
         assert isinstance(read_reply("GET /x", reply), dict)
@@ -76,8 +66,6 @@ def test_any_answer_is_an_object_or_an_error(status: int, body: bytes, wait: str
 
 @given(line=st.binary() | values.map(lambda value: json.dumps(value).encode()))
 def test_any_line_is_a_change_or_an_error(line: bytes) -> None:
-    """
-    No line of a watch raises what a reflector does not expect.
-    """
+    """No line of a watch raises what a reflector does not expect."""
     with pytest.raises(KubeError):
         read_change("GET /x", line)

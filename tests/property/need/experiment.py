@@ -50,9 +50,7 @@ class Proposal(NamedTuple):
 
 @cache
 def proposals() -> tuple[Proposal, ...]:
-    """
-    Return what every rule says of every workload on each of its days.
-    """
+    """Return what every rule says of every workload on each of its days."""
     return tuple(proposal for workload in workloads() for proposal in _of(workload))
 
 
@@ -74,9 +72,7 @@ def _of(workload: Workload) -> Iterator[Proposal]:
 
 
 def _limit(rule: Rule, seen: Sequence[MeasuredDay], workload: Workload) -> int | None:
-    """
-    Turn what a rule leaves to a pod into a limit, as ours is: no rule of theirs knows how.
-    """
+    """Turn what a rule leaves to a pod into a limit, as ours is: no rule of theirs knows how."""
     amount = rule(seen)
     if amount is None:
         return None
@@ -87,18 +83,14 @@ def _limit(rule: Rule, seen: Sequence[MeasuredDay], workload: Workload) -> int |
 
 
 def table() -> str:
-    """
-    Return the table of the docs: each rule on all workloads and days.
-    """
+    """Return the table of the docs: each rule on all workloads and days."""
     made = proposals()
     titles = ("rule", "proposals", BELOW, "where gpufence is sure", BELOW, OVER, "nine of ten")
     return _table(titles, (_line(rule, made) for rule in (OURS, *RULES, PLAIN)))
 
 
 def kinds() -> str:
-    """
-    Return how gpufence fares with each kind of workload.
-    """
+    """Return how gpufence fares with each kind of workload."""
     made = [item for item in proposals() if item.rule == OURS]
     titles = ("workloads", "what they do", "proposals", BELOW, "sure", BELOW, OVER)
     return _table(titles, (_kind(kind, made) for kind in KINDS))

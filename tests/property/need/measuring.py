@@ -1,6 +1,4 @@
-"""
-What agents would measure of a workload, and what its limit ought to be.
-"""
+"""What agents would measure of a workload, and what its limit ought to be."""
 
 from dataclasses import dataclass
 
@@ -15,9 +13,7 @@ _OVERSHOOT = 1.1
 
 @dataclass(frozen=True)
 class MeasuredDay:
-    """
-    A row of the need, and the samples that other rules reckon with.
-    """
+    """A row of the need, and the samples that other rules reckon with."""
 
     row: NeedDay
     samples: tuple[int, ...]
@@ -47,17 +43,13 @@ def required_limit(workload: Workload, allocated: int) -> int:
 
 
 def held(workload: Workload, allocated: int) -> int:
-    """
-    Return what the driver shows: tensors, and a context for each process.
-    """
+    """Return what the driver shows: tensors, and a context for each process."""
     whole = allocated + len(workload.parts) * workload.context_bytes
     return min(whole, workload.card.memory_bytes)
 
 
 def told(workload: Workload, limit_bytes: int | None) -> int | None:
-    """
-    Return what one process is told; None where nobody tells it anything.
-    """
+    """Return what one process is told; None where nobody tells it anything."""
     if limit_bytes is None or not workload.told:
         return None
     terms = ShareTerms(workload.card.reserve_bytes, workload.shares)
@@ -105,7 +97,5 @@ def _wanted(workload: Workload, step: int, may: int | None) -> int:
 
 
 def _most(workload: Workload, may: int) -> int:
-    """
-    Return what all processes get together until the largest of them is refused.
-    """
+    """Return what all processes get together until the largest of them is refused."""
     return int(may / max(workload.parts))

@@ -23,9 +23,7 @@ _LEAST_RAISE = 100 * MIB
 
 
 def tensor_fusion(days: Sequence[MeasuredDay]) -> int | None:
-    """
-    The 98th percentile of all samples, and 15 %.
-    """
+    """The 98th percentile of all samples, and 15 %."""
     return int(_percentile([(sample, 1.0) for sample in _samples(days)], 0.98) * _MARGIN)
 
 
@@ -49,9 +47,7 @@ def vpa(days: Sequence[MeasuredDay]) -> int | None:
 
 
 def vpa_upper(days: Sequence[MeasuredDay]) -> int | None:
-    """
-    Its upper bound: the 95th percentile and 15 %, times 1 + 1 / days.
-    """
+    """Its upper bound: the 95th percentile and 15 %, times 1 + 1 / days."""
     return int(_vpa(days, 0.95) * (1 + 1 / len(days)))
 
 
@@ -62,9 +58,7 @@ def _vpa(days: Sequence[MeasuredDay], share: float) -> int:
 
 
 def _vpa_peak(day: MeasuredDay) -> int:
-    """
-    Return a day's peak; one that was out of memory counts a fifth more, at least 100 MiB.
-    """
+    """Return a day's peak; one that was out of memory counts a fifth more, at least 100 MiB."""
     peak = max(day.samples)
     if not list(_refused([day])):
         return peak
@@ -72,9 +66,7 @@ def _vpa_peak(day: MeasuredDay) -> int:
 
 
 def _bucket(amount: int) -> int:
-    """
-    Return the end of the bucket that an amount falls into.
-    """
+    """Return the end of the bucket that an amount falls into."""
     ratio = _GROWTH - 1
     place = int(log(amount * ratio / _LEAST_BUCKET + 1) / log(_GROWTH))
     return int(_LEAST_BUCKET * (_GROWTH ** (place + 1) - 1) / ratio)

@@ -1,6 +1,4 @@
-"""
-What an agent wrote comes back, and what somebody has spoiled is read or refused by name.
-"""
+"""What an agent wrote comes back, and what somebody has spoiled is read or refused by name."""
 
 import json
 
@@ -64,9 +62,7 @@ needs = st.builds(
 
 @given(needs)
 def test_a_need_survives_the_round_trip(need: NodeNeed) -> None:
-    """
-    Everything that is remembered reads back as it was written.
-    """
+    """Everything that is remembered reads back as it was written."""
     assert need == read_need(write_need(need))
 
 
@@ -86,9 +82,7 @@ def test_a_spoiled_need_is_read_or_refused(need: NodeNeed, path: list[int], valu
 
 @given(needs, st.dates().map(lambda day: day.isoformat()))
 def test_what_is_kept_is_bounded_and_part_of_what_there_was(need: NodeNeed, today: str) -> None:
-    """
-    Nothing is made up, and keeping it again changes nothing.
-    """
+    """Nothing is made up, and keeping it again changes nothing."""
     kept = bounded(need, today)
 
     assert MOST_OWNERS >= len(kept.owners)
@@ -100,9 +94,7 @@ def test_what_is_kept_is_bounded_and_part_of_what_there_was(need: NodeNeed, toda
 
 @given(st.lists(needs, max_size=3))
 def test_whatever_nodes_say_something_can_be_said_of_it(every: list[NodeNeed]) -> None:
-    """
-    Each key that held anything has one summary, whose target is no more than its card.
-    """
+    """Each key that held anything has one summary, whose target is no more than its card."""
     held = {
         owner.key for need in every for owner in need.owners for row in owner.days if row.peak_bytes
     }

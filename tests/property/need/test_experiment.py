@@ -1,6 +1,4 @@
-"""
-Targets against needs that are known.
-"""
+"""Targets against needs that are known."""
 
 from statistics import median
 
@@ -11,16 +9,12 @@ from tests.property.need.workloads import workloads
 
 
 def test_there_are_workloads_enough() -> None:
-    """
-    What is said of workloads is said of more than two hundred.
-    """
+    """What is said of workloads is said of more than two hundred."""
     assert 200 < len(list(workloads()))
 
 
 def test_no_target_that_is_sure_is_below_the_need() -> None:
-    """
-    At high confidence every workload gets what it needs for a week to come.
-    """
+    """At high confidence every workload gets what it needs for a week to come."""
     sure = [item for item in proposals() if item.rule == OURS and item.sure]
 
     assert 1000 < len(sure)
@@ -37,18 +31,14 @@ def test_half_of_the_targets_leave_less_than_a_quarter_unused() -> None:
 
 
 def test_nothing_is_proposed_at_low_confidence() -> None:
-    """
-    Where too little was measured no limit is named.
-    """
+    """Where too little was measured no limit is named."""
     low = [item for item in proposals() if item.confidence is Confidence.LOW]
 
     assert {None} == {item.limit_bytes for item in low if item.rule == OURS}
 
 
 def test_percentiles_are_below_the_need_where_the_maximum_is_not() -> None:
-    """
-    A percentile of time is a limit that the model exceeds, margin or not.
-    """
+    """A percentile of time is a limit that the model exceeds, margin or not."""
     sure = [item for item in proposals() if item.sure]
     below = {name: sum(item.below for item in sure if item.rule == name) for name in RULES}
 

@@ -69,9 +69,7 @@ class Workload:
 
 
 def workloads() -> Iterator[Workload]:
-    """
-    Yield every workload of every kind.
-    """
+    """Yield every workload of every kind."""
     for kind in KINDS:
         for number in range(OF_EACH_KIND):
             name = f"{kind.__name__}-{number}"
@@ -95,9 +93,7 @@ def _made(random: Random, steps: Callable[[int], tuple[int, ...]], **more: objec
 
 
 def _base(random: Random) -> int:
-    """
-    Draw a size, as many small ones as large ones in proportion.
-    """
+    """Draw a size, as many small ones as large ones in proportion."""
     return int(2 ** random.uniform(0.0, 5.0) * GIB)
 
 
@@ -106,17 +102,13 @@ def _about(random: Random, size: int, spread: float) -> tuple[int, ...]:
 
 
 def steady(random: Random) -> Workload:
-    """
-    A server: weights, and a little more under load.
-    """
+    """A server: weights, and a little more under load."""
     size = _base(random)
     return _made(random, lambda _: _about(random, size, 0.1))
 
 
 def warm_up(random: Random) -> Workload:
-    """
-    Loads its weights twice when it starts, for half an hour of a day or of a week.
-    """
+    """Loads its weights twice when it starts, for half an hour of a day or of a week."""
     size, every = _base(random), random.choice((1, 2, 7))
     rest = random.uniform(0.5, 0.8)
 
@@ -128,9 +120,7 @@ def warm_up(random: Random) -> Workload:
 
 
 def batches(random: Random) -> Workload:
-    """
-    Memory by the batch of the hour; the largest comes once in five days.
-    """
+    """Memory by the batch of the hour; the largest comes once in five days."""
     size = _base(random)
 
     def steps(day: int) -> tuple[int, ...]:
@@ -141,9 +131,7 @@ def batches(random: Random) -> Workload:
 
 
 def several_processes(random: Random) -> Workload:
-    """
-    Two to four processes on one card, alike or not, which say so or not.
-    """
+    """Two to four processes on one card, alike or not, which say so or not."""
     count = random.randint(2, 4)
     weights = [random.uniform(0.3, 1.0) if random.random() < 0.5 else 1.0 for _ in range(count)]
     parts = tuple(weight / sum(weights) for weight in weights)
@@ -153,33 +141,25 @@ def several_processes(random: Random) -> Workload:
 
 
 def slow_growth(random: Random) -> Workload:
-    """
-    An index or a table that grows by up to two hundredths a day.
-    """
+    """An index or a table that grows by up to two hundredths a day."""
     size, rate = _base(random), random.uniform(0.002, 0.02)
     return _made(random, lambda day: _about(random, int(size * (1 + rate) ** day), 0.05))
 
 
 def fast_growth(random: Random) -> Workload:
-    """
-    The same by two to eight hundredths a day: no week tells the next.
-    """
+    """The same by two to eight hundredths a day: no week tells the next."""
     size, rate = _base(random) // 2, random.uniform(0.02, 0.08)
     return _made(random, lambda day: _about(random, int(size * (1 + rate) ** day), 0.05))
 
 
 def leak(random: Random) -> Workload:
-    """
-    Loses memory until it is started again, every few days.
-    """
+    """Loses memory until it is started again, every few days."""
     size, rate, life = _base(random), random.uniform(0.02, 0.1), random.randint(2, 6)
     return _made(random, lambda day: _about(random, int(size * (1 + rate * (day % life))), 0.03))
 
 
 def cache(random: Random) -> Workload:
-    """
-    Takes what it gets, under a limit or without one, and needs much less.
-    """
+    """Takes what it gets, under a limit or without one, and needs much less."""
     size = _base(random)
     made = _made(random, lambda _: _about(random, size, 0.05), takes_all=True)
     if random.random() < 0.7:
@@ -199,9 +179,7 @@ def limited(random: Random) -> Workload:
 
 
 def scheduled(random: Random) -> Workload:
-    """
-    A job of some hours each night, each by a new pod.
-    """
+    """A job of some hours each night, each by a new pod."""
     size, hours = _base(random), random.uniform(1, 6)
     made = _made(random, lambda _: _about(random, size, 0.2))
     return replace(
@@ -210,9 +188,7 @@ def scheduled(random: Random) -> Workload:
 
 
 def single(random: Random) -> Workload:
-    """
-    One pod that nobody ever starts again.
-    """
+    """One pod that nobody ever starts again."""
     size = _base(random)
     made = _made(random, lambda _: _about(random, size, 0.1))
     return replace(
@@ -222,9 +198,7 @@ def single(random: Random) -> Workload:
 
 
 def versions(random: Random) -> Workload:
-    """
-    Another model is rolled out some day, larger or smaller, and peaks in its first hours.
-    """
+    """Another model is rolled out some day, larger or smaller, and peaks in its first hours."""
     sizes, rolled_on = (_base(random), _base(random)), random.randint(3, 12)
     made = _made(random, lambda day: _peaked(random, sizes[day >= rolled_on]))
     return replace(

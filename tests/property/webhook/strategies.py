@@ -1,6 +1,4 @@
-"""
-Pods as people write them, forge them and get them wrong, for the webhook's properties.
-"""
+"""Pods as people write them, forge them and get them wrong, for the webhook's properties."""
 
 from typing import Any
 
@@ -104,9 +102,7 @@ namespaces = st.fixed_dictionaries(
 
 @st.composite
 def containers(draw: st.DrawFn, name: str, asked: dict[str, str]) -> dict[str, Any]:
-    """
-    Draw one container.
-    """
+    """Draw one container."""
     item: dict[str, Any] = {"name": name, "unheardOf": {"deep": [name]}, **draw(_starts)}
     if asked:
         item["resources"] = {"limits": {**asked, "cpu": "1"}, "requests": asked}
@@ -124,9 +120,7 @@ def containers(draw: st.DrawFn, name: str, asked: dict[str, str]) -> dict[str, A
 
 @st.composite
 def manifests(draw: st.DrawFn) -> dict[str, Any]:
-    """
-    Draw pods that ask for GPU memory by one system, most of them.
-    """
+    """Draw pods that ask for GPU memory by one system, most of them."""
     asked = draw(_resources)
     spec: dict[str, Any] = {"containers": [], "unheardOf": True}
     for position, name in enumerate(NAMES[: draw(st.integers(1, 3))]):
@@ -151,9 +145,7 @@ def manifests(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def nodes(draw: st.DrawFn) -> GpuNode:
-    """
-    Draw nodes of every kind of card, some with cards that nobody knows.
-    """
+    """Draw nodes of every kind of card, some with cards that nobody knows."""
     known = draw(st.booleans())
     count = draw(st.integers(1, 2))
     cards = [
@@ -194,6 +186,4 @@ profiles = st.none() | st.builds(
     st.integers(1, 9),
     st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2**36), min_size=1),
 )
-"""
-Profiles of owners, of which some know all containers, and some say what no card can hold.
-"""
+"""Profiles of owners, of which some know all containers, and some say what no card can hold."""

@@ -1,6 +1,4 @@
-"""
-What holds for every pod, with jsonpatch as the judge of the operations.
-"""
+"""What holds for every pod, with jsonpatch as the judge of the operations."""
 
 import copy
 import json
@@ -34,9 +32,7 @@ from webhook.rewrite.containers import SETTABLE
 
 
 class Case(NamedTuple):
-    """
-    A pod, and all that its rewriting depends on.
-    """
+    """A pod, and all that its rewriting depends on."""
 
     pod: dict[str, Any]
     mode: Mode
@@ -59,9 +55,7 @@ def cases(*modes: Mode) -> st.SearchStrategy[Case]:
 
 @given(cases())
 def test_a_second_pass_finds_nothing_to_do(case: Case) -> None:
-    """
-    The patch applies, and a second pass over its result makes no operation.
-    """
+    """The patch applies, and a second pass over its result makes no operation."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         again = case.rewrite(applied(case.pod, said))
@@ -71,9 +65,7 @@ def test_a_second_pass_finds_nothing_to_do(case: Case) -> None:
 
 @given(cases())
 def test_the_pod_handed_in_becomes_what_its_operations_say(case: Case) -> None:
-    """
-    Rewriting changes the object it is given as the operations change it elsewhere.
-    """
+    """Rewriting changes the object it is given as the operations change it elsewhere."""
     pod = copy.deepcopy(case.pod)
     said = rewrite(pod, case.mode, case.namespace, case.fleet, case.policy, case.profile)
     if isinstance(said, Rewrite):
@@ -82,9 +74,7 @@ def test_the_pod_handed_in_becomes_what_its_operations_say(case: Case) -> None:
 
 @given(cases())
 def test_unknown_fields_survive(case: Case) -> None:
-    """
-    Whatever gpufence has no business with is the same afterwards.
-    """
+    """Whatever gpufence has no business with is the same afterwards."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         assert _foreign(case.pod) == _foreign(applied(case.pod, said))
@@ -92,9 +82,7 @@ def test_unknown_fields_survive(case: Case) -> None:
 
 @given(cases(Mode.OBSERVE))
 def test_observe_shows_containers_nothing(case: Case) -> None:
-    """
-    In observe the spec stays as it is, unless growth, a message or a forged slot is in it.
-    """
+    """In observe the spec stays as it is, unless growth, a message or a forged slot is in it."""
     said = case.rewrite()
     said_by_pod = case.pod["metadata"].get("annotations", {})
     asked = {names.GROWTH, names.OOM_MESSAGE} & {*said_by_pod, *case.namespace}
@@ -105,9 +93,7 @@ def test_observe_shows_containers_nothing(case: Case) -> None:
 
 @given(cases(Mode.CAP, Mode.EVICT))
 def test_no_variable_stands_twice(case: Case) -> None:
-    """
-    Every variable that gpufence sets stands once in its container.
-    """
+    """Every variable that gpufence sets stands once in its container."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         result = applied(case.pod, said)
@@ -120,9 +106,7 @@ def test_no_variable_stands_twice(case: Case) -> None:
 
 @given(cases(Mode.CAP, Mode.EVICT))
 def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
-    """
-    Containers read exactly the slots that the annotations hold.
-    """
+    """Containers read exactly the slots that the annotations hold."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         result = applied(case.pod, said)
@@ -143,9 +127,7 @@ def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
 
 @given(cases(Mode.CAP, Mode.EVICT))
 def test_no_value_is_above_the_share(case: Case) -> None:
-    """
-    Whatever a user wishes, no fraction is above limit / card on the card it was reckoned for.
-    """
+    """Whatever a user wishes, no fraction is above limit / card on the card it was reckoned for."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         written = applied(case.pod, said)["metadata"]["annotations"]
@@ -171,9 +153,7 @@ def test_who_runs_together_fits_together(case: Case) -> None:
 
 @given(cases(Mode.CAP), nodes())
 def test_a_binding_changes_only_what_is_there(case: Case, node: GpuNode) -> None:
-    """
-    At binding no slot appears that the pod does not read, and none is lost.
-    """
+    """At binding no slot appears that the pod does not read, and none is lost."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         bound = applied(case.pod, said)
@@ -231,9 +211,7 @@ def _container(pod: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return a pod without all that gpufence may add, drop or replace.
-    """
+    """Return a pod without all that gpufence may add, drop or replace."""
     rest = copy.deepcopy(pod)
     kept = rest["metadata"].pop("annotations", {})
     for field in ("schedulerName", "tolerations", "volumes"):

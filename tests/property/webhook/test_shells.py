@@ -131,9 +131,7 @@ def stubs() -> Iterator[Path]:
 
 
 def run(argv: list[str], folder: Path) -> list[str]:
-    """
-    Run a container's command and return what its programs were given.
-    """
+    """Run a container's command and return what its programs were given."""
     variables = {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": "/root"}
     result = subprocess.run(
         argv, env=variables, cwd=folder, capture_output=True, text=True, timeout=20, check=False
@@ -142,9 +140,7 @@ def run(argv: list[str], folder: Path) -> list[str]:
 
 
 def expanded(argv: list[str]) -> list[str]:
-    """
-    Put in what the kubelet puts in: the values of variables of ours.
-    """
+    """Put in what the kubelet puts in: the values of variables of ours."""
     return [text.replace(f"$({names.ENV_SERVER})", SHARE) for text in argv]
 
 
@@ -206,9 +202,7 @@ def test_a_rewrite_changes_nothing_but_the_flag(shell: str, script: str, stubs: 
 def test_a_rewrite_changes_nothing_but_the_flag_in_a_list(
     before: list[str], flag: list[str], after: list[str], gap: str, stubs: Path
 ) -> None:
-    """
-    A flag within a list of bash's is lowered there, and nothing else of the list.
-    """
+    """A flag within a list of bash's is lowered there, and nothing else of the list."""
     words = gap.join(["serve", "m", *before])
     script = (
         f'A=(vllm {words}{gap})\nA+=({" ".join(flag)} {gap.join(after)}{gap})\nexec "${{A[@]}}"'
@@ -230,9 +224,7 @@ def test_a_rewrite_changes_nothing_but_the_flag_in_a_list(
 def test_words_are_split_as_the_shell_splits_them(
     shell: str, words: list[str], stubs: Path
 ) -> None:
-    """
-    A command's words that hold no expansion are those that a shell hands to the program.
-    """
+    """A command's words that hold no expansion are those that a shell hands to the program."""
     plain = [word for word in words if "$" not in word and "`" not in word and word != "~"]
     script = " ".join(["notes", *plain])
     read = read_script(script)
@@ -243,9 +235,7 @@ def test_words_are_split_as_the_shell_splits_them(
 
 @given(st.text(alphabet="ab \n'\"\\$`(){};&|<>#=-EOF", max_size=60))
 def test_any_text_is_read_to_its_end(text: str) -> None:
-    """
-    No text makes the reader fail, and every word stands where it says.
-    """
+    """No text makes the reader fail, and every word stands where it says."""
     for words in read_script(text).commands:
         for word in words:
             assert 0 <= word.start <= word.end <= len(text)

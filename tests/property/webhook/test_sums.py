@@ -1,6 +1,4 @@
-"""
-What a server takes by its own documented formula, beside its limit, on every card.
-"""
+"""What a server takes by its own documented formula, beside its limit, on every card."""
 
 import argparse
 from fractions import Fraction
@@ -92,9 +90,7 @@ def test_what_a_server_takes_and_its_context_fit_the_limit(
 
 @given(st.lists(st.sampled_from(["--port=1", "--model", "m", "-x", "--gpu-memory-utilization=1"])))
 def test_an_appended_flag_is_the_one_that_counts(before: list[str]) -> None:
-    """
-    A parser of Python's, as vLLM and SGLang have one, takes the value that stands last.
-    """
+    """A parser of Python's, as vLLM and SGLang have one, takes the value that stands last."""
     item = container("main", **{names.NVIDIA_GPU: "1"})
     item |= {"image": "x", "command": ["vllm", "serve", "m"], "args": before}
     said = {names.MEMORY: "6Gi", names.ARGS: "enabled"}

@@ -1,6 +1,4 @@
-"""
-Builders of what the agent's parts hand each other; valid by default.
-"""
+"""Builders of what the agent's parts hand each other; valid by default."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,16 +16,12 @@ CARDS = tuple(card(index) for index in range(8))
 
 
 def container_id(pod: str, container: str = "main") -> str:
-    """
-    Make up a container's id, the same for the same names.
-    """
+    """Make up a container's id, the same for the same names."""
     return f"{pod}-{container}".encode().hex().ljust(64, "0")[:64]
 
 
 def pod(name: str = "a", *containers: str, limit: int | None = LIMIT, **more: Any) -> PodOnNode:
-    """
-    Build a pod in evict mode with this limit on every card.
-    """
+    """Build a pod in evict mode with this limit on every card."""
     fields: dict[str, Any] = {
         "uid": f"uid-{name}",
         "namespace": "team-a",
@@ -46,9 +40,7 @@ def controller(kind: str = "ReplicaSet", name: str = "web", uid: str = "uid-web"
 def occupant(
     pid: int, pod_uid: str | None, container: str | None, *, started: float = -500.0, **more: Any
 ) -> Occupant:
-    """
-    Build a process that started long ago.
-    """
+    """Build a process that started long ago."""
     owner = None if pod_uid is None and container is None else Owner(pod_uid, container)
     return Occupant(pid, int(started * 100), started, owner, **more)
 
@@ -58,9 +50,7 @@ def process_of(item: PodOnNode, pid: int = 1, container: str = "main", **more: A
 
 
 def on_card(item: PodOnNode, used: int | None, *processes: ProcessUse, **more: Any) -> PodOnCard:
-    """
-    Build a pod that holds so much on the first card, all of it confirmed.
-    """
+    """Build a pod that holds so much on the first card, all of it confirmed."""
     limit = item.limit_on(CARDS[0].uuid)
     return PodOnCard(item, CARDS[0], limit, used, used, processes, **more)
 
@@ -97,8 +87,6 @@ def uses(
     *,
     at: float = 0.0,
 ) -> Observation:
-    """
-    Attribute one sample.
-    """
+    """Attribute one sample."""
     known = {item.pid: item for item in occupants}
     return attribute(Sample(at, tuple(samples)), known, pods_on_node(pods), before)

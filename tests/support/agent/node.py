@@ -29,9 +29,7 @@ QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=
 
 @dataclass
 class Clock:
-    """
-    Moves only when told to.
-    """
+    """Moves only when told to."""
 
     now: float = 1000.0
 
@@ -113,9 +111,7 @@ class Processes:
 
 @dataclass
 class ApiServer:
-    """
-    Answers every act alike, once it is `open`.
-    """
+    """Answers every act alike, once it is `open`."""
 
     known: PodsOnNode = field(default_factory=lambda: pods_on_node(()))
     result: ActResult = field(default_factory=lambda: ActResult(Answer.ACCEPTED))
@@ -163,9 +159,7 @@ class ApiServer:
 
 
 class Node:
-    """
-    All of it, and the loop that looks after it.
-    """
+    """All of it, and the loop that looks after it."""
 
     def __init__(self, policy: EvictionPolicy = QUICK, taints: TaintPolicy = NO_TAINTS) -> None:
         self.clock = Clock()
@@ -179,24 +173,18 @@ class Node:
         self.loop = Loop(ports, Rules(node="n1", policy=policy, taints=taints), self.worker)
 
     def add(self, pod: PodOnNode, used: int | None, pid: int, card: int = 0) -> None:
-        """
-        Start a pod of one process.
-        """
+        """Start a pod of one process."""
         self.claim(pod)
         self.processes.living[pid] = process_of(pod, pid)
         self.cards.held.setdefault(card, {})[pid] = used
 
     def claim(self, pod: PodOnNode) -> None:
-        """
-        Start a pod without a process on a card.
-        """
+        """Start a pod without a process on a card."""
         others = [item for item in self.api.known.by_uid.values() if item.uid != pod.uid]
         self.api.known = pods_on_node([*others, pod])
 
     def tick(self, times: int = 1, seconds: float = 1.0) -> None:
-        """
-        Tick, and let every act that was handed over begin before the clock moves on.
-        """
+        """Tick, and let every act that was handed over begin before the clock moves on."""
         for _ in range(times):
             self.clock.now += seconds
             self.loop.tick()
@@ -208,9 +196,7 @@ class Node:
         return not waiting or self.worker.answered
 
     def tick_until_acted(self, acts: int = 1, most: int = 30) -> None:
-        """
-        Tick until so many acts were handed over and answered.
-        """
+        """Tick until so many acts were handed over and answered."""
         for _ in range(most):
             if len(self.api.acts) + len(self.killed) >= acts:
                 break
@@ -226,9 +212,7 @@ class Node:
 
 @contextmanager
 def running(policy: EvictionPolicy = QUICK, taints: TaintPolicy = NO_TAINTS) -> Iterator[Node]:
-    """
-    Make a node whose agent can act.
-    """
+    """Make a node whose agent can act."""
     node = Node(policy, taints)
     try:
         yield node

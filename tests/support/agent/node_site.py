@@ -1,6 +1,4 @@
-"""
-A simulated node with its agent's rights, and fenced pods on it.
-"""
+"""A simulated node with its agent's rights, and fenced pods on it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +21,7 @@ OVER = "hold 3Gi"
 
 @dataclass(frozen=True)
 class Fenced(Ground):
-    """
-    A fenced namespace, asked without starting a kubectl for each look.
-    """
+    """A fenced namespace, asked without starting a kubectl for each look."""
 
     admin: Client
 
@@ -37,9 +33,7 @@ class Fenced(Ground):
 
 
 class NodeSite(PlaneSite):
-    """
-    `system` is where the shipped rights are applied, in a namespace of its own.
-    """
+    """`system` is where the shipped rights are applied, in a namespace of its own."""
 
     def __init__(self, plane: ControlPlane, node: SimulatedNode, system: str) -> None:
         super().__init__(plane, system)
@@ -54,25 +48,19 @@ class NodeSite(PlaneSite):
         )
 
     def ground(self, namespace: str, mode: str = "evict") -> Fenced:
-        """
-        Fence a namespace.
-        """
+        """Fence a namespace."""
         self.label(namespace, mode)
         self.fenced.append(namespace)
         return Fenced(self.plane, namespace, self.node, self.admin)
 
     def clear(self) -> None:
-        """
-        Take all fenced pods away.
-        """
+        """Take all fenced pods away."""
         while self.fenced:
             where = ("-n", self.fenced.pop())
             self.plane.kubectl("delete", "pods", "--all", *where, "--now", "--ignore-not-found")
 
     def environment(self) -> dict[str, str]:
-        """
-        Return what a pod of the DaemonSet would have, its token in a kubeconfig.
-        """
+        """Return what a pod of the DaemonSet would have, its token in a kubeconfig."""
         token = self.plane.service_account_token(self.system, AGENT, pod=self._agent)
         return {
             **environment(self.node.state.path),
@@ -91,27 +79,21 @@ class NodeSite(PlaneSite):
 
 
 def fenced_pod(name: str, script: str, card: int = 0) -> dict[str, Any]:
-    """
-    Describe a pod for a card whose limit is 2 GiB, as the webhook would have left it.
-    """
+    """Describe a pod for a card whose limit is 2 GiB, as the webhook would have left it."""
     annotations = {names.INJECTED: "nothing", names.GPUSHARE_CARD_INDEX: str(card)}
     container = workload(script, "--context", "100Mi", resources=GPU)
     return pod(name, container, annotations=annotations)
 
 
 def place(ground: Ground, *pods: dict[str, Any]) -> None:
-    """
-    Put pods on the node, past any scheduler.
-    """
+    """Put pods on the node, past any scheduler."""
     for item in pods:
         item["spec"]["nodeName"] = ground.node.name
     ground.create({"apiVersion": "v1", "kind": "List", "items": list(pods)})
 
 
 def is_gone(ground: Ground, name: str) -> bool:
-    """
-    Tell whether a pod was asked to go.
-    """
+    """Tell whether a pod was asked to go."""
     found = ground.get(name)
     return found is None or "deletionTimestamp" in found["metadata"]
 
@@ -121,8 +103,6 @@ def wait_until_gone(ground: Ground, name: str, agent: AgentProcess) -> None:
 
 
 def events(ground: Fenced, reason: str) -> list[dict[str, Any]]:
-    """
-    Return the Events of a reason.
-    """
+    """Return the Events of a reason."""
     found = ground.admin.get(core("namespaces", ground.namespace, "events"))
     return [item for item in found["items"] if item["reason"] == reason]

@@ -1,6 +1,4 @@
-"""
-Builders of what the child says, and the child itself as a test scripts it.
-"""
+"""Builders of what the child says, and the child itself as a test scripts it."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ def looked(uuid: str = "GPU-0", **more: Any) -> Looked:
 
 
 def cut(uuid: str, *instances: str, gaps: tuple[NvmlFailure, ...] = ()) -> Looked:
-    """
-    Build a card in MIG mode.
-    """
+    """Build a card in MIG mode."""
     parent = seen(uuid, memory=NvmlFailure(None, "memory", "the instances tell"))
     return Looked(parent, tuple(seen(item, profile="1g.5gb") for item in instances), gaps)
 
@@ -76,9 +72,7 @@ def listed(at: float = 0.0, *compute: GpuProcess, **more: Any) -> Listed:
 
 
 class Clock:
-    """
-    A clock that stands still unless somebody waits.
-    """
+    """A clock that stands still unless somebody waits."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -124,9 +118,7 @@ class Script:
         return self.answers.get(question, silent.get(question.ask, HANG))
 
     def asked_since(self, action: Callable[[], object]) -> list[Question]:
-        """
-        Return what was asked while something was done.
-        """
+        """Return what was asked while something was done."""
         before = len(self.asked)
         action()
         return self.asked[before:]
@@ -186,9 +178,7 @@ IN_USE = GpuProcess(4711, 2 * GIB)
 
 
 def ask(session: Session, script: Script, questions: list[Question] | None = None) -> list[str]:
-    """
-    Ask as one sample does; return the subjects that were answered.
-    """
+    """Ask as one sample does; return the subjects that were answered."""
     until = script.clock() + SETTINGS.deadline_seconds
     session.ready(until)
     answers = session.ask(QUESTIONS if questions is None else questions, until)

@@ -1,6 +1,4 @@
-"""
-The agent as a real process: watched through its log and its pages.
-"""
+"""The agent as a real process: watched through its log and its pages."""
 
 import http.client
 
@@ -56,17 +54,13 @@ class AgentProcess(ServingProcess):
         return read_snapshot(self.get("/v1/snapshot")[1])
 
     def metrics(self) -> dict[str, float]:
-        """
-        Return every line of /metrics by its name and labels.
-        """
+        """Return every line of /metrics by its name and labels."""
         _, page = self.get("/metrics")
         lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, _, value in lines}
 
     def outcomes(self, name: str) -> list[str]:
-        """
-        Return what the agent makes of a pod at the moment, for each card.
-        """
+        """Return what the agent makes of a pod at the moment, for each card."""
         pods = [pod for pod in self.snapshot().pods if pod.name == name]
         return [use.outcome for pod in pods for use in pod.uses]
 

@@ -1,6 +1,4 @@
-"""
-A node on which everything happens at once, for the golden page and the golden snapshot.
-"""
+"""A node on which everything happens at once, for the golden page and the golden snapshot."""
 
 from dataclasses import replace
 
@@ -27,9 +25,7 @@ ABOUT = About("gpu-1", "1.2.3", "2026-01-02T03:04:05Z", 3.0, STATUS, restarts=4)
 
 
 def busy_state() -> AgentState:
-    """
-    Return what is known after a violator has gone, with others in every state still there.
-    """
+    """Return what is known after a violator has gone, with others in every state still there."""
     with running() as node:
         node.add(pod("greedy", controller=controller()), LIMIT + 300 * MIB, 1)
         node.add(pod("good", caps={"main": Cap(2 * GIB, 512 * MIB)}), GIB, 2)
@@ -46,9 +42,7 @@ def busy_state() -> AgentState:
 
 
 def blinded(state: AgentState) -> AgentState:
-    """
-    Return the same with its second card lost at the last look.
-    """
+    """Return the same with its second card lost at the last look."""
     last = state.last
     assert last is not None
     seen = last.observation

@@ -1,6 +1,4 @@
-"""
-A card that several pods share: each does what the script says, and those who watch may fail.
-"""
+"""A card that several pods share: each does what the script says, and those who watch may fail."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -12,16 +10,12 @@ from tests.support.agent.builders import occupant
 from tests.support.agent.watching import POLICY, Watched
 
 STRANGER: Final = 9
-"""
-The node's own process, which holds next to nothing.
-"""
+"""The node's own process, which holds next to nothing."""
 LONG_SECONDS: Final = 30.0
 
 
 class Work(Enum):
-    """
-    What a pod truly does between two looks.
-    """
+    """What a pod truly does between two looks."""
 
     REST = auto()
     KERNELS = auto()
@@ -33,9 +27,7 @@ class Work(Enum):
 
 
 class Fault(Enum):
-    """
-    What happens to those who watch a card.
-    """
+    """What happens to those who watch a card."""
 
     NONE = auto()
     HOLE = auto()
@@ -50,9 +42,7 @@ class Fault(Enum):
 
 
 NAMELESS: Final = frozenset({Fault.HOLE, Fault.RESTART, Fault.ZOMBIES, Fault.SILENT})
-"""
-The answer does not name those who worked.
-"""
+"""The answer does not name those who worked."""
 
 
 class ScriptedCard:
@@ -69,17 +59,13 @@ class ScriptedCard:
         self._last_pid = 100
 
     def start(self, name: str) -> None:
-        """
-        Start a pod of one process.
-        """
+        """Start a pod of one process."""
         self._last_pid += 1
         self._pids[name] = [self._last_pid]
         self.watched.add(name, self._last_pid)
 
     def claim(self, name: str) -> None:
-        """
-        Start a pod that was given the card and has no process on it.
-        """
+        """Start a pod that was given the card and has no process on it."""
         self._pids[name] = []
         self.watched.claim(name)
 
@@ -91,9 +77,7 @@ class ScriptedCard:
         self.watched.index = pods_on_node(self.watched.pods.values())
 
     def look(self, doing: Mapping[str, Work], fault: Fault, *, node_works: bool = False) -> None:
-        """
-        Let pods do what they do, the node's own process too, and look.
-        """
+        """Let pods do what they do, the node's own process too, and look."""
         workers = {pid for name, work in doing.items() for pid in self._do(name, work)}
         workers |= {STRANGER} if node_works else set()
         percent = 80.0 if workers or Work.SILENT in doing.values() else 0.0
@@ -115,9 +99,7 @@ class ScriptedCard:
         )
 
     def _do(self, name: str, work: Work) -> list[int]:
-        """
-        Return the processes that the driver may name.
-        """
+        """Return the processes that the driver may name."""
         card, pids = self.watched, self._pids[name]
         if work is Work.KERNELS:
             return pids[:1]

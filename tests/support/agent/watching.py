@@ -57,9 +57,7 @@ class Watched:
     index: PodsOnNode = field(default_factory=lambda: pods_on_node(()))
 
     def add(self, name: str, pid: int, used: int | None = GIB, **more: Any) -> PodOnNode:
-        """
-        Start a pod of one process.
-        """
+        """Start a pod of one process."""
         made = pod(name, **more)
         self.pods[name] = made
         self.index = pods_on_node(self.pods.values())
@@ -68,18 +66,14 @@ class Watched:
         return made
 
     def claim(self, name: str, **more: Any) -> PodOnNode:
-        """
-        Start a pod that was given a GPU and has no process on a card.
-        """
+        """Start a pod that was given a GPU and has no process on a card."""
         made = pod(name, claims=True, **more)
         self.pods[name] = made
         self.index = pods_on_node(self.pods.values())
         return made
 
     def start(self, name: str, pid: int) -> None:
-        """
-        Start a process that is on no list yet.
-        """
+        """Start a process that is on no list yet."""
         self.living[pid] = process_of(self.pods[name], pid)
 
     def pass_(
@@ -91,9 +85,7 @@ class Watched:
         garbled: bool = False,
         hole: bool = False,
     ) -> None:
-        """
-        Let time pass, in which these processes worked, and look.
-        """
+        """Let time pass, in which these processes worked, and look."""
         self.now += seconds
         work = None
         if self.answers:
@@ -130,15 +122,11 @@ class Watched:
         self.memory = watched(self.observation, witness, self.memory, policy=POLICY, now=self.now)
 
     def restart_agent(self) -> None:
-        """
-        Forget everything, as a new agent and its new child do.
-        """
+        """Forget everything, as a new agent and its new child do."""
         self.memory, self.until, self.observation = NO_ACTIVITY, None, None
 
     def settle(self, times: int = 3) -> None:
-        """
-        Look so often while nobody does anything.
-        """
+        """Look so often while nobody does anything."""
         for _ in range(times):
             self.pass_()
 
@@ -146,21 +134,15 @@ class Watched:
         return self.memory.tracks[self.pods[name].uid, UUID]
 
     def has(self, name: str) -> bool:
-        """
-        Return whether anything is remembered of a pod.
-        """
+        """Return whether anything is remembered of a pod."""
         return self.pods[name].uid in self.memory.pods
 
     def whole(self, name: str) -> PodTrack:
-        """
-        Return what a pod does on all cards together.
-        """
+        """Return what a pod does on all cards together."""
         return self.memory.pods[self.pods[name].uid]
 
     def state(self, name: str) -> tuple[str, str]:
-        """
-        Return what a pod does, and why one thinks so.
-        """
+        """Return what a pod does, and why one thinks so."""
         track = self.track(name)
         return str(track.activity), str(track.evidence)
 

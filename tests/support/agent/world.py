@@ -24,9 +24,7 @@ MPS_PID = 50
 
 
 class Act(NamedTuple):
-    """
-    Who had to go, when, and how.
-    """
+    """Who had to go, when, and how."""
 
     second: int
     pod: str
@@ -74,9 +72,7 @@ class World:
         self.due: dict[int, list[Callable[[], None]]] = {}
 
     def add(self, pod: PodOnNode, used: int | None = 0, *, card: int = 0) -> None:
-        """
-        Start a pod whose first container holds so much.
-        """
+        """Start a pod whose first container holds so much."""
         self.pods[pod.name] = pod
         self.hold(pod.name, used, card=card)
 
@@ -88,15 +84,11 @@ class World:
         self.pods[name] = replace(self.pods[name], **more)  # type: ignore[arg-type] # any field
 
     def at(self, second: int, do: Callable[..., None], *words: object, **more: object) -> None:
-        """
-        Have something done right before the look of that second.
-        """
+        """Have something done right before the look of that second."""
         self.due.setdefault(second, []).append(lambda: do(*words, **more))
 
     def restart(self, name: str) -> None:
-        """
-        Give a pod new processes.
-        """
+        """Give a pod new processes."""
         self.pids = {key: pid for key, pid in self.pids.items() if key[0] != name}
 
     def remove(self, name: str) -> None:
@@ -105,9 +97,7 @@ class World:
         self.holds = {key: used for key, used in self.holds.items() if key[0] != name}
 
     def settle_in(self) -> None:
-        """
-        Let everybody be known and past the grace when second 0 comes.
-        """
+        """Let everybody be known and past the grace when second 0 comes."""
         self.now = -1
         self.tick()
         pods = {
@@ -117,9 +107,7 @@ class World:
         self.now = 0
 
     def run(self, until: int, script: Callable[[int], None] | None = None) -> list[Act]:
-        """
-        Look once a second up to and without `until`; before each look the script has its say.
-        """
+        """Look once a second up to and without `until`; before each look the script has its say."""
         while self.now < until:
             for do in self.due.pop(self.now, ()):
                 do()
@@ -145,9 +133,7 @@ class World:
         self._settle()
 
     def _settle(self) -> None:
-        """
-        Let the API server answer the acts whose time has come.
-        """
+        """Let the API server answer the acts whose time has come."""
         due = [item for item, at in self.outstanding if at <= self.now]
         self.outstanding = [(item, at) for item, at in self.outstanding if at > self.now]
         for verdict in due:
@@ -192,18 +178,14 @@ class World:
         return found
 
     def _index(self) -> PodsOnNode:
-        """
-        Return the same index until something changes, as the API server's watches do.
-        """
+        """Return the same index until something changes, as the API server's watches do."""
         known = (tuple(self.pods.values()), self.reachable)
         if self.indexed is None or self.indexed[0] != known:
             self.indexed = known, pods_on_node(self.pods.values(), fresh=self.reachable)
         return self.indexed[1]
 
     def _leave(self) -> None:
-        """
-        Let the API server say so a second after an eviction, and the pod go in its time.
-        """
+        """Let the API server say so a second after an eviction, and the pod go in its time."""
         for name, since in list(self.leaving.items()):
             if self.now >= since + self.leaves_after:
                 self.remove(name)

@@ -1,6 +1,4 @@
-"""
-Valid certificates and objects; a test passes only what it is about.
-"""
+"""Valid certificates and objects; a test passes only what it is about."""
 
 from typing import Any
 
@@ -15,9 +13,7 @@ HOOKS = ("observe.pods.gpufence.io", "cap.pods.gpufence.io")
 
 
 def facts(**changes: Any) -> Facts:
-    """
-    A leaf as it is one day after it was issued.
-    """
+    """A leaf as it is one day after it was issued."""
     given: dict[str, Any] = {
         "not_before": NOW - DAY,
         "not_after": NOW + 89 * DAY,

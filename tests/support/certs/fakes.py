@@ -32,9 +32,7 @@ def refusal(status: int, reason: str) -> Exception:
 
 
 class FakeApi:
-    """
-    Objects by path, with versions; counts writes.
-    """
+    """Objects by path, with versions; counts writes."""
 
     def __init__(self, objects: Mapping[str, JsonObject]) -> None:
         self._versions = itertools.count(1)
@@ -79,9 +77,7 @@ class FakeApi:
         return str(self.objects[path]["metadata"]["resourceVersion"])
 
     def put_data(self, path: str, **data: bytes) -> None:
-        """
-        Let somebody else write keys of a Secret; underscores stand for dots.
-        """
+        """Let somebody else write keys of a Secret; underscores stand for dots."""
         item = self.get(path)
         named = {key.replace("_", "."): value for key, value in data.items()}
         item.setdefault("data", {}).update(
@@ -123,9 +119,7 @@ class FakeApi:
 
 
 class FakeClock:
-    """
-    Time that passes only while somebody sleeps; remembers how long.
-    """
+    """Time that passes only while somebody sleeps; remembers how long."""
 
     def __init__(self, now: float) -> None:
         self.at = now
@@ -146,9 +140,7 @@ class FakeClock:
 
 
 class FakeFleet:
-    """
-    Replicas that take the stored pair when they are told to, or before each answer.
-    """
+    """Replicas that take the stored pair when they are told to, or before each answer."""
 
     def __init__(self, api: FakeApi, size: int = 2, *, eager: bool = True) -> None:
         self._api = api
@@ -160,9 +152,7 @@ class FakeFleet:
         return tuple(Replica("10.1.0.7", 8443 + number) for number in range(len(self.serving)))
 
     def pull(self, number: int) -> None:
-        """
-        Let one replica look at its folder: what cannot serve never goes live.
-        """
+        """Let one replica look at its folder: what cannot serve never goes live."""
         pair = self._api.leaf()
         if pair != self.serving[number] and is_whole(pair):
             self.serving[number] = pair
@@ -189,17 +179,13 @@ def is_whole(pair: KeyPair) -> bool:
 
 
 def is_trusted(certificate: bytes, bundle: bytes) -> bool:
-    """
-    Tell whether a client that trusts the bundle accepts a certificate's signature.
-    """
+    """Tell whether a client that trusts the bundle accepts a certificate's signature."""
     read = read_bundle(bundle)
     return bool(signers_of(certificate, (*read.ours, *read.foreign)))
 
 
 def installed(*hooks: str) -> FakeApi:
-    """
-    A cluster with the manifests applied: both Secrets empty, no bundle.
-    """
+    """A cluster with the manifests applied: both Secrets empty, no bundle."""
     secrets: dict[str, JsonObject] = {LEAF: {"type": "Opaque"}, CA: {"type": "Opaque"}}
     return FakeApi({**secrets, CONFIGURATION: configuration(*hooks)})
 
@@ -224,6 +210,4 @@ def _apply(target: Any, operation: JsonObject) -> None:
 
 
 def unheard(_text: str) -> None:
-    """
-    Hear what a run says where a test does not care.
-    """
+    """Hear what a run says where a test does not care."""

@@ -21,9 +21,7 @@ Chosen = Callable[[str, str], bool]
 
 
 class Trouble(Enum):
-    """
-    What happens to a request, or to the answer of one that has arrived.
-    """
+    """What happens to a request, or to the answer of one that has arrived."""
 
     LOSE = auto()
     LOSE_ANSWER = auto()
@@ -32,16 +30,12 @@ class Trouble(Enum):
 
 
 def scaling(owner: str) -> Chosen:
-    """
-    Choose what scales a Deployment of that name.
-    """
+    """Choose what scales a Deployment of that name."""
     return lambda method, path: method == "PUT" and path.endswith(f"/deployments/{owner}/scale")
 
 
 def noting(owner: str) -> Chosen:
-    """
-    Choose what writes a note on a Deployment of that name.
-    """
+    """Choose what writes a note on a Deployment of that name."""
     return lambda method, path: method == "PATCH" and path.endswith(f"/deployments/{owner}")
 
 
@@ -64,15 +58,11 @@ class Gate(HttpServer):
 
     @property
     def over_with(self) -> bool:
-        """
-        Return whether every trouble has happened.
-        """
+        """Return whether every trouble has happened."""
         return not self._troubles
 
     def kubeconfig(self, folder: Path, token: str) -> Path:
-        """
-        Write a kubeconfig that leads through the gate.
-        """
+        """Write a kubeconfig that leads through the gate."""
         path = folder / "through-the-gate"
         named = {"name": "gate"}
         config = {

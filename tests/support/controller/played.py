@@ -23,9 +23,7 @@ WITHIN = UseRow(CARD, 3 * GIB, 5 * GIB, outcome="within")
 
 
 def gpu_node(name: str, cards: int = 2) -> JsonObject:
-    """
-    Make a node that shares its cards by gpushare, 15 GiB each.
-    """
+    """Make a node that shares its cards by gpushare, 15 GiB each."""
     offered = {
         "cpu": "8",
         "memory": "32Gi",
@@ -172,9 +170,7 @@ class PlayedAgents(HttpServer):
         self.stale: set[str] = set()
 
     def setting_of(self, *nodes: str) -> str:
-        """
-        Return where the agents of nodes are, by default those of all.
-        """
+        """Return where the agents of nodes are, by default those of all."""
         return ",".join(f"{node}={self.url}/{node}" for node in nodes or self._played.nodes)
 
     def handle(self, exchange: Exchange) -> None:

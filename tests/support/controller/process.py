@@ -1,6 +1,4 @@
-"""
-The controller as a real process, told to decide within seconds.
-"""
+"""The controller as a real process, told to decide within seconds."""
 
 import http.client
 import json
@@ -33,9 +31,7 @@ QUICK = {
 
 
 class ControllerProcess(ServingProcess):
-    """
-    Runs `python -m controller`; use it as a context manager.
-    """
+    """Runs `python -m controller`; use it as a context manager."""
 
     def __init__(self, **settings: str) -> None:
         listen = {"GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0"}
@@ -65,9 +61,7 @@ class ControllerProcess(ServingProcess):
         return page
 
     def owner(self, namespace: str, name: str) -> dict[str, Any]:
-        """
-        Return what it shows of an owner; nothing where it shows none.
-        """
+        """Return what it shows of an owner; nothing where it shows none."""
         found = self.owners()["owners"]
         keys = ("namespace", "name")
         return next(
@@ -75,9 +69,7 @@ class ControllerProcess(ServingProcess):
         )
 
     def why_never(self, namespace: str, name: str) -> str:
-        """
-        Wait until it is said why an owner is never released.
-        """
+        """Wait until it is said why an owner is never released."""
         self.wait_until_leading()
 
         def said() -> str:
@@ -89,9 +81,7 @@ class ControllerProcess(ServingProcess):
         return said()
 
     def metrics(self) -> dict[str, float]:
-        """
-        Return every line of /metrics by its name and labels.
-        """
+        """Return every line of /metrics by its name and labels."""
         _, page = self.get("/metrics")
         lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, _, value in lines}

@@ -1,6 +1,4 @@
-"""
-A cluster with the controller's rights, played GPU nodes, and owners of pods on them.
-"""
+"""A cluster with the controller's rights, played GPU nodes, and owners of pods on them."""
 
 import json
 import time
@@ -51,9 +49,7 @@ PROFILES = PROFILE.everywhere
 
 
 class ControllerSite(PlaneSite):
-    """
-    `system` is where the shipped rights are applied, in a namespace of its own.
-    """
+    """`system` is where the shipped rights are applied, in a namespace of its own."""
 
     def __init__(self, plane: ControlPlane, system: str) -> None:
         super().__init__(plane, system)
@@ -74,9 +70,7 @@ class ControllerSite(PlaneSite):
         self._wait_for_policy()
 
     def _wait_for_policy(self) -> None:
-        """
-        An API server holds nobody to a policy until a moment after it was made.
-        """
+        """An API server holds nobody to a policy until a moment after it was made."""
         self.deploy(self.system, "refused", 0)
         settings = ClientSettings(kubeconfig=str(self.kubeconfig_of(names.CONTROLLER)))
         with connect(settings) as client:
@@ -92,36 +86,26 @@ class ControllerSite(PlaneSite):
         self.admin.delete(DEPLOYMENTS.path(self.system, "refused"))
 
     def install_profiles(self) -> None:
-        """
-        The same of the component that makes profiles, until the API server serves them.
-        """
+        """The same of the component that makes profiles, until the API server serves them."""
         self._apply_all(manifests(COMPONENTS / "need"))
         wait_until(lambda: self.serves(PROFILES), "profiles are not served")
 
     def install_reports(self) -> None:
-        """
-        The same of the component that writes Reports, without their kind.
-        """
+        """The same of the component that writes Reports, without their kind."""
         self._apply_all(manifests(COMPONENTS / "reports"))
 
     def define_reports(self) -> None:
-        """
-        Bring OpenReports' kind, until the API server serves it.
-        """
+        """Bring OpenReports' kind, until the API server serves it."""
         self.apply(report_definition())
         wait_until(lambda: self.serves(REPORT.everywhere), "Reports are not served")
 
     def forget_reports(self) -> None:
-        """
-        Take the kind away, with all Reports.
-        """
+        """Take the kind away, with all Reports."""
         self.drop(DEFINITION)
         wait_until(lambda: not self.exists(DEFINITION), "the kind is still there")
 
     def report(self, namespace: str, name: str = NAME) -> JsonObject:
-        """
-        Return a namespace's Report, nothing where there is none.
-        """
+        """Return a namespace's Report, nothing where there is none."""
         try:
             return self.admin.get(REPORT.path(namespace, name))
         except NotFoundError:
@@ -135,9 +119,7 @@ class ControllerSite(PlaneSite):
         wait_until_enforced(self)
 
     def remember(self, need: NodeNeed) -> None:
-        """
-        Write what a node remembers, as its agent does.
-        """
+        """Write what a node remembers, as its agent does."""
         self.remember_text(need_configmap(need.node), write_need(need))
 
     def remember_text(self, name: str, text: str) -> None:
@@ -150,32 +132,24 @@ class ControllerSite(PlaneSite):
             self.admin.post(path, body)
 
     def profile(self, namespace: str, name: str) -> JsonObject:
-        """
-        Return a profile as it is, nothing where there is none.
-        """
+        """Return a profile as it is, nothing where there is none."""
         try:
             return self.admin.get(PROFILE.path(namespace, name))
         except NotFoundError:
             return {}
 
     def say(self, namespace: str, name: str, **spec: str) -> None:
-        """
-        Change a profile's spec, as people do.
-        """
+        """Change a profile's spec, as people do."""
         self.admin.patch(PROFILE.path(namespace, name), {"spec": spec}, PatchType.MERGE)
 
     def allow(self, rung: str) -> None:
-        """
-        Turn the kill switch.
-        """
+        """Turn the kill switch."""
         item = policy(self.system, "evict")
         item["data"][names.POLICY_MAX_IDLE] = rung
         self.apply(item)
 
     def controller(self, **settings: str) -> ControllerProcess:
-        """
-        Return a controller that runs with the shipped rights.
-        """
+        """Return a controller that runs with the shipped rights."""
         return ControllerProcess(
             **{
                 "KUBECONFIG": str(self.kubeconfig_of(names.CONTROLLER)),
@@ -187,18 +161,14 @@ class ControllerSite(PlaneSite):
         )
 
     def fence(self, namespace: str, idle: str | None = "release", **annotations: str) -> None:
-        """
-        Label a namespace, for the measuring and for what becomes of idle GPUs there.
-        """
+        """Label a namespace, for the measuring and for what becomes of idle GPUs there."""
         labels = {names.MODE: "observe", names.IDLE: idle}
         said = {f"gpufence.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
         body = {"metadata": {"labels": labels, "annotations": said}}
         self.admin.patch(core("namespaces", namespace), body, PatchType.MERGE)
 
     def deploy(self, namespace: str, name: str, replicas: int = 1, **more: Any) -> JsonObject:
-        """
-        Make a Deployment of workers that ask for a third of a card each.
-        """
+        """Make a Deployment of workers that ask for a third of a card each."""
         return self.admin.post(
             group("apps/v1", "namespaces", namespace, "deployments"),
             worker(name, replicas, **more),
@@ -216,9 +186,7 @@ class ControllerSite(PlaneSite):
 
     @contextmanager
     def history(self, namespace: str, name: str) -> Iterator[list[int]]:
-        """
-        Follow what an owner wants from here on, each change once.
-        """
+        """Follow what an owner wants from here on, each change once."""
         seen = _History()
         source = Source(
             path=DEPLOYMENTS.path(namespace),
@@ -248,18 +216,14 @@ class ControllerSite(PlaneSite):
         wait_until(lambda: self.phase(namespace, name) == "released", "the witness stays")
 
     def scale(self, namespace: str, name: str, replicas: int) -> None:
-        """
-        Scale as a person or another program would.
-        """
+        """Scale as a person or another program would."""
         self.plane.kubectl("scale", "-n", namespace, f"deploy/{name}", f"--replicas={replicas}")
 
     def wait_for_pods(self, namespace: str, count: int, phase: str = "Running") -> None:
         wait_until(lambda: count == len(self.pods(namespace, phase)), "not so many pods")
 
     def wait_until_quiet(self, namespace: str, name: str) -> None:
-        """
-        Wait until Kubernetes' own controllers have said all they have to say of a Deployment.
-        """
+        """Wait until Kubernetes' own controllers have said all they have to say of a Deployment."""
 
         def quiet() -> bool:
             before = self.owner(namespace, name).version
@@ -273,9 +237,7 @@ class ControllerSite(PlaneSite):
         return [item for item in listed if item.get("status", {}).get("phase") == phase]
 
     def events(self, namespace: str, reason: str, kind: str = "Deployment") -> list[str]:
-        """
-        Return what was said of owners.
-        """
+        """Return what was said of owners."""
         listed = self.admin.list(core("namespaces", namespace, "events")).items
         return [
             str(item["message"])
@@ -284,9 +246,7 @@ class ControllerSite(PlaneSite):
         ]
 
     def remove(self, namespace: str) -> None:
-        """
-        Take the owners of a namespace away, and their pods.
-        """
+        """Take the owners of a namespace away, and their pods."""
         apps = group("apps/v1", "namespaces", namespace)
         jobs = group("batch/v1", "namespaces", namespace, "jobs")
         for path in (*(f"{apps}/{kind}" for kind in _OWNERS), jobs):
@@ -310,9 +270,7 @@ class _History:
 
 
 def worker(name: str, replicas: int = 1, units: int = 5, **pod_spec: Any) -> JsonObject:
-    """
-    Make a Deployment whose pods ask for a part of a card, wherever it is.
-    """
+    """Make a Deployment whose pods ask for a part of a card, wherever it is."""
     made = deployment(name, replicas)
     spec = made["spec"]["template"]["spec"]
     limits = {names.GPUSHARE_MEMORY: str(units)}

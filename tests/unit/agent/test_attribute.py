@@ -1,6 +1,4 @@
-"""
-Whose memory is whose.
-"""
+"""Whose memory is whose."""
 
 import pytest
 
@@ -29,9 +27,7 @@ def counted(use: PodOnCard | None) -> int | None:
 
 
 def test_lists_are_merged_by_the_largest_figure() -> None:
-    """
-    A PID in several lists, or twice in one, holds the most that any of them says.
-    """
+    """A PID in several lists, or twice in one, holds the most that any of them says."""
     compute = [GpuProcess(2, 100), GpuProcess(1, 7), GpuProcess(1, 9)]
 
     assert (GpuProcess(1, 9), GpuProcess(2, 200)) == merged(compute, [GpuProcess(2, 200)])
@@ -46,18 +42,14 @@ def test_unknown_in_one_list_is_unknown(figures: tuple[int | None, ...]) -> None
 
 
 def test_first_list_counts() -> None:
-    """
-    A process that started before a list and lived after it is the one that the list names.
-    """
+    """A process that started before a list and lived after it is the one that the list names."""
     use = uses([card_sample(0, {1: GIB})], [process_of(A)], [A]).cards[UUID].pods[A.uid]
 
     assert (GIB, GIB) == (use.used_bytes, use.counted_bytes)
 
 
 def test_churn_counts() -> None:
-    """
-    A pod with another process in every list holds what each of them shows.
-    """
+    """A pod with another process in every list holds what each of them shows."""
     look = None
     for pid in range(1, 5):
         at = float(pid)
@@ -68,9 +60,7 @@ def test_churn_counts() -> None:
 
 
 def test_second_list_counts() -> None:
-    """
-    A process that two consecutive lists show with the same owner counts.
-    """
+    """A process that two consecutive lists show with the same owner counts."""
     first = uses([card_sample(0, {1: MIB})], [process_of(A)], [A])
     second = uses([card_sample(0, {1: GIB}, at=1)], [process_of(A)], [A], first, at=1)
 
@@ -78,9 +68,7 @@ def test_second_list_counts() -> None:
 
 
 def test_list_that_was_not_renewed_confirms_nothing() -> None:
-    """
-    The same list twice is one list: who was doubtful there stays so.
-    """
+    """The same list twice is one list: who was doubtful there stays so."""
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     reused = [process_of(A, started=-100.0)]
     second = uses([card_sample(0, {1: GIB}, at=1)], reused, [A], first, at=1)
@@ -90,9 +78,7 @@ def test_list_that_was_not_renewed_confirms_nothing() -> None:
 
 
 def test_list_that_was_not_renewed_meets_the_pods_of_today() -> None:
-    """
-    A pod that the API server shows only now owns what an older list has shown.
-    """
+    """A pod that the API server shows only now owns what an older list has shown."""
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [])
     second = uses([card_sample(0, {1: GIB})], [], [A], first, at=1)
 
@@ -102,9 +88,7 @@ def test_list_that_was_not_renewed_meets_the_pods_of_today() -> None:
 
 
 def test_missing_list_breaks_the_sequence() -> None:
-    """
-    A list after a missing one is a first one, and speaks for itself.
-    """
+    """A list after a missing one is a first one, and speaks for itself."""
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1)
     third = uses([card_sample(0, {1: GIB}, at=2)], [process_of(A)], [A], gap, at=2)
@@ -113,9 +97,7 @@ def test_missing_list_breaks_the_sequence() -> None:
 
 
 def test_missing_list_makes_use_unknown() -> None:
-    """
-    Who held memory before a list went missing holds an unknown amount, not nothing.
-    """
+    """Who held memory before a list went missing holds an unknown amount, not nothing."""
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1).cards[UUID]
 
@@ -124,9 +106,7 @@ def test_missing_list_makes_use_unknown() -> None:
 
 
 def test_missing_list_forgets_pods_that_are_gone() -> None:
-    """
-    A pod that has left the node is not carried on.
-    """
+    """A pod that has left the node is not carried on."""
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
 
     assert {} == uses([card_sample(0, None, at=1)], [], [], first, at=1).cards[UUID].pods
@@ -140,9 +120,7 @@ def test_missing_list_forgets_pods_that_are_gone() -> None:
     ],
 )
 def test_other_process_under_the_same_pid(changed: dict[str, object]) -> None:
-    """
-    A PID that has changed hands between two lists counts from the next one on.
-    """
+    """A PID that has changed hands between two lists counts from the next one on."""
     item = pod("a", "main", "next")
     first = uses([card_sample(0, {1: GIB})], [process_of(item)], [item])
     replaced = process_of(item, **changed)  # type: ignore[arg-type] # a column
@@ -152,9 +130,7 @@ def test_other_process_under_the_same_pid(changed: dict[str, object]) -> None:
 
 
 def test_process_that_renames_itself() -> None:
-    """
-    A process stays the same under another name.
-    """
+    """A process stays the same under another name."""
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     renamed = process_of(A, command="other")
     second = uses([card_sample(0, {1: GIB}, at=1)], [renamed], [A], first, at=1)
@@ -164,9 +140,7 @@ def test_process_that_renames_itself() -> None:
 
 @pytest.mark.parametrize(("started", "expected"), [(9.99, 5), (10.0, 5), (10.01, None)])
 def test_process_younger_than_the_list(started: float, expected: int | None) -> None:
-    """
-    A process that may have started after the list was made is not the one it names.
-    """
+    """A process that may have started after the list was made is not the one it names."""
     sample = card_sample(0, {1: 5}, at=10)
     pods = uses([sample], [process_of(A, started=started)], [A], at=10).cards[UUID].pods
 
@@ -197,9 +171,7 @@ def test_unknown_figure_makes_the_pod_unknown() -> None:
     ],
 )
 def test_unattributed(pod_uid: str | None, container: str | None) -> None:
-    """
-    A process is nobody's unless kernel and API server name the same pod and container.
-    """
+    """A process is nobody's unless kernel and API server name the same pod and container."""
     sample = card_sample(0, {1: GIB})
     card = uses([sample], [occupant(1, pod_uid, container)], [A]).cards[UUID]
 
@@ -207,9 +179,7 @@ def test_unattributed(pod_uid: str | None, container: str | None) -> None:
 
 
 def test_process_that_nobody_could_look_up() -> None:
-    """
-    A PID without a process is nobody's memory, and unknown where its figure is.
-    """
+    """A PID without a process is nobody's memory, and unknown where its figure is."""
     card = uses([card_sample(0, {1: GIB, 2: None})], [], [A]).cards[UUID]
 
     assert card.unattributed_bytes is None
@@ -232,9 +202,7 @@ def test_pods_that_are_found_another_way(item: PodOnNode, process: Occupant) -> 
 
 
 def test_containers_of_a_pod() -> None:
-    """
-    What a pod holds is split by container, confirmed processes only.
-    """
+    """What a pod holds is split by container, confirmed processes only."""
     item = pod("a", "main", "aside")
     people = [process_of(item, 1), process_of(item, 2, "aside"), process_of(item, 3, "aside")]
     first = uses([card_sample(0, {1: 1, 2: 2, 3: 4})], people, [item])
@@ -342,18 +310,14 @@ def test_a_server_that_ends_makes_its_clients_certain() -> None:
 
 @pytest.mark.parametrize(("figure", "expected"), [(GIB, 3 * GIB), (5 * GIB, 0), (None, None)])
 def test_memory_that_no_process_shows(figure: int | None, expected: int | None) -> None:
-    """
-    The card's own count beyond all listed processes is unlisted, never negative.
-    """
+    """The card's own count beyond all listed processes is unlisted, never negative."""
     sample = card_sample(0, {1: figure}, free=CARDS[0].memory_bytes - 4 * GIB)
 
     assert expected == uses([sample], [], []).cards[UUID].unlisted_bytes
 
 
 def test_pods_of_one_name_after_another() -> None:
-    """
-    The index finds a pod by UID, not by name.
-    """
+    """The index finds a pod by UID, not by name."""
     pods = pods_on_node([A, pod("a", uid="uid-next", containers={})])
 
     assert {A.uid, "uid-next"} == set(pods.by_uid)

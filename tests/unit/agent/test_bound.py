@@ -1,6 +1,4 @@
-"""
-What a pod can take at most, and that the judge lets nobody take more.
-"""
+"""What a pod can take at most, and that the judge lets nobody take more."""
 
 import random
 import re
@@ -23,9 +21,7 @@ UUID = CARDS[0].uuid
 
 @pytest.mark.parametrize("row", ROW.findall(PAGE), ids=lambda row: f"{row[0]} {row[1]}")
 def test_the_page_states_the_bound(row: tuple[str, ...]) -> None:
-    """
-    The table of what a tenant can take is what follows from the default settings.
-    """
+    """The table of what a tenant can take is what follows from the default settings."""
     amount, unit, over, taken, gone, shielded = row
     excess = round(float(amount) * read_bytes(f"1{unit[:2]}", "unit"))
     found = ["3600", f"{HOUR * excess / GIB:.0f}", "never", "never"]
@@ -41,16 +37,12 @@ def test_the_page_states_the_bound(row: tuple[str, ...]) -> None:
 
 
 def test_the_page_has_figures() -> None:
-    """
-    The table that is held to the code is read.
-    """
+    """The table that is held to the code is read."""
     assert 6 == len(ROW.findall(PAGE))
 
 
 def test_respected_budgets_have_no_bound() -> None:
-    """
-    Where the operator lets budgets shield whomever they cover, they do so for ever.
-    """
+    """Where the operator lets budgets shield whomever they cover, they do so for ever."""
     policy = EvictionPolicy(budgets=Budgets.RESPECT)
 
     assert float("inf") == seconds_until_gone(policy, GIB)
@@ -58,9 +50,7 @@ def test_respected_budgets_have_no_bound() -> None:
 
 
 def test_evictions_add_up() -> None:
-    """
-    Each pod that was evicted has taken its part.
-    """
+    """Each pod that was evicted has taken its part."""
     each = GIB * seconds_until_gone(POLICY, GIB)
 
     assert 3 * each == pytest.approx(
@@ -69,9 +59,7 @@ def test_evictions_add_up() -> None:
 
 
 def robbery(policy: EvictionPolicy) -> World:
-    """
-    Make a card on which a neighbour is owed nearly all, and another pod may take it.
-    """
+    """Make a card on which a neighbour is owed nearly all, and another pod may take it."""
     world = World(policy=policy, cards=1, leaves_after=40)
     world.add(pod("thief"), GIB)
     world.add(pod("b", limit=T4_BYTES - LIMIT, namespace="team-b"), GIB)
@@ -80,9 +68,7 @@ def robbery(policy: EvictionPolicy) -> World:
 
 
 def taken(world: World, schedule: list[int]) -> float:
-    """
-    Let a pod follow a schedule until it is told to go and has ended, and return what it took.
-    """
+    """Let a pod follow a schedule until it is told to go and has ended, and return what it took."""
     total = 0.0
     for second, used in enumerate(schedule):
         if "thief" not in world.pods:
@@ -94,9 +80,7 @@ def taken(world: World, schedule: list[int]) -> float:
 
 
 def schedules(dice: random.Random, seconds: int, most: int) -> list[int]:
-    """
-    Draw what a pod holds in each second: swinging with a period, resting long, or by chance.
-    """
+    """Draw what a pod holds in each second: swinging with a period, resting long, or by chance."""
     period, over = dice.randint(2, 200), dice.random()
     high, low = LIMIT + dice.randint(1, most), LIMIT + dice.choice([0, 256 * MIB])
     if dice.random() < 0.3:
@@ -107,9 +91,7 @@ def schedules(dice: random.Random, seconds: int, most: int) -> list[int]:
 @pytest.mark.parametrize("when", EvictWhen)
 @pytest.mark.parametrize("seed", range(10))
 def test_no_schedule_beats_the_bound(seed: int, when: EvictWhen) -> None:
-    """
-    Whatever a pod holds from second to second, it takes no more than the bound says.
-    """
+    """Whatever a pod holds from second to second, it takes no more than the bound says."""
     dice = random.Random(seed)
     policy = EvictionPolicy(evict_when=when)
     seconds, most = 600, dice.choice((GIB, 4 * GIB, 11 * GIB))
@@ -121,9 +103,7 @@ def test_no_schedule_beats_the_bound(seed: int, when: EvictWhen) -> None:
 
 
 def test_the_bound_of_one_who_stays_is_not_far_away() -> None:
-    """
-    A pod that swings as far as it can without going takes most of what the bound allows.
-    """
+    """A pod that swings as far as it can without going takes most of what the bound allows."""
     world = robbery(POLICY)
     excess, seconds = 9 * GIB, 3600
     level, schedule = 0.0, []

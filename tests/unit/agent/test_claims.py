@@ -1,6 +1,4 @@
-"""
-Pods whose cards come by resource claims, as their node's agent sees them.
-"""
+"""Pods whose cards come by resource claims, as their node's agent sees them."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,17 +34,13 @@ def claiming(**spec: Any) -> dict[str, Any]:
 
 
 def read(*results: dict[str, Any], users: tuple[str, ...] = ("uid-1",)) -> PodOnNode:
-    """
-    Read a pod whose one claim was given this.
-    """
+    """Read a pod whose one claim was given this."""
     item = claims.allocated(claims.claim("c"), *results, users=users)
     return read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
 
 
 def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int | None]]:
-    """
-    Return pods that use one claim and hold so much, and the limit of each at the moment.
-    """
+    """Return pods that use one claim and hold so much, and the limit of each at the moment."""
     fence = {UUID: PodLimit(limit, claims=(("c", limit),))}
     found = [pod(f"p{place}", limits=fence) for place in range(len(held))]
     lists = dict(enumerate(held, start=1))
@@ -56,9 +50,7 @@ def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int
 
 
 def test_the_limit_is_what_was_consumed_on_the_card() -> None:
-    """
-    On each of them.
-    """
+    """On each of them."""
     found = read(claims.result(memory="3Gi"), claims.result("gpu-1", memory="2Gi"))
 
     assert [3 * GIB, 2 * GIB] == [found.limit_on(card.uuid) for card in CARDS[:2]]
@@ -67,9 +59,7 @@ def test_the_limit_is_what_was_consumed_on_the_card() -> None:
 
 
 def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
-    """
-    Its devices are known to be other cards; a limit of one byte reads as one everywhere.
-    """
+    """Its devices are known to be other cards; a limit of one byte reads as one everywhere."""
     found = read(claims.result(memory="3Gi"))
 
     assert [3 * GIB, 1] == [found.limit_on(card.uuid) for card in CARDS[:2]]
@@ -82,9 +72,7 @@ def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
     ids=["administrator", "unknown card"],
 )
 def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[str, Any]) -> None:
-    """
-    Access for administrators is to any card, and a device without a card may be on any.
-    """
+    """Access for administrators is to any card, and a device without a card may be on any."""
     found = read(claims.result(memory="3Gi"), beside)
 
     assert 3 * GIB == found.limit_on(UUID)
@@ -92,9 +80,7 @@ def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[st
 
 
 def test_an_instance_and_its_card_are_one_place() -> None:
-    """
-    NVML may list a process on both of them.
-    """
+    """NVML may list a process on both of them."""
     cut = CARDS[1]._replace(mig=Instance(UUID, "1g.5gb"))
     ground = replace(GROUND, cards=(CARDS[0], cut, CARDS[2]))
     limits = []
@@ -109,9 +95,7 @@ def test_an_instance_and_its_card_are_one_place() -> None:
 
 @pytest.mark.parametrize(("whole", "part"), [("gpu-0", "gpu-1"), ("gpu-1", "gpu-0")])
 def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
-    """
-    Whichever of both is listed first.
-    """
+    """Whichever of both is listed first."""
     item = claims.allocated(
         claims.claim("c"), claims.result(whole), claims.result(part, memory="2Gi", name="more")
     )
@@ -123,16 +107,12 @@ def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
 
 
 def test_whole_cards_alone_leave_a_pod_unfenced() -> None:
-    """
-    Its devices are its limits.
-    """
+    """Its devices are its limits."""
     assert not read(claims.result()).enforced
 
 
 def test_a_device_that_nvml_does_not_list_is_no_card_of_the_pods() -> None:
-    """
-    One that its slice names otherwise than NVML does: the pod is held to it wherever it is.
-    """
+    """One that its slice names otherwise than NVML does: the pod is held to it wherever it is."""
     item = claims.allocated(claims.claim("c"), claims.result("cut", memory="3Gi"))
     cut = {"gpu.nvidia.com/node-1/cut": CARDS[0]._replace(uuid="gpu.nvidia.com/node-1/cut")}
     found = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, cut))
@@ -142,9 +122,7 @@ def test_a_device_that_nvml_does_not_list_is_no_card_of_the_pods() -> None:
 
 
 def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
-    """
-    Until they have been read, and where that fails, nobody is held to a guess.
-    """
+    """Until they have been read, and where that fails, nobody is held to a guess."""
     unread = read_pod_on_node(claiming(), GROUND)
     gone = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": "does not exist"}))
 
@@ -153,9 +131,7 @@ def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
 
 
 def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
-    """
-    What nobody else has taken from it is the pod's limit as it is.
-    """
+    """What nobody else has taken from it is the pod's limit as it is."""
     (found,) = pods_on_node([read(claims.result(memory="3Gi"))]).by_uid.values()
 
     assert 0 == found.limits[UUID].share_bytes
@@ -163,9 +139,7 @@ def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
 
 
 def test_a_limit_knows_of_which_requests_it_is_made() -> None:
-    """
-    Those that a container uses; two of one name are one.
-    """
+    """Those that a container uses; two of one name are one."""
     twice = claims.result(memory="3Gi"), claims.result(memory="3Gi")
     found = read(*twice, claims.result(memory="2Gi", name="more"))
 
@@ -174,9 +148,7 @@ def test_a_limit_knows_of_which_requests_it_is_made() -> None:
 
 
 def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
-    """
-    Another pod may use just that one.
-    """
+    """Another pod may use just that one."""
     item = claims.allocated(
         claims.claim("c"), claims.result(memory="3Gi"), claims.result(memory="2Gi", name="more")
     )
@@ -189,18 +161,14 @@ def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
 
 
 def test_a_whole_card_is_shared_by_nobodys_reckoning() -> None:
-    """
-    Where one of its devices is no amount, the pod is held to none.
-    """
+    """Where one of its devices is no amount, the pod is held to none."""
     found = read(claims.result(), claims.result(memory="2Gi", name="more"))
 
     assert () == found.limits[UUID].claims
 
 
 def shared(*made_of: dict[str, int]) -> list[tuple[int | None, int]]:
-    """
-    Return the limit and the certain part of pods whose limits are made of these claims.
-    """
+    """Return the limit and the certain part of pods whose limits are made of these claims."""
     limits = [{UUID: PodLimit(sum(of.values()), claims=tuple(of.items()))} for of in made_of]
     pods = [pod(f"p{place}", limits=limit) for place, limit in enumerate(limits)]
     known = pods_on_node(pods).by_uid
@@ -246,9 +214,7 @@ def test_pods_of_one_claim_have_what_the_others_do_not_hold(
 
 
 def test_a_pod_beside_those_of_one_claim_keeps_its_limit() -> None:
-    """
-    Only those that share it are reckoned together.
-    """
+    """Only those that share it are reckoned together."""
     fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),))}
     shared = [pod("a", limits=fence), pod("b", limits=fence)]
     other = pod("other", limit=2 * GIB)
@@ -260,9 +226,7 @@ def test_a_pod_beside_those_of_one_claim_keeps_its_limit() -> None:
 
 
 def test_the_sum_of_promises_is_the_claim() -> None:
-    """
-    Of eight GiB two pods are promised four each, and the card counts no more than eight.
-    """
+    """Of eight GiB two pods are promised four each, and the card counts no more than eight."""
     fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),))}
     found = [pod("a", limits=fence), pod("b", limits=fence)]
     people = [process_of(item, pid) for pid, item in enumerate(found, start=1)]
@@ -275,9 +239,7 @@ def test_the_sum_of_promises_is_the_claim() -> None:
 
 
 def test_a_pod_that_has_ended_shares_nothing() -> None:
-    """
-    What it had of the claim is the others' again.
-    """
+    """What it had of the claim is the others' again."""
     fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),)), "GPU-other": PodLimit(GIB)}
     known = pods_on_node(
         [

@@ -1,6 +1,4 @@
-"""
-When a restart would help.
-"""
+"""When a restart would help."""
 
 import pytest
 
@@ -15,25 +13,19 @@ LONG = CONTAINER_SECONDS + 1.0
 
 @pytest.mark.parametrize("silence", [0.0, 5.0, 60.5])
 def test_looks_that_end_are_healthy(silence: float) -> None:
-    """
-    Up to a minute beyond the interval a look may take.
-    """
+    """Up to a minute beyond the interval a look may take."""
     assert "" == trouble_of_loop(silence, 1.0)
 
 
 def test_a_loop_that_hangs_is_not() -> None:
-    """
-    Beyond that, the probe is told since when.
-    """
+    """Beyond that, the probe is told since when."""
     expected = "no look at the cards has ended for 62 s: the agent's loop hangs"
 
     assert expected == trouble_of_loop(62.0, 1.0)
 
 
 def blind(code: Code) -> AgentState:
-    """
-    Return what is known by an agent whose NVML has answered with this code from the start.
-    """
+    """Return what is known by an agent whose NVML has answered with this code from the start."""
     node = Node()
     node.cards.trouble = trouble_of(NvmlFailure(code, "nvmlInit"))
     node.tick()
@@ -63,9 +55,7 @@ def test_only_what_a_new_container_may_have_is_worth_a_restart(
 
 
 def test_a_card_that_was_read_counts_from_then() -> None:
-    """
-    The time without any card begins with the last one that could be read.
-    """
+    """The time without any card begins with the last one that could be read."""
     node = Node()
     node.tick()
     measured = node.clock.now
@@ -78,7 +68,5 @@ def test_a_card_that_was_read_counts_from_then() -> None:
 
 
 def test_before_the_first_look_nothing_is_wrong() -> None:
-    """
-    An agent that has not looked yet has no reason to give up.
-    """
+    """An agent that has not looked yet has no reason to give up."""
     assert "" == trouble_of_container(AgentState(0.0, 0.0), LONG)

@@ -1,6 +1,4 @@
-"""
-The last resort: only the process that was judged gets the signal, on real processes.
-"""
+"""The last resort: only the process that was judged gets the signal, on real processes."""
 
 import errno
 import os
@@ -24,9 +22,7 @@ POD = pod("stuck", terminating=True)
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """
-    A process of our own that ignores everything but SIGKILL.
-    """
+    """A process of our own that ignores everything but SIGKILL."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
     process.kill()
@@ -43,18 +39,14 @@ def judged(pid: int) -> ProcessUse:
 
 
 def kill(process: ProcessUse, *, now: Processes | None = None) -> tuple[Answer, str]:
-    """
-    Try it while the kernel says what it said when the process was judged, or something else.
-    """
+    """Try it while the kernel says what it said when the process was judged, or something else."""
     living = {} if process.occupant is None else {process.pid: process.occupant}
     result = LastResort(now or Processes(living))(verdict(process))
     return result.answer, result.detail
 
 
 def test_the_process_that_was_judged_is_killed(sleeper: subprocess.Popen[bytes]) -> None:
-    """
-    A process that is still the same gets SIGKILL.
-    """
+    """A process that is still the same gets SIGKILL."""
     answer, detail = kill(judged(sleeper.pid))
 
     assert (Answer.ACCEPTED, f"killed PID {sleeper.pid}") == (answer, detail)
@@ -87,9 +79,7 @@ def test_a_process_without_its_first_thread_is_killed() -> None:
 def test_whoever_has_the_pid_by_now_is_spared(
     sleeper: subprocess.Popen[bytes], *, reused: bool
 ) -> None:
-    """
-    A PID that changed hands since the verdict gets no signal.
-    """
+    """A PID that changed hands since the verdict gets no signal."""
     now = process_of(POD, sleeper.pid)
     now = now._replace(started_ticks=7) if reused else now._replace(owner=None)
     answer, _ = kill(judged(sleeper.pid), now=Processes({sleeper.pid: now}))
@@ -104,9 +94,7 @@ def test_whoever_has_the_pid_by_now_is_spared(
 def test_what_was_not_certain_is_spared(
     sleeper: subprocess.Popen[bytes], change: dict[str, object]
 ) -> None:
-    """
-    A process seen once, of another pod, or unknown to the kernel gets no signal.
-    """
+    """A process seen once, of another pod, or unknown to the kernel gets no signal."""
     answer, _ = kill(judged(sleeper.pid)._replace(**change))  # type: ignore[arg-type] # any field
 
     assert Answer.GONE == answer
@@ -114,9 +102,7 @@ def test_what_was_not_certain_is_spared(
 
 
 def test_a_process_that_is_gone_is_no_trouble(sleeper: subprocess.Popen[bytes]) -> None:
-    """
-    Who has ended by itself in the meantime is gone.
-    """
+    """Who has ended by itself in the meantime is gone."""
     sleeper.kill()
     sleeper.wait()
 
@@ -124,9 +110,7 @@ def test_a_process_that_is_gone_is_no_trouble(sleeper: subprocess.Popen[bytes]) 
 
 
 def test_a_process_that_the_kernel_hides_is_spared(sleeper: subprocess.Popen[bytes]) -> None:
-    """
-    Who cannot be looked at right before the signal gets none.
-    """
+    """Who cannot be looked at right before the signal gets none."""
     answer, _ = kill(judged(sleeper.pid), now=Processes())
 
     assert Answer.GONE == answer
@@ -134,9 +118,7 @@ def test_a_process_that_the_kernel_hides_is_spared(sleeper: subprocess.Popen[byt
 
 
 def test_a_verdict_without_processes_kills_nobody() -> None:
-    """
-    Where no use is known there is nobody to kill.
-    """
+    """Where no use is known there is nobody to kill."""
     assert Answer.GONE == LastResort(Processes())(Verdict(POD, Outcome.STUCK)).answer
 
 
@@ -165,9 +147,7 @@ def test_a_signal_that_the_kernel_refuses_is_told(
 def test_a_process_that_ends_at_the_last_moment_is_gone(
     sleeper: subprocess.Popen[bytes],
 ) -> None:
-    """
-    Who ends between the look and the signal was not killed by us.
-    """
+    """Who ends between the look and the signal was not killed by us."""
 
     def send(_pinned: int, _number: int) -> None:
         raise ProcessLookupError

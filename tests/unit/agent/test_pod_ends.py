@@ -1,6 +1,4 @@
-"""
-What a pod's status and words say of how its containers ended, and of who shares what.
-"""
+"""What a pod's status and words say of how its containers ended, and of who shares what."""
 
 from typing import Any
 
@@ -18,9 +16,7 @@ MADE = "2026-11-18T01:02:03Z"
 
 
 def read(**status: Any) -> PodOnNode:
-    """
-    Read a pod of three processes with such a status.
-    """
+    """Read a pod of three processes with such a status."""
     raw = pod(gpushare(), annotations={names.PROCESSES_PER_CARD: "3"})
     raw["metadata"]["creationTimestamp"] = MADE
     raw["status"] = status
@@ -49,7 +45,5 @@ def test_whose_card_was_too_small(key: str) -> None:
 
 
 def test_how_many_share_a_part_and_since_when() -> None:
-    """
-    The pod's own word says how many processes share a part, the API server when it was made.
-    """
+    """The pod's own word says how many processes share a part, the API server when it was made."""
     assert (3, MADE) == (read().shares, read().created)

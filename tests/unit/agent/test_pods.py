@@ -1,6 +1,4 @@
-"""
-From the API server's pods to the judge's.
-"""
+"""From the API server's pods to the judge's."""
 
 from typing import Any
 
@@ -42,9 +40,7 @@ def read(raw: dict[str, Any], **more: Any) -> PodOnNode:
 
 
 def changed(part: str, **values: Any) -> dict[str, Any]:
-    """
-    Build a pod of 3 GiB with these values in its metadata, spec or status.
-    """
+    """Build a pod of 3 GiB with these values in its metadata, spec or status."""
     raw = raw_pod(gpushare())
     raw[part] = raw.get(part, {}) | values
     return raw
@@ -52,9 +48,7 @@ def changed(part: str, **values: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
 def test_agent_enforces_the_limits_of_the_shared_vectors(vector: Vector) -> None:
-    """
-    What the agent enforces on a card of that size is what the shared vectors say.
-    """
+    """What the agent enforces on a card of that size is what the shared vectors say."""
     expected = vector.expected
     size = vector.card.memory_bytes
     known = () if size is None else (card(0, memory_bytes=size),)
@@ -69,9 +63,7 @@ def test_agent_enforces_the_limits_of_the_shared_vectors(vector: Vector) -> None
 
 
 def test_all_that_is_read() -> None:
-    """
-    A pod is read with its containers, its controller, its labels and its limit on each card.
-    """
+    """A pod is read with its containers, its controller, its labels and its limit on each card."""
     raw = raw_pod(gpushare(), annotations={names.INJECTED: "nothing"})
     raw["metadata"] |= {
         "labels": {"app": "web"},
@@ -124,9 +116,7 @@ def test_all_that_is_read() -> None:
 def test_card_a_pod_was_given(
     index: str | None, cards: tuple[Card, ...], expected: set[str]
 ) -> None:
-    """
-    A pod was given the card its scheduler noted on it, or the only one of the node.
-    """
+    """A pod was given the card its scheduler noted on it, or the only one of the node."""
     noted = {} if index is None else {names.GPUSHARE_CARD_INDEX: index}
 
     assert expected == read(changed("metadata", annotations=noted), cards=cards).assigned
@@ -134,9 +124,7 @@ def test_card_a_pod_was_given(
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
 def test_a_pod_that_has_ended_is_promised_nothing(phase: str) -> None:
-    """
-    Only a pod that has not ended is promised its limit.
-    """
+    """Only a pod that has not ended is promised its limit."""
     promise = read(changed("status", phase=phase)).promise_on(UUID)
 
     assert (3 * GIB if phase == "Running" else None) == promise
@@ -152,16 +140,12 @@ def test_a_pod_that_has_ended_is_promised_nothing(phase: str) -> None:
     ],
 )
 def test_mode(labels: dict[str, str], highest: Mode, expected: Mode | None) -> None:
-    """
-    The lower of the namespace's word and the kill switch counts; an unreadable word is none.
-    """
+    """The lower of the namespace's word and the kill switch counts; an unreadable word is none."""
     assert expected is read(raw_pod(gpushare()), labels=labels, highest=highest).mode
 
 
 def test_uninjected_and_terminating() -> None:
-    """
-    A pod without our mark was not seen by the webhook; one with a deletion time is going.
-    """
+    """A pod without our mark was not seen by the webhook; one with a deletion time is going."""
     found = read(changed("metadata", deletionTimestamp="2026-01-02T03:04:05Z"))
 
     assert (False, True) == (found.injected, found.terminating)
@@ -191,9 +175,7 @@ def test_exempt(raw: dict[str, Any], expected: str) -> None:
 
 
 def test_limit_follows_the_size_of_the_card() -> None:
-    """
-    A share of a card is as large as that card's share.
-    """
+    """A share of a card is as large as that card's share."""
     mixed = (card(0, memory_bytes=16 * GIB), card(1, memory_bytes=40 * GIB))
     found = read(raw_pod(annotations={names.KAI_FRACTION: "0.5"}), cards=mixed)
 
@@ -214,18 +196,14 @@ def test_limit_follows_the_size_of_the_card() -> None:
     ],
 )
 def test_pod_without_a_limit_says_why(raw: dict[str, Any], expected: str) -> None:
-    """
-    A pod that declares nothing, or what nobody can read, has no limit but a reason.
-    """
+    """A pod that declares nothing, or what nobody can read, has no limit but a reason."""
     found = read(raw)
 
     assert ({}, expected) == (found.limits, found.undeclared)
 
 
 def test_no_pod() -> None:
-    """
-    What is no pod is refused, naming the field.
-    """
+    """What is no pod is refused, naming the field."""
     with pytest.raises(InvalidError, match="spec"):
         read({"metadata": {}, "spec": []})
 
@@ -257,18 +235,14 @@ def setting(done: Done = Done.SET, **more: Any) -> Setting:
     ],
 )
 def test_caps(injected: str, text: str, expected: dict[str, Cap]) -> None:
-    """
-    What frameworks were told is read from the plan of an injected pod, and never guessed.
-    """
+    """What frameworks were told is read from the plan of an injected pod, and never guessed."""
     raw = raw_pod(gpushare(), annotations={names.INJECTED: injected, names.PLAN: text})
 
     assert expected == read(raw).caps
 
 
 def test_forged_plan_decides_nothing() -> None:
-    """
-    A plan that grants more than the pod declares changes no limit.
-    """
+    """A plan that grants more than the pod declares changes no limit."""
     said = ContainerPlan(9 * GIB, 1, Headroom.FACTOR, 9 * GIB, (setting(),))
     forged = write_plan(Plan(Mode.CAP, "gpushare", 9 * GIB, {"main": said}))
     raw = raw_pod(gpushare(), annotations={names.INJECTED: "yes", names.PLAN: forged})
@@ -288,9 +262,7 @@ def test_uid_that_another_pod_claims() -> None:
 
 
 def test_priority_system_node_critical() -> None:
-    """
-    A pod of the highest priority goes at second 30 like any other.
-    """
+    """A pod of the highest priority goes at second 30 like any other."""
     raw = changed("spec", priorityClassName="system-node-critical", priority=2_000_001_000)
     raw["metadata"]["annotations"] = {names.INJECTED: "yes"}
     identity = container_id("train-1")
@@ -304,9 +276,7 @@ def test_priority_system_node_critical() -> None:
 
 
 def planned(**runs: str) -> str:
-    """
-    Write the plan of a pod whose containers are known to run these programs.
-    """
+    """Write the plan of a pod whose containers are known to run these programs."""
     containers = {
         name: ContainerPlan(GIB, 1, Headroom.FACTOR, None, runs=engine)
         for name, engine in runs.items()
@@ -338,9 +308,7 @@ def test_whose_cpu_says_nothing(annotations: dict[str, str], expected: set[str])
 
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
 def test_what_a_pod_says_of_itself(status: str) -> None:
-    """
-    Of the conditions our own is read, and no other.
-    """
+    """Of the conditions our own is read, and no other."""
     conditions = [{"type": "Ready", "status": "True"}, {"type": names.GPU_IDLE, "status": status}]
 
     assert status == read(changed("status", conditions=conditions)).idle_said
@@ -360,9 +328,7 @@ def test_what_a_pod_says_of_itself(status: str) -> None:
 def test_a_claim_is_one_of_a_pod_that_runs(
     labels: dict[str, str], phase: str, *, expected: bool
 ) -> None:
-    """
-    A pod that was given a GPU claims it while it runs, where its namespace wants to know.
-    """
+    """A pod that was given a GPU claims it while it runs, where its namespace wants to know."""
     assert expected is read(changed("status", phase=phase), labels=labels).claims
 
 

@@ -1,6 +1,4 @@
-"""
-What an operator can set: every variable does something, and every mistake is told.
-"""
+"""What an operator can set: every variable does something, and every mistake is told."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -27,33 +25,25 @@ def problems(variables: dict[str, str], *, needs_node: bool = False) -> str:
 
 
 def test_nothing_set_means_the_defaults() -> None:
-    """
-    An empty environment gives what the values say by themselves.
-    """
+    """An empty environment gives what the values say by themselves."""
     assert AgentSettings() == read()
 
 
 def test_every_number_of_the_policy_can_be_set() -> None:
-    """
-    No field of the policy, and none of the damping, is out of an operator's reach.
-    """
+    """No field of the policy, and none of the damping, is out of an operator's reach."""
     assert len(fields(EvictionPolicy)) == len(rows(EvictionPolicy))
     assert len(fields(Damping)) == len(rows(Damping))
 
 
 @pytest.mark.parametrize("row", rows(AgentSettings), ids=lambda row: row.variable)
 def test_each_variable_takes_its_own_default(row: Row) -> None:
-    """
-    The default in the help, written into the variable, changes nothing.
-    """
+    """The default in the help, written into the variable, changes nothing."""
     if not row.unset:
         assert AgentSettings() == read(**{row.variable: row.default_text})
 
 
 def test_values_of_every_kind_are_read() -> None:
-    """
-    Durations, amounts, counts, choices, flags, ladders and paths arrive as what they are.
-    """
+    """Durations, amounts, counts, choices, flags, ladders and paths arrive as what they are."""
     settings = read(
         GPUFENCE_HOLD_SECONDS="2.5",
         GPUFENCE_EVICT_MARGIN="1Gi",
@@ -104,24 +94,18 @@ def test_values_of_every_kind_are_read() -> None:
     ],
 )
 def test_a_mistake_names_its_variable(variable: str, value: str) -> None:
-    """
-    What cannot be read is refused with the variable, the value and what would do.
-    """
+    """What cannot be read is refused with the variable, the value and what would do."""
     said = problems({variable: value})
 
     assert said.startswith(f'{variable}: "{value}"')
 
 
 def test_the_node_is_required_where_it_matters() -> None:
-    """
-    Without a node's name, or with one that cannot be, `run` and `check` do not begin.
-    """
+    """Without a node's name, or with one that cannot be, `run` and `check` do not begin."""
     assert problems({}, needs_node=True).startswith('GPUFENCE_NODE: ""')
     assert problems({"GPUFENCE_NODE": "a/b"}, needs_node=True).startswith('GPUFENCE_NODE: "a/b"')
 
 
 def test_a_named_node_is_taken() -> None:
-    """
-    The node's name arrives as it was written.
-    """
+    """The node's name arrives as it was written."""
     assert "gpu-1" == read_agent_settings({"GPUFENCE_NODE": "gpu-1"}, needs_node=True).node

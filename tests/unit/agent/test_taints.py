@@ -1,6 +1,4 @@
-"""
-Which cards take no more claims, and for how long.
-"""
+"""Which cards take no more claims, and for how long."""
 
 from collections.abc import Mapping
 
@@ -18,9 +16,7 @@ Days = list[tuple[float, str]]
 
 
 def finding(shows: str) -> CardFinding:
-    """
-    Make what is found of a card: "order", "nobody's", "twice", "both" or "dark".
-    """
+    """Make what is found of a card: "order", "nobody's", "twice", "both" or "dark"."""
     held: dict[int, int | None] | None = None if shows == "dark" else {}
     card = uses([card_sample(0, held)], (), ()).cards[UUID]
     nobodys = 1 if shows in {"nobody's", "both"} else None
@@ -28,9 +24,7 @@ def finding(shows: str) -> CardFinding:
 
 
 def after(*looks: tuple[float, str]) -> Disorder | None:
-    """
-    Look at a card at these seconds; return what is decided then.
-    """
+    """Look at a card at these seconds; return what is decided then."""
     found: Mapping[str, CardOrder] = NO_ORDER
     for now, shows in looks:
         found = orders(found, {UUID: finding(shows)}, POLICY, now)
@@ -58,9 +52,7 @@ def test_nothing_is_decided_before_it_has_lasted(looks: Days, expected: Disorder
 
 
 def test_a_card_has_to_be_in_order_for_longer_than_it_was_not() -> None:
-    """
-    One that goes back and forth stays tainted.
-    """
+    """One that goes back and forth stays tainted."""
     begun: Days = [(0, "twice"), (30, "twice"), (40, "order")]
 
     assert TWICE == after(*begun, (159, "order"))
@@ -69,9 +61,7 @@ def test_a_card_has_to_be_in_order_for_longer_than_it_was_not() -> None:
 
 
 def test_another_disorder_is_no_order() -> None:
-    """
-    The taint stays, and its reason follows.
-    """
+    """The taint stays, and its reason follows."""
     begun: Days = [(0, "twice"), (30, "twice"), (40, "nobody's")]
 
     assert TWICE == after(*begun, (60, "nobody's"))
@@ -79,9 +69,7 @@ def test_another_disorder_is_no_order() -> None:
 
 
 def test_of_a_card_that_cannot_be_read_nothing_changes() -> None:
-    """
-    What it showed before counts anew from when it can be read again.
-    """
+    """What it showed before counts anew from when it can be read again."""
     assert TWICE == after((0, "twice"), (30, "twice"), (40, "dark"), (500, "dark"))
     assert after((0, "twice"), (20, "dark"), (40, "twice")) is None
     assert TWICE == after((0, "twice"), (30, "twice"), (40, "order"), (100, "dark"), (200, "order"))
@@ -89,7 +77,5 @@ def test_of_a_card_that_cannot_be_read_nothing_changes() -> None:
 
 
 def test_a_card_that_is_gone_is_forgotten() -> None:
-    """
-    Its device is published no more.
-    """
+    """Its device is published no more."""
     assert {} == orders({UUID: CardOrder(TWICE, 0.0, TWICE)}, {}, POLICY, 1.0)

@@ -1,6 +1,4 @@
-"""
-Counting violations, in numbers that stay small.
-"""
+"""Counting violations, in numbers that stay small."""
 
 from agent.model.decision import Decision, Outcome, Verdict
 from agent.model.memory import Bucket, Watch
@@ -24,16 +22,12 @@ def over(since: float | None = 5.0, **more: object) -> Verdict:
 
 
 def test_a_new_violation_counts_once_for_its_namespace_and_mode() -> None:
-    """
-    Each counts by where it happened and on which rung, and not again while it lasts.
-    """
+    """Each counts by where it happened and on which rung, and not again while it lasts."""
     assert {("team-a", "cap"): 1} == counted({}, over(mode=Mode.CAP))
 
 
 def test_too_many_namespaces_are_counted_together() -> None:
-    """
-    Beyond the bound, namespaces share one line for each mode.
-    """
+    """Beyond the bound, namespaces share one line for each mode."""
     full = {(f"n{number}", "evict"): 1 for number in range(MOST_NAMESPACES)}
     counts = counted(full, over(namespace="late"))
 
@@ -42,9 +36,7 @@ def test_too_many_namespaces_are_counted_together() -> None:
 
 
 def test_what_is_not_over_is_not_counted() -> None:
-    """
-    Verdicts within their limits, without a card, or without a beginning do not count.
-    """
+    """Verdicts within their limits, without a card, or without a beginning do not count."""
     assert {} == counted({}, Verdict(pod(), Outcome.WITHIN, on_card(pod(), GIB)))
     assert {} == counted({}, Verdict(pod(), Outcome.IDLE))
     assert {} == counted({}, over(since=None))

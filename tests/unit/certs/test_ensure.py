@@ -1,6 +1,4 @@
-"""
-What a run does to a cluster, from nothing and from every kind of damage.
-"""
+"""What a run does to a cluster, from nothing and from every kind of damage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -56,9 +54,7 @@ def ready() -> FakeApi:
 
 
 def assert_in_order(api: FakeApi, at: float = NOW) -> None:
-    """
-    One CA, its leaf beside it, and every hook trusting just that CA.
-    """
+    """One CA, its leaf beside it, and every hook trusting just that CA."""
     ca, leaf = api.authority(), api.leaf()
     stored = look_at(ca, leaf, api.data(LEAF)["ca.crt"])
     assert isinstance(decide(stored, NAMES.all, at), Keep)
@@ -79,9 +75,7 @@ def test_a_run_installs_from_nothing() -> None:
 
 
 def test_an_install_takes_no_pause() -> None:
-    """
-    Where nothing was trusted before, nobody is given time to forget it.
-    """
+    """Where nothing was trusted before, nobody is given time to forget it."""
     clock = FakeClock(NOW)
     run(installed(), clock=clock)
 
@@ -89,9 +83,7 @@ def test_an_install_takes_no_pause() -> None:
 
 
 def test_missing_secrets_are_made_where_that_is_allowed() -> None:
-    """
-    An administrator's run makes the Secrets themselves.
-    """
+    """An administrator's run makes the Secrets themselves."""
     api = FakeApi({CONFIGURATION: configuration()})
     run(api)
 
@@ -99,9 +91,7 @@ def test_missing_secrets_are_made_where_that_is_allowed() -> None:
 
 
 def test_a_second_run_writes_nothing() -> None:
-    """
-    A run where all is well writes nothing and says that nothing was done.
-    """
+    """A run where all is well writes nothing and says that nothing was done."""
     api = ready()
 
     assert Report((), ()) == run(api)
@@ -109,9 +99,7 @@ def test_a_second_run_writes_nothing() -> None:
 
 
 def test_a_due_leaf_is_the_only_write() -> None:
-    """
-    After two thirds of its life the leaf is replaced, by the same CA and without a pause.
-    """
+    """After two thirds of its life the leaf is replaced, by the same CA and without a pause."""
     api, clock = ready(), FakeClock(NOW + 60 * DAY)
     report = run(api, clock=clock)
 
@@ -122,9 +110,7 @@ def test_a_due_leaf_is_the_only_write() -> None:
 
 
 def test_a_forced_leaf_is_the_only_write() -> None:
-    """
-    Rotating the leaf replaces it before it is due.
-    """
+    """Rotating the leaf replaces it before it is due."""
     api = ready()
     run(api, force_leaf=True)
 
@@ -145,9 +131,7 @@ def test_a_forced_ca_goes_through_an_overlap() -> None:
 
 
 def test_a_due_ca_is_renewed_with_its_leaf() -> None:
-    """
-    After two thirds of its life the CA is replaced.
-    """
+    """After two thirds of its life the CA is replaced."""
     api, at = ready(), NOW + 2434 * DAY
     before = api.authority()
     run(api, at)
@@ -157,9 +141,7 @@ def test_a_due_ca_is_renewed_with_its_leaf() -> None:
 
 
 def test_a_leaf_that_was_asked_for_is_not_made_twice() -> None:
-    """
-    Where the leaf is due anyway, asking for it adds nothing.
-    """
+    """Where the leaf is due anyway, asking for it adds nothing."""
     api = ready()
     run(api, NOW + 60 * DAY, force_leaf=True)
 
@@ -167,9 +149,7 @@ def test_a_leaf_that_was_asked_for_is_not_made_twice() -> None:
 
 
 def test_new_names_renew_the_leaf() -> None:
-    """
-    A leaf that lacks a wanted address is replaced.
-    """
+    """A leaf that lacks a wanted address is replaced."""
     api = ready()
     report = run(api, names=ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",)))
 
@@ -194,9 +174,7 @@ def test_new_names_renew_the_leaf() -> None:
     ],
 )
 def test_damage_heals_and_is_reported(path: str, damage: Mapping[str, bytes]) -> None:
-    """
-    Whatever is missing, broken, mixed or of another CA is made anew, and the report says why.
-    """
+    """Whatever is missing, broken, mixed or of another CA is made anew, and the report says why."""
     api = ready()
     api.put_data(path, **damage)
     report = run(api)
@@ -206,9 +184,7 @@ def test_damage_heals_and_is_reported(path: str, damage: Mapping[str, bytes]) ->
 
 
 def test_a_lost_ca_key_overlaps() -> None:
-    """
-    Where only the CA's key is lost, the old CA stays trusted until the new leaf is served.
-    """
+    """Where only the CA's key is lost, the old CA stays trusted until the new leaf is served."""
     api = ready()
     old = api.authority().certificate
     api.put_data(CA, tls_key=b"")
@@ -223,9 +199,7 @@ def test_a_lost_ca_key_overlaps() -> None:
 
 
 def test_other_keys_in_a_secret_stay() -> None:
-    """
-    Whatever somebody else keeps in the Secrets survives every renewal.
-    """
+    """Whatever somebody else keeps in the Secrets survives every renewal."""
     api = installed()
     api.put_data(LEAF, note_txt=b"mine")
     run(api)
@@ -246,9 +220,7 @@ def test_a_wiped_bundle_is_restored() -> None:
 
 
 def test_a_foreign_ca_stays_with_a_word() -> None:
-    """
-    A CA that somebody else put into a bundle is kept, and the run says so once.
-    """
+    """A CA that somebody else put into a bundle is kept, and the run says so once."""
     api, said = ready(), list[str]()
     api.put_bundle(api.bundles()[0] + FOREIGN)
     run(api, say=said.append, force_ca=True)
@@ -258,9 +230,7 @@ def test_a_foreign_ca_stays_with_a_word() -> None:
 
 
 def test_junk_in_a_bundle_goes_with_a_word() -> None:
-    """
-    What is no certificate is removed from a bundle, and the run says what it was.
-    """
+    """What is no certificate is removed from a bundle, and the run says what it was."""
     api, said = ready(), list[str]()
     api.put_bundle(api.bundles()[0] + api.leaf().key)
     run(api, say=said.append)
@@ -270,9 +240,7 @@ def test_junk_in_a_bundle_goes_with_a_word() -> None:
 
 
 def test_no_field_but_the_bundle_changes() -> None:
-    """
-    Everything else in the webhook configuration stays as it was.
-    """
+    """Everything else in the webhook configuration stays as it was."""
     api = ready()
     hooks = api.get(CONFIGURATION)["webhooks"]
     for hook in hooks:
@@ -282,9 +250,7 @@ def test_no_field_but_the_bundle_changes() -> None:
 
 
 def test_a_configuration_without_hooks_is_no_trouble() -> None:
-    """
-    Where there is no hook there is nobody to trust the CA, and the leaf is made all the same.
-    """
+    """Where there is no hook there is nobody to trust the CA, and the leaf is made all the same."""
     api = installed()
     api.objects[CONFIGURATION]["webhooks"] = []
     run(api)
@@ -293,9 +259,7 @@ def test_a_configuration_without_hooks_is_no_trouble() -> None:
 
 
 def test_a_missing_configuration_says_what_to_do() -> None:
-    """
-    Without the webhook configuration the run ends with what is missing and the remedy.
-    """
+    """Without the webhook configuration the run ends with what is missing and the remedy."""
     api = FakeApi({LEAF: {}, CA: {}})
 
     with pytest.raises(MissingObjectError, match="apply the manifests"):
@@ -308,9 +272,7 @@ class Forbidding(FakeApi):
 
 
 def test_a_missing_secret_says_what_to_do() -> None:
-    """
-    A run whose account may not create Secrets names the one that is missing.
-    """
+    """A run whose account may not create Secrets names the one that is missing."""
     with pytest.raises(MissingObjectError, match="secret fencing/gpufence-ca does not exist"):
         run(Forbidding({CONFIGURATION: configuration()}))
 
@@ -323,9 +285,7 @@ class Busy(FakeApi):
 
 
 def test_endless_conflicts_end_the_run() -> None:
-    """
-    Where somebody else never ceases to write, the run gives up and says so.
-    """
+    """Where somebody else never ceases to write, the run gives up and says so."""
     api = Busy(installed().objects)
     clock = FakeClock(NOW)
 
@@ -335,9 +295,7 @@ def test_endless_conflicts_end_the_run() -> None:
 
 
 class Overtaken(FakeApi):
-    """
-    Somebody else's new CA arrives just before the first write.
-    """
+    """Somebody else's new CA arrives just before the first write."""
 
     def __init__(self, objects: Mapping[str, JsonObject], other: KeyPair) -> None:
         super().__init__(objects)
@@ -353,9 +311,7 @@ class Overtaken(FakeApi):
 
 
 def test_a_rotation_by_somebody_else_grants_the_wish() -> None:
-    """
-    Who asked for a new CA and was overtaken by somebody's new CA is content with that one.
-    """
+    """Who asked for a new CA and was overtaken by somebody's new CA is content with that one."""
     other = issue_ca(NOW)
     api = Overtaken(ready().objects, other)
     run(api, force_ca=True)
@@ -365,9 +321,7 @@ def test_a_rotation_by_somebody_else_grants_the_wish() -> None:
 
 
 def test_keys_are_never_said() -> None:
-    """
-    Nothing that a run says holds any part of a key.
-    """
+    """Nothing that a run says holds any part of a key."""
     api, said = installed(), list[str]()
     run(api, say=said.append)
     run(api, say=said.append, force_ca=True)
@@ -382,7 +336,5 @@ def test_keys_are_never_said() -> None:
 
 
 def test_patience_has_defaults() -> None:
-    """
-    Without being told, a run gives others five seconds and replicas two minutes.
-    """
+    """Without being told, a run gives others five seconds and replicas two minutes."""
     assert WaitSettings(5.0, 120.0) == RunOptions().patience

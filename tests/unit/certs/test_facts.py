@@ -1,6 +1,4 @@
-"""
-What stored text is found to be.
-"""
+"""What stored text is found to be."""
 
 import datetime as dt
 from dataclasses import replace
@@ -45,9 +43,7 @@ def foreign(names: tuple[str, ...] = ("other.example",)) -> KeyPair:
 
 
 def plain(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> KeyPair:
-    """
-    A certificate without any extension, as old tools make them.
-    """
+    """A certificate without any extension, as old tools make them."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "plain")])
     start = dt.datetime.fromtimestamp(NOW, dt.UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7).not_valid_before(start)
@@ -65,9 +61,7 @@ def locked(pair: KeyPair) -> KeyPair:
 
 
 def test_our_own_pairs_are_well() -> None:
-    """
-    What we issue is found to be exactly that.
-    """
+    """What we issue is found to be exactly that."""
     found = stored()
 
     assert isinstance(found.ca, Facts)
@@ -81,9 +75,7 @@ def test_our_own_pairs_are_well() -> None:
 
 
 def test_addresses_are_among_the_names() -> None:
-    """
-    IP addresses of a leaf are read back as text.
-    """
+    """IP addresses of a leaf are read back as text."""
     names = ServiceNames("hook", "fence", ("fd00::7",))
     ca, leaf = ca_and_leaf(names=names)
 
@@ -92,9 +84,7 @@ def test_addresses_are_among_the_names() -> None:
 
 @pytest.mark.parametrize("nothing", [None, KeyPair(b"", b""), KeyPair(b" \n", b"")])
 def test_nothing_is_nothing(nothing: KeyPair | None) -> None:
-    """
-    An absent pair and an empty one are the same.
-    """
+    """An absent pair and an empty one are the same."""
     assert Stored(None, None) == look_at(nothing, nothing, b"")
 
 
@@ -110,37 +100,27 @@ def test_nothing_is_nothing(nothing: KeyPair | None) -> None:
     ],
 )
 def test_damage_is_told(damaged: KeyPair, reason: str) -> None:
-    """
-    A pair of which one half cannot be read says which.
-    """
+    """A pair of which one half cannot be read says which."""
     assert BadMaterial(reason) == stored(leaf=damaged).leaf
 
 
 def test_a_key_of_another_certificate_does_not_match() -> None:
-    """
-    A pair that mixes two generations does not match.
-    """
+    """A pair that mixes two generations does not match."""
     assert not leaf_facts(leaf=KeyPair(LEAF.certificate, ca_and_leaf()[1].key)).key_matches
 
 
 def test_a_leaf_of_another_ca_is_not_signed() -> None:
-    """
-    A leaf is held against the CA that is stored, not against its own issuer's name.
-    """
+    """A leaf is held against the CA that is stored, not against its own issuer's name."""
     assert not leaf_facts(ca=issue_ca(NOW)).signed
 
 
 def test_a_leaf_without_any_ca_is_not_signed() -> None:
-    """
-    Without a CA no leaf is signed.
-    """
+    """Without a CA no leaf is signed."""
     assert not leaf_facts(ca=None).signed
 
 
 def test_another_ca_beside_the_leaf_is_incomplete() -> None:
-    """
-    The CA that stands beside the leaf has to be the one that signed it.
-    """
+    """The CA that stands beside the leaf has to be the one that signed it."""
     assert not leaf_facts(beside=issue_ca(NOW).certificate).complete
 
 
@@ -156,9 +136,7 @@ def test_another_ca_beside_the_leaf_is_incomplete() -> None:
     ids=["foreign", "rsa", "plain", "p384", "ca"],
 )
 def test_another_kind_of_leaf_is_unfit(other: KeyPair) -> None:
-    """
-    A leaf of another key type, without our extensions or for years is not of our kind.
-    """
+    """A leaf of another key type, without our extensions or for years is not of our kind."""
     assert not leaf_facts(leaf=other).fit
 
 
@@ -172,9 +150,7 @@ def test_another_kind_of_leaf_is_unfit(other: KeyPair) -> None:
     ids=["leaf", "two", "plain"],
 )
 def test_another_kind_of_ca_is_unfit(other: KeyPair) -> None:
-    """
-    A CA that is none, or more than one, is not of our kind.
-    """
+    """A CA that is none, or more than one, is not of our kind."""
     found = stored(ca=other).ca
 
     assert isinstance(found, Facts)
@@ -182,16 +158,12 @@ def test_another_kind_of_ca_is_unfit(other: KeyPair) -> None:
 
 
 def test_the_signer_is_found_among_others() -> None:
-    """
-    Of several CAs of the same name the one that really signed is found.
-    """
+    """Of several CAs of the same name the one that really signed is found."""
     other = issue_ca(NOW).certificate
 
     assert (CA.certificate,) == signers_of(LEAF.certificate, (other, CA.certificate))
 
 
 def test_junk_has_no_signer() -> None:
-    """
-    What is no certificate was signed by nobody.
-    """
+    """What is no certificate was signed by nobody."""
     assert () == signers_of(b"junk", (CA.certificate,))

@@ -1,6 +1,4 @@
-"""
-Certificates as strict verifiers want them.
-"""
+"""Certificates as strict verifiers want them."""
 
 import ssl
 import time
@@ -54,9 +52,7 @@ def shake_hands(ca: KeyPair, leaf: KeyPair, name: str, folder: Path) -> str:
 
 
 def test_a_ca_may_sign_leaves_only() -> None:
-    """
-    A CA is marked as one, critically, and nothing may stand between it and its leaves.
-    """
+    """A CA is marked as one, critically, and nothing may stand between it and its leaves."""
     extension = load(issue_ca(NOW)).extensions.get_extension_for_class(x509.BasicConstraints)
 
     assert (True, True, 0) == (
@@ -67,27 +63,21 @@ def test_a_ca_may_sign_leaves_only() -> None:
 
 
 def test_a_ca_lives_ten_years() -> None:
-    """
-    A CA begins five minutes back and ends ten years later.
-    """
+    """A CA begins five minutes back and ends ten years later."""
     start = NOW - BACKDATED_SECONDS
 
     assert (start, start + CA_DAYS * DAY) == life(load(issue_ca(NOW)))
 
 
 def test_a_leaf_lives_ninety_days() -> None:
-    """
-    A leaf begins five minutes back and ends ninety days later.
-    """
+    """A leaf begins five minutes back and ends ninety days later."""
     start = NOW - BACKDATED_SECONDS
 
     assert (start, start + LEAF_DAYS * DAY) == life(load(ca_and_leaf()[1]))
 
 
 def test_a_leaf_never_outlives_its_ca() -> None:
-    """
-    A leaf that is issued late in its CA's life ends with it.
-    """
+    """A leaf that is issued late in its CA's life ends with it."""
     ca = issue_ca(NOW)
     leaf = issue_leaf(ca, NAMES, NOW + (CA_DAYS - 10) * DAY)
 
@@ -95,9 +85,7 @@ def test_a_leaf_never_outlives_its_ca() -> None:
 
 
 def test_a_leaf_names_every_spelling_of_the_service() -> None:
-    """
-    A leaf answers to the Service's four spellings and to the configured addresses.
-    """
+    """A leaf answers to the Service's four spellings and to the configured addresses."""
     names = ServiceNames("hook", "fence", ("10.0.0.7", "fd00::7"))
     leaf = load(issue_leaf(issue_ca(NOW), names, NOW))
     found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -111,9 +99,7 @@ def test_a_leaf_names_every_spelling_of_the_service() -> None:
 
 
 def test_a_leaf_is_for_servers_only() -> None:
-    """
-    A leaf may serve and signs nothing but handshakes.
-    """
+    """A leaf may serve and signs nothing but handshakes."""
     extensions = load(ca_and_leaf()[1]).extensions
     usage = extensions.get_extension_for_class(x509.KeyUsage).value
     extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
@@ -123,9 +109,7 @@ def test_a_leaf_is_for_servers_only() -> None:
 
 
 def test_a_leaf_points_to_its_ca() -> None:
-    """
-    The leaf's authority key identifier is the CA's subject key identifier.
-    """
+    """The leaf's authority key identifier is the CA's subject key identifier."""
     ca, leaf = map(load, ca_and_leaf())
     subject = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     authority = leaf.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
@@ -134,9 +118,7 @@ def test_a_leaf_points_to_its_ca() -> None:
 
 
 def test_keys_are_p256() -> None:
-    """
-    Both keys lie on the one curve that everything verifies fast.
-    """
+    """Both keys lie on the one curve that everything verifies fast."""
     keys = [load(pair).public_key() for pair in ca_and_leaf()]
 
     assert ["secp256r1"] * 2 == [
@@ -145,16 +127,12 @@ def test_keys_are_p256() -> None:
 
 
 def test_serials_are_random() -> None:
-    """
-    No two certificates share a serial number.
-    """
+    """No two certificates share a serial number."""
     assert 4 == len({load(pair).serial_number for _ in range(2) for pair in ca_and_leaf()})
 
 
 def test_a_service_with_a_long_name_is_certified() -> None:
-    """
-    ServiceNames longer than a common name may be still get a leaf that lists them whole.
-    """
+    """ServiceNames longer than a common name may be still get a leaf that lists them whole."""
     names = ServiceNames("s" * 63, "n" * 63)
     leaf = load(issue_leaf(issue_ca(NOW), names, NOW))
     found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -163,9 +141,7 @@ def test_a_service_with_a_long_name_is_certified() -> None:
 
 
 def test_a_key_of_another_type_signs_nothing() -> None:
-    """
-    A CA that is not ECDSA signs no leaf: one key type is all that servers ever hold.
-    """
+    """A CA that is not ECDSA signs no leaf: one key type is all that servers ever hold."""
     key = rsa.generate_private_key(65537, 2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
@@ -174,9 +150,7 @@ def test_a_key_of_another_type_signs_nothing() -> None:
 
 
 def test_strict_python_accepts_the_chain(tmp_path: Path) -> None:
-    """
-    A client that verifies strictly, as Python does from 3.13 on, shakes hands.
-    """
+    """A client that verifies strictly, as Python does from 3.13 on, shakes hands."""
     ca, leaf = ca_and_leaf(time.time())
 
     assert NAMES.verified in shake_hands(ca, leaf, NAMES.verified, tmp_path)
@@ -184,9 +158,7 @@ def test_strict_python_accepts_the_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["other.fencing.svc", "gpufence-webhook.other.svc", "10.0.0.7"])
 def test_a_leaf_for_another_name_is_refused(tmp_path: Path, name: str) -> None:
-    """
-    A client that asks for a name the leaf does not carry refuses it.
-    """
+    """A client that asks for a name the leaf does not carry refuses it."""
     ca, leaf = ca_and_leaf(time.time())
 
     with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
@@ -194,9 +166,7 @@ def test_a_leaf_for_another_name_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_a_leaf_of_another_ca_is_refused(tmp_path: Path) -> None:
-    """
-    A client that trusts another CA of the same name refuses the leaf.
-    """
+    """A client that trusts another CA of the same name refuses the leaf."""
     _, leaf = ca_and_leaf(time.time())
 
     with pytest.raises(ssl.SSLCertVerificationError):

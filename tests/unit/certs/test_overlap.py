@@ -1,6 +1,4 @@
-"""
-When old CAs stop being trusted, and when not yet.
-"""
+"""When old CAs stop being trusted, and when not yet."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ PATIENCE = WaitSettings(settle_seconds=0.5, wait_seconds=3.0)
 
 @dataclass
 class Scene:
-    """
-    A CA was rotated and the new leaf stored, while replicas still serve the old one.
-    """
+    """A CA was rotated and the new leaf stored, while replicas still serve the old one."""
 
     api: FakeApi
     fleet: FakeFleet
@@ -71,9 +67,7 @@ class Scene:
 
 
 def test_an_old_ca_goes_once_all_replicas_serve_the_new_leaf() -> None:
-    """
-    Where every replica serves the new leaf only its CA remains.
-    """
+    """Where every replica serves the new leaf only its CA remains."""
     scene = Scene.begin()
     scene.fleet.pull_all()
 
@@ -82,9 +76,7 @@ def test_an_old_ca_goes_once_all_replicas_serve_the_new_leaf() -> None:
 
 
 def test_one_replica_behind_keeps_the_old_ca() -> None:
-    """
-    One replica that still serves the old leaf keeps the old CA trusted, and is named.
-    """
+    """One replica that still serves the old leaf keeps the old CA trusted, and is named."""
     scene = Scene.begin()
     scene.fleet.pull(0)
 
@@ -94,9 +86,7 @@ def test_one_replica_behind_keeps_the_old_ca() -> None:
 
 
 def test_a_replica_that_does_not_answer_keeps_the_old_ca() -> None:
-    """
-    A replica that cannot be reached may serve anything, so the old CA stays.
-    """
+    """A replica that cannot be reached may serve anything, so the old CA stays."""
     scene = Scene.begin()
     scene.fleet.pull_all()
     scene.fleet.serving[1] = None
@@ -105,9 +95,7 @@ def test_a_replica_that_does_not_answer_keeps_the_old_ca() -> None:
 
 
 def test_waiting_is_said_once() -> None:
-    """
-    The same obstacle is told once, however often it is looked at.
-    """
+    """The same obstacle is told once, however often it is looked at."""
     scene = Scene.begin()
     scene.end()
 
@@ -116,9 +104,7 @@ def test_waiting_is_said_once() -> None:
 
 
 def test_the_replicas_are_asked_twice() -> None:
-    """
-    A replica that appears with the old leaf between two looks keeps the old CA trusted.
-    """
+    """A replica that appears with the old leaf between two looks keeps the old CA trusted."""
     scene = Scene.begin()
     scene.fleet.pull_all()
     answers = iter([(), (Replica("10.1.0.9", 8443),), (), ()])
@@ -133,9 +119,7 @@ def test_the_replicas_are_asked_twice() -> None:
 
 
 def test_no_replicas_keep_the_old_ca() -> None:
-    """
-    Where there is nobody to ask the old CA stays for a later run.
-    """
+    """Where there is nobody to ask the old CA stays for a later run."""
     scene = Scene.begin()
     nobody = Overlap(
         world(scene.api, scene.clock, scene.fleet), NAMES, PATIENCE, (), scene.said.append
@@ -146,9 +130,7 @@ def test_no_replicas_keep_the_old_ca() -> None:
 
 
 def test_without_an_old_ca_nobody_is_asked() -> None:
-    """
-    Where only the present CA is trusted nothing is asked or written.
-    """
+    """Where only the present CA is trusted nothing is asked or written."""
     scene = Scene.begin()
     scene.fleet.pull_all()
     scene.end()
@@ -160,9 +142,7 @@ def test_without_an_old_ca_nobody_is_asked() -> None:
 
 
 def test_a_newer_ca_stops_the_end() -> None:
-    """
-    Where another run has stored a newer CA, nothing is dropped on the word of the older one.
-    """
+    """Where another run has stored a newer CA, nothing is dropped on the word of the older one."""
     scene = Scene.begin()
     scene.fleet.pull_all()
     leaf: KeyPair = scene.api.leaf()
@@ -196,9 +176,7 @@ def test_a_newer_leaf_ends_the_wait() -> None:
 
 
 def test_an_end_that_somebody_else_brought_is_no_deed() -> None:
-    """
-    Where another run ended the overlap in between, this one has nothing to report.
-    """
+    """Where another run ended the overlap in between, this one has nothing to report."""
     scene = Scene.begin()
     scene.fleet.pull_all()
 
@@ -219,9 +197,7 @@ def endpoint_slice(service: str, *addresses: str, **ports: int) -> JsonObject:
 
 
 def test_replicas_are_found_by_their_endpoint_slices() -> None:
-    """
-    Each address of the Service's slices counts once, with the port that speaks TLS.
-    """
+    """Each address of the Service's slices counts once, with the port that speaks TLS."""
     api = FakeApi(
         {
             f"{SLICES}/a": endpoint_slice(NAMES.service, "10.1.0.7", "fd00::7", https=8443),
@@ -237,9 +213,7 @@ def test_replicas_are_found_by_their_endpoint_slices() -> None:
 
 
 def test_a_closed_port_is_trouble() -> None:
-    """
-    Calling where nobody listens tells why, and raises nothing.
-    """
+    """Calling where nobody listens tells why, and raises nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     (served,) = call_each((Replica("127.0.0.1", port),), NAMES.verified)

@@ -1,6 +1,4 @@
-"""
-What is kept and what is renewed, reason by reason.
-"""
+"""What is kept and what is renewed, reason by reason."""
 
 import pytest
 
@@ -23,9 +21,7 @@ DAMAGES = [
 
 
 def test_a_whole_pair_is_kept_until_the_first_is_due() -> None:
-    """
-    Two pairs that are well are kept, and the decision says until when.
-    """
+    """Two pairs that are well are kept, and the decision says until when."""
     leaf = facts()
 
     assert Keep(until=due_at(leaf)) == decide(Stored(CA, leaf), NAMES.all, NOW)
@@ -35,9 +31,7 @@ def test_a_whole_pair_is_kept_until_the_first_is_due() -> None:
 def test_a_leaf_is_renewed_for_every_reason(
     found: Facts | BadMaterial | None, reason: Reason
 ) -> None:
-    """
-    Whatever is wrong with the leaf renews the leaf alone, and is named.
-    """
+    """Whatever is wrong with the leaf renews the leaf alone, and is named."""
     assert RenewLeaf(reason) == decide(Stored(CA, found), NAMES.all, NOW)
 
 
@@ -45,48 +39,36 @@ def test_a_leaf_is_renewed_for_every_reason(
 def test_a_ca_is_renewed_for_every_reason(
     found: Facts | BadMaterial | None, reason: Reason
 ) -> None:
-    """
-    Whatever is wrong with the CA renews the CA, however well the leaf is.
-    """
+    """Whatever is wrong with the CA renews the CA, however well the leaf is."""
     assert RenewCA(reason) == decide(Stored(found, facts()), NAMES.all, NOW)
 
 
 def test_a_missing_name_renews_the_leaf() -> None:
-    """
-    A leaf that lacks one of the wanted names is renewed.
-    """
+    """A leaf that lacks one of the wanted names is renewed."""
     wanted = ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",)).all
 
     assert RenewLeaf(Reason.NAMES) == decide(Stored(CA, facts()), wanted, NOW)
 
 
 def test_a_name_too_many_is_no_reason() -> None:
-    """
-    A leaf that answers to more names than wanted is kept.
-    """
+    """A leaf that answers to more names than wanted is kept."""
     leaf = facts(names=NAMES.all | {"10.0.0.7"})
 
     assert isinstance(decide(Stored(CA, leaf), NAMES.all, NOW), Keep)
 
 
 def test_a_clock_slightly_behind_is_no_reason() -> None:
-    """
-    A certificate that begins within the tolerated skew ahead of this clock is kept.
-    """
+    """A certificate that begins within the tolerated skew ahead of this clock is kept."""
     leaf = facts(not_before=NOW + 600, not_after=NOW + 90 * DAY)
 
     assert isinstance(decide(Stored(CA, leaf), NAMES.all, NOW), Keep)
 
 
 def test_a_pair_is_due_after_two_thirds_of_its_life() -> None:
-    """
-    A leaf of ninety days is due sixty days after it begins.
-    """
+    """A leaf of ninety days is due sixty days after it begins."""
     assert NOW + 60 * DAY == due_at(facts(not_before=NOW, not_after=NOW + 90 * DAY))
 
 
 def test_days_left_counts_down_below_zero() -> None:
-    """
-    What has expired has a negative number of days left.
-    """
+    """What has expired has a negative number of days left."""
     assert -1.0 == days_left(facts(not_after=NOW - DAY), NOW)

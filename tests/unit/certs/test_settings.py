@@ -1,6 +1,4 @@
-"""
-What the program can be told.
-"""
+"""What the program can be told."""
 
 import pytest
 
@@ -12,9 +10,7 @@ from gpufence.settings import read_settings, unknown_settings
 
 
 def test_nothing_set_means_the_manifests_names() -> None:
-    """
-    Without any variable the names are those of the manifests.
-    """
+    """Without any variable the names are those of the manifests."""
     settings = read_settings(CertsSettings, {})
 
     assert ServiceNames("gpufence-webhook", "gpufence-system") == settings.names
@@ -22,9 +18,7 @@ def test_nothing_set_means_the_manifests_names() -> None:
 
 
 def test_everything_can_be_set() -> None:
-    """
-    Every variable is read by its type, addresses in their one normal spelling.
-    """
+    """Every variable is read by its type, addresses in their one normal spelling."""
     read = read_settings(
         CertsSettings,
         {
@@ -51,26 +45,20 @@ def test_everything_can_be_set() -> None:
     ],
 )
 def test_mistakes_name_variable_and_value(name: str, value: str) -> None:
-    """
-    What cannot be read is refused with its name and its value.
-    """
+    """What cannot be read is refused with its name and its value."""
     with pytest.raises(SettingsError, match=f'{name}: "{value}"'):
         read_settings(CertsSettings, {name: value})
 
 
 def test_misspelt_variables_are_found() -> None:
-    """
-    A variable that only looks like one of this program's is reported.
-    """
+    """A variable that only looks like one of this program's is reported."""
     unknown = unknown_settings(CertsSettings, {"GPUFENCE_CERTS_WAIT": "1"}, PREFIX)
 
     assert ("GPUFENCE_CERTS_WAIT",) == unknown
 
 
 def test_endpoints_are_read() -> None:
-    """
-    Endpoints are hosts with ports, IPv6 in brackets.
-    """
+    """Endpoints are hosts with ports, IPv6 in brackets."""
     read = read_endpoints("10.0.0.7:8443, [fd00::7]:443", "--endpoints")
 
     assert (Replica("10.0.0.7", 8443), Replica("fd00::7", 443)) == read
@@ -78,8 +66,6 @@ def test_endpoints_are_read() -> None:
 
 @pytest.mark.parametrize("text", ["10.0.0.7", "10.0.0.7:https", "a:1,b"])
 def test_an_endpoint_without_port_is_refused(text: str) -> None:
-    """
-    An endpoint that is no host and port is refused, with an example.
-    """
+    """An endpoint that is no host and port is refused, with an example."""
     with pytest.raises(SettingsError, match=r"--endpoints: .* such as 10\.0\.0\.7:8443"):
         read_endpoints(text, "--endpoints")

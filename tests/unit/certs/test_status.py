@@ -1,6 +1,4 @@
-"""
-What a person is shown, and when it alarms.
-"""
+"""What a person is shown, and when it alarms."""
 
 import trustme
 
@@ -23,9 +21,7 @@ def status(api: FakeApi, at: float = NOW, names: ServiceNames = NAMES) -> Status
 
 
 def test_a_ready_cluster_is_shown_whole() -> None:
-    """
-    Where all is well the table says so line by line, and nothing alarms.
-    """
+    """Where all is well the table says so line by line, and nothing alarms."""
     lines = [
         "WHAT                      STATE          EXPIRES               LEFT",
         "CA                        ok             2036-09-18 14:08 UTC  3650 days",
@@ -41,9 +37,7 @@ def test_a_ready_cluster_is_shown_whole() -> None:
 
 
 def test_a_due_leaf_alarms_nobody() -> None:
-    """
-    A leaf that the next run renews is shown as due and is no alarm.
-    """
+    """A leaf that the next run renews is shown as due and is no alarm."""
     shown = status(ready(), NOW + 61 * DAY)
 
     assert "the next `ensure` renews: two thirds of its life are over" in shown.table
@@ -51,9 +45,7 @@ def test_a_due_leaf_alarms_nobody() -> None:
 
 
 def test_fourteen_days_before_the_end_it_alarms() -> None:
-    """
-    A leaf that ends within fourteen days alarms: the daily runs have failed for weeks.
-    """
+    """A leaf that ends within fourteen days alarms: the daily runs have failed for weeks."""
     api = ready()
 
     assert not status(api, NOW + 75 * DAY).alarming
@@ -61,9 +53,7 @@ def test_fourteen_days_before_the_end_it_alarms() -> None:
 
 
 def test_an_expired_leaf_alarms() -> None:
-    """
-    A leaf that has expired says so and alarms.
-    """
+    """A leaf that has expired says so and alarms."""
     shown = status(ready(), NOW + 91 * DAY)
 
     assert "it has expired" in shown.table
@@ -72,9 +62,7 @@ def test_an_expired_leaf_alarms() -> None:
 
 
 def test_empty_secrets_alarm() -> None:
-    """
-    Before the first run everything is missing.
-    """
+    """Before the first run everything is missing."""
     shown = status(installed())
 
     assert "CA                        missing" in shown.table
@@ -83,9 +71,7 @@ def test_empty_secrets_alarm() -> None:
 
 
 def test_damage_alarms() -> None:
-    """
-    An unreadable key is named and alarms.
-    """
+    """An unreadable key is named and alarms."""
     api = ready()
     api.put_data(LEAF, tls_key=b"junk")
     shown = status(api)
@@ -95,9 +81,7 @@ def test_damage_alarms() -> None:
 
 
 def test_a_hook_without_the_ca_alarms() -> None:
-    """
-    One hook that does not trust the CA is named and alarms.
-    """
+    """One hook that does not trust the CA is named and alarms."""
     api = ready()
     api.put_bundle(b"", 1)
     shown = status(api)
@@ -107,9 +91,7 @@ def test_a_hook_without_the_ca_alarms() -> None:
 
 
 def test_older_cas_are_counted() -> None:
-    """
-    During an overlap the table says how many older CAs are still trusted.
-    """
+    """During an overlap the table says how many older CAs are still trusted."""
     api = ready()
     api.put_bundle(api.bundles()[0] + issue_ca(NOW).certificate)
     shown = status(api)
@@ -119,9 +101,7 @@ def test_older_cas_are_counted() -> None:
 
 
 def test_foreign_cas_are_mentioned() -> None:
-    """
-    A CA of somebody else in a bundle is mentioned.
-    """
+    """A CA of somebody else in a bundle is mentioned."""
     api = ready()
     api.put_bundle(api.bundles()[0] + trustme.CA().cert_pem.bytes())
 
@@ -129,16 +109,12 @@ def test_foreign_cas_are_mentioned() -> None:
 
 
 def test_wrong_names_alarm() -> None:
-    """
-    A leaf that does not answer to the wanted names alarms: the API server refuses it.
-    """
+    """A leaf that does not answer to the wanted names alarms: the API server refuses it."""
     assert status(ready(), names=ServiceNames("another", NAMES.namespace)).alarming
 
 
 def test_a_foreign_ca_secret_is_told() -> None:
-    """
-    A CA that is not of our making is shown as such.
-    """
+    """A CA that is not of our making is shown as such."""
     api = ready()
     other = trustme.CA(key_type=trustme.KeyType.ECDSA)
     api.put_data(CA, tls_crt=other.cert_pem.bytes(), tls_key=other.private_key_pem.bytes())

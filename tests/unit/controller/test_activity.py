@@ -1,6 +1,4 @@
-"""
-How busy an owner is, and why nobody can tell.
-"""
+"""How busy an owner is, and why nobody can tell."""
 
 from typing import Any
 
@@ -56,9 +54,7 @@ def test_shares_add_up_and_the_shortest_rest_counts() -> None:
 
 
 def test_an_owner_without_running_pods_does_nothing() -> None:
-    """
-    Since when, nobody says.
-    """
+    """Since when, nobody says."""
     assert OwnerActivity(0.0, None) == activity_of(owner(), {})
     assert {"n"} == nodes_of(owner(pod("a")))
 
@@ -88,16 +84,12 @@ UNKNOWN: dict[str, tuple[Snapshot | None, str]] = {
 
 @pytest.mark.parametrize(("said", "why"), UNKNOWN.values(), ids=UNKNOWN)
 def test_what_nobody_knows_is_no_number(said: Snapshot | None, why: str) -> None:
-    """
-    One pod of which nobody can tell is enough.
-    """
+    """One pod of which nobody can tell is enough."""
     assert UnknownActivity(why) == activity_of(owner(pod("a")), {"n": said})
 
 
 def test_pods_that_follow_a_leader_are_one_replica_with_it() -> None:
-    """
-    As busy as the busiest of them; the next replica has as many.
-    """
+    """As busy as the busiest of them; the next replica has as many."""
     group = pod("follower", leader="first"), pod("first")
     found = activity_of(
         owner(*group, pod("second")),
@@ -109,9 +101,7 @@ def test_pods_that_follow_a_leader_are_one_replica_with_it() -> None:
 
 
 def test_the_next_replica_is_as_its_template_says_or_its_pods_are() -> None:
-    """
-    On no node yet; where nobody can tell there is none.
-    """
+    """On no node yet; where nobody can tell there is none."""
     template = pod("more", node="")
     templated = owner(pod("a"))._replace(template=template)
 

@@ -1,6 +1,4 @@
-"""
-What users write on pods and namespaces.
-"""
+"""What users write on pods and namespaces."""
 
 import pytest
 
@@ -20,16 +18,12 @@ MAIN = frozenset({"main"})
 
 
 def test_a_pod_without_annotations_has_the_defaults() -> None:
-    """
-    Every option has its default.
-    """
+    """Every option has its default."""
     assert PodOptions() == read_pod_options({"team": "a"}, MAIN)
 
 
 def test_every_wish_is_read() -> None:
-    """
-    All annotations that a user may set become typed values.
-    """
+    """All annotations that a user may set become typed values."""
     options = read_pod_options(
         {
             names.MEMORY: "6Gi",
@@ -85,9 +79,7 @@ def test_every_wish_is_read() -> None:
     ],
 )
 def test_an_unreadable_option_is_kept_as_a_problem(key: str, text: str, sentence: str) -> None:
-    """
-    A mistake is told with its key, value and remedy, and the default stands in its place.
-    """
+    """A mistake is told with its key, value and remedy, and the default stands in its place."""
     options = read_pod_options({key: text}, MAIN)
 
     (problem,) = options.unreadable
@@ -97,17 +89,13 @@ def test_an_unreadable_option_is_kept_as_a_problem(key: str, text: str, sentence
 
 
 def test_the_smallest_amount_is_one_mebibyte() -> None:
-    """
-    One MiB is still an amount.
-    """
+    """One MiB is still an amount."""
     assert MIB == read_pod_options({names.MEMORY: "1Mi"}, MAIN).memory_bytes
 
 
 @pytest.mark.parametrize("text", ["enabled", ""])
 def test_only_disabled_turns_injection_off(text: str) -> None:
-    """
-    Leaving containers alone needs the very word.
-    """
+    """Leaving containers alone needs the very word."""
     options = read_pod_options({names.INJECT: text}, MAIN)
 
     assert options.inject
@@ -115,9 +103,7 @@ def test_only_disabled_turns_injection_off(text: str) -> None:
 
 
 def test_an_amount_for_a_container_that_is_not_there_is_noted() -> None:
-    """
-    A misspelt container does nothing, and its owner is told which ones there are.
-    """
+    """A misspelt container does nothing, and its owner is told which ones there are."""
     options = read_pod_options({"gpufence.io/memory.mian": "2Gi"}, frozenset({"main", "log"}))
 
     assert {} == options.memory_of
@@ -145,18 +131,14 @@ def test_a_key_that_does_nothing_on_a_pod_is_noted(key: str) -> None:
 
 
 def test_keys_that_gpufence_writes_are_not_noted() -> None:
-    """
-    A second pass over our own work finds nothing to complain about.
-    """
+    """A second pass over our own work finds nothing to complain about."""
     written = dict.fromkeys((*names.WRITTEN_KEYS, f"{names.ENV_PREFIX}s0"), "x")
 
     assert () == read_pod_options(written, MAIN).notes
 
 
 def test_a_container_without_name_swallows_no_annotation() -> None:
-    """
-    A pod that the API server has yet to refuse for its nameless container confuses nobody.
-    """
+    """A pod that the API server has yet to refuse for its nameless container confuses nobody."""
     nameless = frozenset({""})
 
     assert PodOptions() == read_pod_options({"team": "a"}, nameless)
@@ -164,9 +146,7 @@ def test_a_container_without_name_swallows_no_annotation() -> None:
 
 
 def test_a_namespace_has_options_of_its_own() -> None:
-    """
-    Ceiling and implied limits are the namespace's to say.
-    """
+    """Ceiling and implied limits are the namespace's to say."""
     assert NamespaceOptions(
         max_memory_bytes=8 * GIB, implied_limits=True
     ) == read_namespace_options(
@@ -175,9 +155,7 @@ def test_a_namespace_has_options_of_its_own() -> None:
 
 
 def test_unreadable_options_of_a_namespace_are_kept() -> None:
-    """
-    A namespace's mistakes are told, too.
-    """
+    """A namespace's mistakes are told, too."""
     words = read_namespace_options({names.MAX_MEMORY: "lots", names.IMPLIED_LIMITS: "yes"})
 
     assert [names.MAX_MEMORY, names.IMPLIED_LIMITS] == [
@@ -187,9 +165,7 @@ def test_unreadable_options_of_a_namespace_are_kept() -> None:
 
 
 def test_a_namespaces_options_are_defaults_of_its_pods() -> None:
-    """
-    What the pod does not say and a pod may say, the namespace says; nothing else is copied.
-    """
+    """What the pod does not say and a pod may say, the namespace says; nothing else is copied."""
     namespace = {
         names.MEMORY: "6Gi",
         names.HEADROOM: "auto",
@@ -210,9 +186,7 @@ def test_a_namespaces_options_are_defaults_of_its_pods() -> None:
 
 @pytest.mark.parametrize("own", [names.MEMORY, "gpufence.io/memory.main"])
 def test_a_pod_with_an_amount_of_its_own_takes_none_of_the_namespaces(own: str) -> None:
-    """
-    Amounts of a pod and of its namespace never mix.
-    """
+    """Amounts of a pod and of its namespace never mix."""
     namespace = {names.MEMORY: "6Gi", "gpufence.io/memory.main": "4Gi", names.ARGS: "enabled"}
 
     assert {names.ARGS: "enabled"} == defaults_from(namespace, {own: "1Gi"}, MAIN)

@@ -1,6 +1,4 @@
-"""
-The cards a pod might meet.
-"""
+"""The cards a pod might meet."""
 
 from typing import Any
 
@@ -46,25 +44,19 @@ def sliced(profile: str) -> Pod:
     ],
 )
 def test_a_node_must_offer_what_the_pod_asks_for(limits: dict[str, Any], offered: str) -> None:
-    """
-    Parameters that no node lists count as the resource they refine; a zero asks for nothing.
-    """
+    """Parameters that no node lists count as the resource they refine; a zero asks for nothing."""
     assert {offered} == wanted_resources(read_pod(pod(container(**limits))))
 
 
 def test_a_node_must_offer_all_that_the_pod_asks_for() -> None:
-    """
-    Init containers ask, too.
-    """
+    """Init containers ask, too."""
     raw = pod(gpushare(), init=[container("warm", **{"nvidia.com/gpu": "1"})])
 
     assert {"aliyun.com/gpu-mem", "nvidia.com/gpu"} == wanted_resources(read_pod(raw))
 
 
 def test_every_different_card_is_one_choice() -> None:
-    """
-    A hundred equal cards are one choice, a card of another size is a second.
-    """
+    """A hundred equal cards are one choice, a card of another size is a second."""
     nodes = read(
         node(card(0), card(1), name="a"),
         node(card(0), name="b"),
@@ -82,9 +74,7 @@ def test_every_different_card_is_one_choice() -> None:
 
 
 def test_a_node_without_cards_is_the_default_card_with_its_own_units() -> None:
-    """
-    What the node does say counts, the operator's setting stands in for the rest.
-    """
+    """What the node does say counts, the operator's setting stands in for the rest."""
     assert (CandidateCard(Units(gpushare_bytes=GIB), 8 * GIB, (8, 6)),) == candidate_cards(
         read_pod(pod(gpushare())), read(node()), DEFAULT
     )
@@ -109,9 +99,7 @@ def test_a_node_without_cards_has_the_card_its_scheduler_wrote_down(
 
 
 def test_a_scheduler_s_word_counts_for_nothing_where_the_unit_is_unknown() -> None:
-    """
-    Without a certain unit, the units the scheduler wrote are no size.
-    """
+    """Without a certain unit, the units the scheduler wrote are no size."""
     units = Units(gpushare_bytes=None)
     silent = GpuNode("n", {}, frozenset({"aliyun.com/gpu-mem"}), (), units)
     wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": "15"}))
@@ -120,17 +108,13 @@ def test_a_scheduler_s_word_counts_for_nothing_where_the_unit_is_unknown() -> No
 
 
 def test_without_any_node_the_default_stands_alone() -> None:
-    """
-    A pod that waits for an autoscaler is planned for the operator's default card.
-    """
+    """A pod that waits for an autoscaler is planned for the operator's default card."""
     assert (DEFAULT,) == candidate_cards(read_pod(pod(gpushare())), [], DEFAULT)
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-1g.5gb.shared"])
 def test_a_slice_is_chosen_among_slices(resource: str) -> None:
-    """
-    A pod with a MIG profile meets instances of that profile, not whole cards.
-    """
+    """A pod with a MIG profile meets instances of that profile, not whole cards."""
     instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
     nodes = read(node(card(0), card(1), instance, allocatable={resource: "1"}))
     (choice,) = candidate_cards(read_pod(pod(container(**{resource: "1"}))), nodes, DEFAULT)
@@ -139,9 +123,7 @@ def test_a_slice_is_chosen_among_slices(resource: str) -> None:
 
 
 def test_a_slice_asked_for_with_zero_is_no_slice() -> None:
-    """
-    A zero does not turn a pod's card into an instance.
-    """
+    """A zero does not turn a pod's card into an instance."""
     raw = pod(container(**{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "0"}))
     nodes = read(node(card(0), allocatable={"nvidia.com/gpu": "1"}))
     (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
@@ -150,9 +132,7 @@ def test_a_slice_asked_for_with_zero_is_no_slice() -> None:
 
 
 def test_an_assigned_card_is_the_only_choice() -> None:
-    """
-    Of mixed cards the one that the scheduler chose counts.
-    """
+    """Of mixed cards the one that the scheduler chose counts."""
     nodes = read(node(card(0), card(1, memory_bytes=A100_BYTES)))
     raw = pod(gpushare(), annotations={"ALIYUN_COM_GPU_MEM_IDX": "1"})
     (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
@@ -171,16 +151,12 @@ def test_an_assigned_card_is_the_only_choice() -> None:
     ],
 )
 def test_schedulers_write_down_the_card(annotations: dict[str, str], index: int | None) -> None:
-    """
-    One index is an assignment; none, several or a failed one is not.
-    """
+    """One index is an assignment; none, several or a failed one is not."""
     assert index == assigned_card(read_pod(pod(annotations=annotations)))
 
 
 def test_a_pod_meets_whole_cards() -> None:
-    """
-    A card that is cut into instances serves nobody whole.
-    """
+    """A card that is cut into instances serves nobody whole."""
     whole, cut = card(0), card(1)
     instance = card(1, memory_bytes=5 * GIB, parent="GPU-1", profile="1g.5gb")
     [found] = read(node(whole, cut, instance))
@@ -189,9 +165,7 @@ def test_a_pod_meets_whole_cards() -> None:
 
 
 def test_a_pod_meets_instances_of_its_profile() -> None:
-    """
-    Who asks for a profile meets no other; resource names write a plus as a dot.
-    """
+    """Who asks for a profile meets no other; resource names write a plus as a dot."""
     small = card(0, parent="GPU-0", profile="1g.5gb")
     media = card(1, parent="GPU-0", profile="1g.5gb+me")
     [found] = read(node(card(0), small, media))
@@ -202,9 +176,7 @@ def test_a_pod_meets_instances_of_its_profile() -> None:
 
 
 def test_where_every_card_is_cut_a_pod_meets_instances() -> None:
-    """
-    The device plugin's single strategy hands out instances as if they were cards.
-    """
+    """The device plugin's single strategy hands out instances as if they were cards."""
     instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
 
     [found] = read(node(card(0), instance))

@@ -1,6 +1,4 @@
-"""
-The cards annotation of a Node.
-"""
+"""The cards annotation of a Node."""
 
 import json
 from typing import Any
@@ -14,18 +12,14 @@ from tests.support.builders import card, node_cards
 
 
 def written(**changes: object) -> str:
-    """
-    Return the annotation of one card with some of the card's fields changed.
-    """
+    """Return the annotation of one card with some of the card's fields changed."""
     said: dict[str, Any] = json.loads(write_cards(node_cards(card())))
     said["cards"][0] |= changes
     return json.dumps(said)
 
 
 def test_the_annotation_is_one_line_of_versioned_json() -> None:
-    """
-    People and programs can read what an agent says about its node.
-    """
+    """People and programs can read what an agent says about its node."""
     said = node_cards(card(), units={"aliyun.com/gpu-mem": "GiB"}, factor=1)
 
     assert (
@@ -46,18 +40,14 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
     ids=["none", "unknown capability", "instance", "odd size"],
 )
 def test_what_is_written_reads_back(cards: tuple[Any, ...]) -> None:
-    """
-    Cards survive the way through the annotation exactly.
-    """
+    """Cards survive the way through the annotation exactly."""
     said = node_cards(*cards, units={"aliyun.com/gpu-mem": "MiB"})
 
     assert said == read_cards(write_cards(said))
 
 
 def test_fields_of_a_newer_agent_are_ignored() -> None:
-    """
-    A field this program does not know changes nothing it does.
-    """
+    """A field this program does not know changes nothing it does."""
     assert node_cards(card()) == read_cards(written(temperature=40))
 
 
@@ -74,9 +64,7 @@ def test_fields_of_a_newer_agent_are_ignored() -> None:
     ],
 )
 def test_a_broken_card_is_named(change: dict[str, object], field: str) -> None:
-    """
-    The error says which field of which card is wrong.
-    """
+    """The error says which field of which card is wrong."""
     with pytest.raises(InvalidError) as caught:
         read_cards(written(**change))
 
@@ -85,17 +73,13 @@ def test_a_broken_card_is_named(change: dict[str, object], field: str) -> None:
 
 @pytest.mark.parametrize("factor", [0, "1", 1.5])
 def test_a_broken_factor_is_named(factor: object) -> None:
-    """
-    Volcano's factor is a whole number of at least one.
-    """
+    """Volcano's factor is a whole number of at least one."""
     with pytest.raises(InvalidError, match=r"^gpufence.io/cards.factor: "):
         read_cards(json.dumps({"v": 1, "factor": factor}))
 
 
 def test_a_newer_version_is_named() -> None:
-    """
-    What a newer agent wrote is not guessed at.
-    """
+    """What a newer agent wrote is not guessed at."""
     with pytest.raises(UnknownVersionError):
         read_cards('{"v":2}')
 
@@ -113,7 +97,5 @@ def test_a_newer_version_is_named() -> None:
     ],
 )
 def test_a_compute_capability_is_two_numbers(text: str, capability: tuple[int, int] | None) -> None:
-    """
-    Anything else is unknown rather than guessed.
-    """
+    """Anything else is unknown rather than guessed."""
     assert capability == read_capability(text)

@@ -1,6 +1,4 @@
-"""
-The CEL text that keeps pods without GPU away from the webhook.
-"""
+"""The CEL text that keeps pods without GPU away from the webhook."""
 
 import re
 
@@ -10,9 +8,7 @@ from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES
 
 
 def test_every_known_resource_and_key_lets_a_pod_through() -> None:
-    """
-    No dialect is known to the code and unknown to the API server.
-    """
+    """No dialect is known to the code and unknown to the API server."""
     quoted = set(re.findall(r"'([^']*)'", uses_gpu()))
 
     assert {
@@ -34,18 +30,14 @@ def test_absent_fields_are_no_error() -> None:
 
 
 def test_init_containers_count_too() -> None:
-    """
-    A pod whose init container alone asks for a GPU is let through.
-    """
+    """A pod whose init container alone asks for a GPU is let through."""
     every = "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
 
     assert uses_gpu().startswith(every)
 
 
 def test_mirrors_of_static_pods_are_kept_away() -> None:
-    """
-    The kubelet runs static pods as it likes, so changing their mirrors would only mislead.
-    """
+    """The kubelet runs static pods as it likes, so changing their mirrors would only mislead."""
     assert (
         "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
         == no_mirror()

@@ -1,6 +1,4 @@
-"""
-What resource claims give a pod, and what nobody can say.
-"""
+"""What resource claims give a pod, and what nobody can say."""
 
 from typing import Any
 
@@ -32,9 +30,7 @@ BOUND = Reading("uid-1", bound=True, cards=CARDS)
 
 
 def claiming(**ref: str) -> Pod:
-    """
-    Read a pod with one claim, by default a ResourceClaim of its own name.
-    """
+    """Read a pod with one claim, by default a ResourceClaim of its own name."""
     item = {"name": "gpu", **(ref or {"resourceClaimName": "c"})}
     return read_pod(pod(claims.claiming(container(), gpu=""), resourceClaims=[item]))
 
@@ -65,9 +61,7 @@ def amounts(read_pod: Pod) -> list[Amount]:
 
 
 def test_a_pod_without_claims_stays_as_it_is() -> None:
-    """
-    Nothing is read where nothing is asked for.
-    """
+    """Nothing is read where nothing is asked for."""
     plain = read_pod(pod(container()))
 
     assert plain is with_devices(plain, {}, CREATED)
@@ -75,9 +69,7 @@ def test_a_pod_without_claims_stays_as_it_is() -> None:
 
 
 def test_a_request_counts_until_the_claim_is_allocated() -> None:
-    """
-    What is asked for is a lower bound of what will be consumed.
-    """
+    """What is asked for is a lower bound of what will be consumed."""
     assert [Amount(3000 * MIB)] == amounts(read(claims.claim("c", claims.request("3000Mi"))))
     assert [Amount(2 * GIB)] == amounts(
         read(claims.template("t", claims.request("2Gi")), of=of_template())
@@ -85,9 +77,7 @@ def test_a_request_counts_until_the_claim_is_allocated() -> None:
 
 
 def test_what_was_consumed_counts_from_then_on() -> None:
-    """
-    The allocation says how much of which card it is.
-    """
+    """The allocation says how much of which card it is."""
     item = claims.allocated(
         claims.claim("c", claims.request("3000Mi")), claims.result(memory="3Gi")
     )
@@ -137,9 +127,7 @@ def test_what_was_consumed_counts_from_then_on() -> None:
     ],
 )
 def test_every_form_of_a_request(request_of: dict[str, Any], expected: list[Amount]) -> None:
-    """
-    Of alternatives the least counts, and nothing where one of them says no amount.
-    """
+    """Of alternatives the least counts, and nothing where one of them says no amount."""
     assert expected == amounts(read(claims.claim("c", request_of)))
 
 
@@ -160,9 +148,7 @@ def test_every_form_of_a_result(given: dict[str, Any], expected: list[Amount]) -
 
 
 def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
-    """
-    A result of `name/alternative` is what the container calls `name`.
-    """
+    """A result of `name/alternative` is what the container calls `name`."""
     item = claims.allocated(claims.claim("c"), claims.result(memory="2Gi", name="gpu/less"))
 
     assert ["gpu"] == [device.request for device in read(item, BOUND).devices]
@@ -215,9 +201,7 @@ def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
 def test_what_cannot_be_known_is_a_doubt(
     item: Any, reading: Reading, of: Pod | None, doubt: str
 ) -> None:
-    """
-    A word for people, and no device.
-    """
+    """A word for people, and no device."""
     found = {} if item == [] else {"gpu": item}
     said = with_devices(of or claiming(), found, reading)
 
@@ -226,9 +210,7 @@ def test_what_cannot_be_known_is_a_doubt(
 
 
 def test_a_claim_without_a_name_is_named_as_the_pod_does() -> None:
-    """
-    A pod that says neither claim nor template is told by its own word.
-    """
+    """A pod that says neither claim nor template is told by its own word."""
     nameless = claiming(resourceClaimName="")
 
     assert (
@@ -238,9 +220,7 @@ def test_a_claim_without_a_name_is_named_as_the_pod_does() -> None:
 
 
 def test_too_many_claims_are_not_read() -> None:
-    """
-    Each costs a question while somebody waits.
-    """
+    """Each costs a question while somebody waits."""
     refs = [claims.by_name(f"c{number}", "c") for number in range(MOST_CLAIMS + 1)]
     said = with_devices(read_pod(pod(container(), resourceClaims=refs)), {}, CREATED)
 
@@ -248,9 +228,7 @@ def test_too_many_claims_are_not_read() -> None:
 
 
 def test_the_schedulers_own_claim_comes_on_top_of_those_a_pod_may_name() -> None:
-    """
-    Else a pod that names as many as it may would shed its fence by one extended resource.
-    """
+    """Else a pod that names as many as it may would shed its fence by one extended resource."""
     refs = [claims.by_name(f"c{number}", f"c{number}") for number in range(MOST_CLAIMS)]
     raw = pod(container(), resourceClaims=refs)
     raw["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "x"}}
@@ -262,9 +240,7 @@ def test_the_schedulers_own_claim_comes_on_top_of_those_a_pod_may_name() -> None
 
 
 def test_a_claim_that_a_pod_names_twice_is_given_once() -> None:
-    """
-    Its containers use the same amount, by whichever of both names.
-    """
+    """Its containers use the same amount, by whichever of both names."""
     both = claims.claiming(container(), one="", other="")
     second = claims.claiming(container("second"), other="")
     refs = [claims.by_name("one", "c"), claims.by_name("other", "c")]
@@ -277,9 +253,7 @@ def test_a_claim_that_a_pod_names_twice_is_given_once() -> None:
 
 
 def test_memory_may_go_by_the_drivers_name() -> None:
-    """
-    `gpu.nvidia.com/memory` is the same as `memory`; of both the less counts.
-    """
+    """`gpu.nvidia.com/memory` is the same as `memory`; of both the less counts."""
     asked = claims.request()
     asked["exactly"]["capacity"] = {"requests": {"gpu.nvidia.com/memory": "3000Mi"}}
     given = claims.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi"})
@@ -292,9 +266,7 @@ def test_memory_may_go_by_the_drivers_name() -> None:
 
 
 def test_a_claim_of_its_template_is_the_pods_alone_at_first() -> None:
-    """
-    Until another one uses it by its name.
-    """
+    """Until another one uses it by its name."""
     item = claims.allocated(owned(claims.claim("made"), "uid-1"), claims.result(memory="2Gi"))
     (device,) = read(item, BOUND, of_template("made")).devices
 
@@ -302,9 +274,7 @@ def test_a_claim_of_its_template_is_the_pods_alone_at_first() -> None:
 
 
 def test_who_uses_another_pods_claim_by_its_name_shares_it() -> None:
-    """
-    A scheduler lets it, and counts the claim once.
-    """
+    """A scheduler lets it, and counts the claim once."""
     made = owned(claims.claim("c"), "uid-2")
     item = claims.allocated(made, claims.result(memory="2Gi"), users=("uid-1", "uid-2"))
     (device,) = read(item, BOUND).devices
@@ -318,9 +288,7 @@ def test_who_uses_another_pods_claim_by_its_name_shares_it() -> None:
 def test_frameworks_are_told_an_equal_part_of_what_several_pods_use(
     reading: Reading, expected: int
 ) -> None:
-    """
-    A pod that comes to a claim that others use counts itself.
-    """
+    """A pod that comes to a claim that others use counts itself."""
     item = claims.allocated(
         claims.claim("c"), claims.result(memory="8Gi"), users=("uid-1", "uid-2")
     )
@@ -330,9 +298,7 @@ def test_frameworks_are_told_an_equal_part_of_what_several_pods_use(
 
 
 def test_whole_and_unknown_devices_are_not_split() -> None:
-    """
-    What is no amount has no part.
-    """
+    """What is no amount has no part."""
     item = claims.allocated(
         claims.claim("c"),
         claims.result(),
@@ -344,9 +310,7 @@ def test_whole_and_unknown_devices_are_not_split() -> None:
 
 
 def test_a_card_without_an_amount_is_what_the_policy_says() -> None:
-    """
-    Of a class of whole cards, and not where there are alternatives or instances.
-    """
+    """Of a class of whole cards, and not where there are alternatives or instances."""
     instance = {"name": "gpu", "exactly": {"deviceClassName": "mig.nvidia.com"}}
     either = {"name": "gpu", "firstAvailable": [{"name": "any", **claims.request()["exactly"]}]}
     asked = [claims.request(), claims.request("2Gi"), instance, either]
@@ -357,9 +321,7 @@ def test_a_card_without_an_amount_is_what_the_policy_says() -> None:
 
 
 def test_what_is_on_one_card_is_left() -> None:
-    """
-    On a card of which nothing is known to be the pod's all of it counts.
-    """
+    """On a card of which nothing is known to be the pod's all of it counts."""
     item = claims.allocated(
         claims.claim("c"), claims.result(memory="2Gi"), claims.result("gpu-1", memory="3Gi")
     )
@@ -370,9 +332,7 @@ def test_what_is_on_one_card_is_left() -> None:
 
 
 def test_access_for_administrators_is_known_by_the_allocation() -> None:
-    """
-    Of a claim that nobody can read there is none.
-    """
+    """Of a claim that nobody can read there is none."""
     item = claims.allocated(claims.claim("c"), claims.result(adminAccess=True))
 
     assert [True, False, False] == [
@@ -382,9 +342,7 @@ def test_access_for_administrators_is_known_by_the_allocation() -> None:
 
 
 def test_the_schedulers_own_claim_serves_extended_resources() -> None:
-    """
-    What a container asks for as a resource is a request of the claim that the scheduler made.
-    """
+    """What a container asks for as a resource is a request of the claim that the scheduler made."""
     raw = pod(container(**{"nvidia.com/gpu": "1"}))
     mapping = {"containerName": "main", "requestName": "r", "resourceName": "nvidia.com/gpu"}
     raw["status"] = {

@@ -1,6 +1,4 @@
-"""
-What a pod is held to whose words cannot be read together.
-"""
+"""What a pod is held to whose words cannot be read together."""
 
 from typing import Any
 
@@ -22,9 +20,7 @@ GPU = {names.NVIDIA_GPU: "1"}
 def held(
     raw: dict[str, Any], units: Units | None = None, card: int | None = T4_BYTES, **words: Any
 ) -> tuple[int | None, bool] | None:
-    """
-    Return the limit and whether it is enforced; None where nothing can be read.
-    """
+    """Return the limit and whether it is enforced; None where nothing can be read."""
     read = read_pod(raw)
     options = read_pod_options(read.annotations, frozenset(item.name for item in read.containers))
     candidate = CandidateCard(units or Units(), card)
@@ -69,9 +65,7 @@ def held(
 def test_the_smallest_amount_that_can_be_read_counts(
     raw: dict[str, Any], expected: int | None
 ) -> None:
-    """
-    Whatever else stands on the pod, what one system can read is a limit.
-    """
+    """Whatever else stands on the pod, what one system can read is a limit."""
     found = held(raw)
 
     assert expected == (found and found[0])
@@ -79,18 +73,14 @@ def test_the_smallest_amount_that_can_be_read_counts(
 
 
 def test_what_somebody_wrote_counts_before_what_follows_from_the_node() -> None:
-    """
-    A share that the node implies is smaller here, but enforced by nobody.
-    """
+    """A share that the node implies is smaller here, but enforced by nobody."""
     raw = pod(container(**GPU, **{names.GPUSHARE_MEMORY: "9"}))
 
     assert (9 * GIB, True) == held(raw, Units(clients=4))
 
 
 def test_a_selector_that_nobody_can_read_leaves_what_the_node_says() -> None:
-    """
-    The pod has its node; how many share a card there is the node's to say.
-    """
+    """The pod has its node; how many share a card there is the node's to say."""
     raw = pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "many"})
 
     assert (T4_BYTES // 4, False) == held(raw, Units(clients=4))
@@ -107,34 +97,26 @@ def test_a_selector_that_nobody_can_read_leaves_what_the_node_says() -> None:
 def test_what_the_pod_grants_itself_counts_however_it_is_split(
     annotations: dict[str, str], ceiling: int | None, expected: int
 ) -> None:
-    """
-    Amounts that leave some container without one are a limit of the pod, under the ceiling.
-    """
+    """Amounts that leave some container without one are a limit of the pod, under the ceiling."""
     raw = pod(container("a", **GPU), container("b", **GPU), annotations=annotations)
 
     assert (expected, True) == held(raw, max_memory_bytes=ceiling)
 
 
 def test_an_unknown_unit_holds_nobody() -> None:
-    """
-    Where only the node could tell what a number means, there is no limit until it does.
-    """
+    """Where only the node could tell what a number means, there is no limit until it does."""
     assert held(pod(gpushare()), Units(gpushare_bytes=None)) is None
 
 
 def test_an_unknown_unit_hides_no_other_amount() -> None:
-    """
-    What another system can read beside it counts.
-    """
+    """What another system can read beside it counts."""
     raw = pod(gpushare(), annotations={names.KAI_MEMORY: "512"})
 
     assert (512 * MIB, True) == held(raw, Units(gpushare_bytes=None))
 
 
 def test_an_unknown_card_leaves_amounts_in_bytes() -> None:
-    """
-    A share of nobody knows what is no amount.
-    """
+    """A share of nobody knows what is no amount."""
     raw = pod(gpushare(), annotations={names.KAI_FRACTION: "0.1"})
 
     assert (3 * GIB, True) == held(raw, card=None)

@@ -1,6 +1,4 @@
-"""
-What people say about idle GPUs, and the note that a release leaves.
-"""
+"""What people say about idle GPUs, and the note that a release leaves."""
 
 import json
 from collections.abc import Mapping
@@ -59,9 +57,7 @@ def test_an_owner_may_shorten_times_and_not_lengthen_them(
 
 
 def test_the_later_word_keeps() -> None:
-    """
-    An owner is kept until the later of its own time and its namespace's.
-    """
+    """An owner is kept until the later of its own time and its namespace's."""
     early, late = "2027-01-15T08:00:00Z", "2027-01-15T09:00:00Z"
 
     assert 1_800_003_600.0 == words({KEEP: late}, {KEEP: early}).keep_until
@@ -70,9 +66,7 @@ def test_the_later_word_keeps() -> None:
 
 
 def test_the_owner_says_who_wakes_it() -> None:
-    """
-    The owner's word counts before its namespace's.
-    """
+    """The owner's word counts before its namespace's."""
     assert WakeBy.MANUAL is words({}, {}).wake
     assert WakeBy.WHEN_FREE is words({WAKE: "when-free"}, {}).wake
     assert WakeBy.MANUAL is words({WAKE: "when-free"}, {WAKE: "manual"}).wake
@@ -89,9 +83,7 @@ def test_the_owner_says_who_wakes_it() -> None:
     ],
 )
 def test_words_nobody_can_read_are_problems(annotations: dict[str, str], sentence: str) -> None:
-    """
-    What cannot be read is named with its key, wherever it stands.
-    """
+    """What cannot be read is named with its key, wherever it stands."""
     (key,) = annotations
     for read in (words(annotations, {}), words({}, annotations)):
         (problem,) = read.problems
@@ -111,9 +103,7 @@ def test_words_nobody_can_read_are_problems(annotations: dict[str, str], sentenc
     ],
 )
 def test_a_namespace_opts_in_by_its_label(text: str, rung: IdleRung | None) -> None:
-    """
-    One of three words, or nothing.
-    """
+    """One of three words, or nothing."""
     assert rung is idle_rung({"gpufence.io/idle": text})
     assert None is idle_rung({})
 
@@ -137,9 +127,7 @@ def test_the_kill_switch_fails_towards_no_release(
 
 
 def test_the_rungs_are_written_as_their_words() -> None:
-    """
-    What people write is what they are shown.
-    """
+    """What people write is what they are shown."""
     assert ["report", "warn", "release"] == [str(rung) for rung in IdleRung]
 
 
@@ -157,16 +145,12 @@ def test_the_rungs_are_written_as_their_words() -> None:
     ],
 )
 def test_a_note_is_written_and_read(note: ReleaseNote) -> None:
-    """
-    Nothing that was noted is lost.
-    """
+    """Nothing that was noted is lost."""
     assert note == read_note(write_note(note))
 
 
 def test_a_note_says_nothing_of_what_never_was() -> None:
-    """
-    A first release leaves a short note.
-    """
+    """A first release leaves a short note."""
     expected = (
         '{"v":1,"phase":"released","at":"2027-01-15T08:00:00Z","replicas":3,'
         '"why":"idle since noon"}'
@@ -190,9 +174,7 @@ def test_a_note_says_nothing_of_what_never_was() -> None:
     ],
 )
 def test_a_note_nobody_wrote_is_refused(change: dict[str, object]) -> None:
-    """
-    Whatever is not as gpufence writes it is named.
-    """
+    """Whatever is not as gpufence writes it is named."""
     text = json.dumps(json.loads(write_note(NOTE)) | change)
 
     with pytest.raises(GpufenceError, match=r"gpufence\.io/released"):
@@ -200,8 +182,6 @@ def test_a_note_nobody_wrote_is_refused(change: dict[str, object]) -> None:
 
 
 def test_a_text_that_is_no_note_is_refused() -> None:
-    """
-    A note is JSON.
-    """
+    """A note is JSON."""
     with pytest.raises(InvalidError, match="is not JSON"):
         read_note("yesterday")

@@ -1,6 +1,4 @@
-"""
-What messages of ended containers say of GPU memory.
-"""
+"""What messages of ended containers say of GPU memory."""
 
 import pytest
 
@@ -40,16 +38,12 @@ JAX = "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to
     ],
 )
 def test_only_the_memory_of_a_card_counts(message: str, expected: str) -> None:
-    """
-    Each framework's own words are known, and what others call the same is not taken for them.
-    """
+    """Each framework's own words are known, and what others call the same is not taken for them."""
     assert expected == out_of_memory(message)
 
 
 def test_only_the_end_is_read() -> None:
-    """
-    Of a message longer than any kubelet keeps the end counts.
-    """
+    """Of a message longer than any kubelet keeps the end counts."""
     assert "CUDA out of memory" == out_of_memory("x" * 2**20 + "CUDA out of memory")
     assert "" == out_of_memory("CUDA out of memory" + "x" * MOST_CHARACTERS)
 

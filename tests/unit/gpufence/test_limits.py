@@ -1,6 +1,4 @@
-"""
-What the shared vectors, tests/data/pods.json, do not show of limits: sentences and rounding.
-"""
+"""What the shared vectors, tests/data/pods.json, do not show of limits: sentences and rounding."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,9 +55,7 @@ def limits(raw: dict[str, Any], **more: Any) -> Limits:
     ids=["forgotten", "nothing left"],
 )
 def test_a_container_without_an_amount_is_named(annotations: dict[str, str], sentence: str) -> None:
-    """
-    Of several GPU containers each needs an amount from somewhere, and one above zero.
-    """
+    """Of several GPU containers each needs an amount from somewhere, and one above zero."""
     found = said(pod(container("a", **GPU), container("b", **GPU), annotations=annotations))
 
     assert isinstance(found, Unreadable)
@@ -67,9 +63,7 @@ def test_a_container_without_an_amount_is_named(annotations: dict[str, str], sen
 
 
 def test_keys_beyond_the_pods_amount_shrink_to_it() -> None:
-    """
-    The pod's amount is the limit; parts that exceed it together shrink in proportion.
-    """
+    """The pod's amount is the limit; parts that exceed it together shrink in proportion."""
     found = limits(
         pod(
             container("a", **GPU),
@@ -89,18 +83,14 @@ def test_keys_beyond_the_pods_amount_shrink_to_it() -> None:
 
 
 def test_a_vanishing_share_is_one_byte() -> None:
-    """
-    Zero would read as no limit.
-    """
+    """Zero would read as no limit."""
     annotations = {"gpu-fraction": "0.000000000000000001"}
 
     assert (Part("main", 1, 1),) == limits(pod(annotations=annotations)).parts
 
 
 def test_a_ceiling_lowers_what_pods_grant_themselves() -> None:
-    """
-    The namespace's ceiling counts, the parts follow it, and the pod's owner is told.
-    """
+    """The namespace's ceiling counts, the parts follow it, and the pod's owner is told."""
     found = limits(
         pod(container(**GPU), annotations={names.MEMORY: "6Gi"}),
         namespace={names.MAX_MEMORY: "4Gi"},
@@ -116,9 +106,7 @@ def test_a_ceiling_lowers_what_pods_grant_themselves() -> None:
 
 
 def test_cards_and_profile_of_the_declaration_are_kept() -> None:
-    """
-    The limit holds on each of several cards, and says which MIG profile it is for.
-    """
+    """The limit holds on each of several cards, and says which MIG profile it is for."""
     found = limits(pod(container(**{"nvidia.com/mig-1g.5gb": "2"})), card_bytes=5 * GIB)
 
     assert (Part("main", 5 * GIB, 2),) == found.parts

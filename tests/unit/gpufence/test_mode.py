@@ -1,6 +1,4 @@
-"""
-The ladder observe, cap, evict and its kill switch.
-"""
+"""The ladder observe, cap, evict and its kill switch."""
 
 import pytest
 
@@ -9,26 +7,20 @@ from gpufence.mode import MODES, Mode, effective_mode, highest_mode, namespace_m
 
 
 def test_the_rungs_are_in_order() -> None:
-    """
-    Each mode does all that those below it do.
-    """
+    """Each mode does all that those below it do."""
     assert Mode.OBSERVE < Mode.CAP < Mode.EVICT
     assert ("observe", "cap", "evict") == MODES
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_mode_is_written_and_read(mode: Mode) -> None:
-    """
-    What stands in a label reads back as the same mode.
-    """
+    """What stands in a label reads back as the same mode."""
     assert mode is read_mode(str(mode), "field")
 
 
 @pytest.mark.parametrize("text", ["", "Evict", "EVICT", "off", "evict "])
 def test_a_text_that_is_no_mode_is_refused(text: str) -> None:
-    """
-    Only the three words exactly are modes.
-    """
+    """Only the three words exactly are modes."""
     with pytest.raises(InvalidError, match="is no mode; write one of observe, cap, evict"):
         read_mode(text, "field")
 
@@ -44,9 +36,7 @@ def test_a_text_that_is_no_mode_is_refused(text: str) -> None:
     ],
 )
 def test_a_namespace_opts_in_by_its_label(labels: dict[str, str], mode: Mode | None) -> None:
-    """
-    No label, or one that cannot be read, leaves a namespace alone.
-    """
+    """No label, or one that cannot be read, leaves a namespace alone."""
     assert mode is namespace_mode(labels)
 
 
@@ -82,7 +72,5 @@ def test_the_kill_switch_fails_towards_no_eviction(data: dict[str, str] | None, 
     ],
 )
 def test_the_lower_of_both_counts(namespace: Mode | None, highest: Mode, mode: Mode | None) -> None:
-    """
-    Neither the namespace nor the kill switch can raise what the other allows.
-    """
+    """Neither the namespace nor the kill switch can raise what the other allows."""
     assert mode is effective_mode(namespace, highest)

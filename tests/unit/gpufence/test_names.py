@@ -1,6 +1,4 @@
-"""
-Names that other programs rely on.
-"""
+"""Names that other programs rely on."""
 
 import re
 
@@ -16,9 +14,7 @@ def constants() -> dict[str, object]:
 
 
 def test_no_name_is_spelled_twice() -> None:
-    """
-    One meaning, one constant.
-    """
+    """One meaning, one constant."""
     texts = [value for value in constants().values() if isinstance(value, str)]
     repeated = {text for text in texts if texts.count(text) > 1}
 
@@ -26,41 +22,31 @@ def test_no_name_is_spelled_twice() -> None:
 
 
 def test_keys_are_what_kubernetes_accepts() -> None:
-    """
-    Every key that users or gpufence write is a valid qualified name.
-    """
+    """Every key that users or gpufence write is a valid qualified name."""
     keys = (*names.USER_KEYS, *names.WRITTEN_KEYS, names.CARDS, names.MAX_MEMORY, names.MODE)
 
     assert [] == [key for key in keys if not LABEL.fullmatch(key)]
 
 
 def test_keys_of_ours_share_a_prefix() -> None:
-    """
-    One policy can freeze them all.
-    """
+    """One policy can freeze them all."""
     keys = (*names.USER_KEYS, *names.WRITTEN_KEYS, names.CARDS, names.MAX_MEMORY, names.MODE)
 
     assert [] == [key for key in keys if not key.startswith(names.PREFIX)]
 
 
 def test_what_users_set_and_what_gpufence_writes_are_apart() -> None:
-    """
-    Dropping forged values at create never drops an option.
-    """
+    """Dropping forged values at create never drops an option."""
     assert set() == set(names.USER_KEYS) & set(names.WRITTEN_KEYS)
 
 
 def test_the_configuration_sorts_before_kais() -> None:
-    """
-    The API server calls webhooks by name, and KAI skips pods whose scheduler is set too late.
-    """
+    """The API server calls webhooks by name, and KAI skips pods whose scheduler is set too late."""
     assert names.WEBHOOK_CONFIGURATION < "mutating-kai-admission"
 
 
 def test_event_reasons_are_one_camel_case_word() -> None:
-    """
-    An event's reason is what people filter by.
-    """
+    """An event's reason is what people filter by."""
     reasons = [
         value
         for value in constants().values()

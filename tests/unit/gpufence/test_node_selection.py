@@ -1,6 +1,4 @@
-"""
-Which nodes a pod allows itself.
-"""
+"""Which nodes a pod allows itself."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,9 +33,7 @@ def by_field(operator: str, *values: str, key: str = "metadata.name") -> dict[st
     [({}, True), ({"zone": "a"}, True), ({"zone": "b"}, False), ({"rack": "1"}, False)],
 )
 def test_a_selector_asks_for_labels(node_selector: dict[str, str], *, expected: bool) -> None:
-    """
-    Every label of a nodeSelector must be there with its value.
-    """
+    """Every label of a nodeSelector must be there with its value."""
     assert expected == allowed(node_selector)
 
 
@@ -64,16 +60,12 @@ def test_a_selector_asks_for_labels(node_selector: dict[str, str], *, expected: 
     ],
 )
 def test_a_term_is_read_as_the_scheduler_does(term: dict[str, Any], *, expected: bool) -> None:
-    """
-    Each operator on labels and on the node's name; an empty term matches no node.
-    """
+    """Each operator on labels and on the node's name; an empty term matches no node."""
     assert expected == allowed({}, term)
 
 
 def test_one_term_of_several_is_enough() -> None:
-    """
-    Terms are alternatives, and a selector beside them is not.
-    """
+    """Terms are alternatives, and a selector beside them is not."""
     terms = (by_label("zone", "In", "b"), by_label("zone", "In", "a"))
 
     assert allowed({}, *terms)
@@ -81,9 +73,7 @@ def test_one_term_of_several_is_enough() -> None:
 
 
 def test_who_requires_too_much_is_allowed_nothing() -> None:
-    """
-    What a tenant writes into an affinity costs a bounded time.
-    """
+    """What a tenant writes into an affinity costs a bounded time."""
     assert not allowed({}, *[by_label("zone", "In", "a")] * 129)
 
 
@@ -103,16 +93,12 @@ TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     ],
 )
 def test_a_toleration_covers_a_taint(toleration: dict[str, str], *, expected: bool) -> None:
-    """
-    Key, operator, value and effect count as they do to the scheduler.
-    """
+    """Key, operator, value and effect count as they do to the scheduler."""
     assert expected == tolerates([toleration], [TAINT])
 
 
 def test_each_taint_that_repels_must_be_tolerated() -> None:
-    """
-    No toleration, no place; a taint that only prefers others repels nobody.
-    """
+    """No toleration, no place; a taint that only prefers others repels nobody."""
     soft = {"key": "spot", "effect": "PreferNoSchedule"}
 
     assert not tolerates([], [TAINT])

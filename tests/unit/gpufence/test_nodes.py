@@ -1,6 +1,4 @@
-"""
-What a node says about its cards and units.
-"""
+"""What a node says about its cards and units."""
 
 from typing import Any
 
@@ -31,18 +29,14 @@ def read(raw: dict[str, Any], defaults: Units | None = None) -> GpuNode:
 
 
 def test_a_node_without_gpu_resource_is_none_of_ours() -> None:
-    """
-    A node that offers no GPU, or zero of it, or nobody knows how many, is left out.
-    """
+    """A node that offers no GPU, or zero of it, or nobody knows how many, is left out."""
     offers = [{}, {"cpu": "8"}, {"nvidia.com/gpu": "0"}, {"nvidia.com/gpu": "some"}]
 
     assert [None] * 4 == [read_node(node(allocatable=offer), Units()) for offer in offers]
 
 
 def test_the_agents_cards_come_first() -> None:
-    """
-    What an agent measured is preferred to what labels say.
-    """
+    """What an agent measured is preferred to what labels say."""
     found = read(node(card(memory_bytes=A100_BYTES), labels=GFD))
 
     assert ("node-1", (card(memory_bytes=A100_BYTES),), GFD) == (
@@ -55,9 +49,7 @@ def test_the_agents_cards_come_first() -> None:
 
 @pytest.mark.parametrize("said", ["{", '{"v":2}', '{"v":1,"cards":[{}]}', '{"v":1,"cards":[]}'])
 def test_labels_stand_in_where_no_agent_can_be_read(said: str) -> None:
-    """
-    A broken, newer or empty annotation is no reason to know nothing.
-    """
+    """A broken, newer or empty annotation is no reason to know nothing."""
     found = read(node(labels=GFD, annotations={names.CARDS: said}))
 
     assert (
@@ -88,25 +80,19 @@ def test_labels_stand_in_where_no_agent_can_be_read(said: str) -> None:
 def test_labels_say_what_they_say_and_no_more(
     labels: dict[str, str], cards: tuple[Card, ...]
 ) -> None:
-    """
-    A label that cannot be read is a label that is not there.
-    """
+    """A label that cannot be read is a label that is not there."""
     assert cards == read(node(labels=labels)).cards
 
 
 def test_no_label_makes_a_million_cards() -> None:
-    """
-    A mistaken count costs no memory.
-    """
+    """A mistaken count costs no memory."""
     labels = {"nvidia.com/gpu.memory": "1024", "nvidia.com/gpu.count": "1000000"}
 
     assert 64 == len(read(node(labels=labels)).cards)
 
 
 def test_what_is_no_node_is_refused() -> None:
-    """
-    A Node of the wrong shape raises with its field.
-    """
+    """A Node of the wrong shape raises with its field."""
     with pytest.raises(InvalidError, match=r"^status.allocatable: "):
         read_node({"status": {"allocatable": []}}, Units())
 
@@ -132,9 +118,7 @@ def test_what_is_no_node_is_refused() -> None:
 def test_gpushares_unit_is_told_by_the_cards(
     units: int, count: int, sizes: list[int], unit: str | None
 ) -> None:
-    """
-    What a node offers for each card fits its size in GiB, in MiB, or leaves a doubt.
-    """
+    """What a node offers for each card fits its size in GiB, in MiB, or leaves a doubt."""
     cards = tuple(card(index, memory_bytes=size * MIB) for index, size in enumerate(sizes))
     offered = {names.GPUSHARE_MEMORY: units, names.GPUSHARE_COUNT: count}
 
@@ -142,9 +126,7 @@ def test_gpushares_unit_is_told_by_the_cards(
 
 
 def test_instances_say_nothing_about_gpushares_unit() -> None:
-    """
-    Gpushare counts cards, not slices.
-    """
+    """Gpushare counts cards, not slices."""
     instances = (card(memory_bytes=5 * GIB, profile="1g.5gb"),)
 
     assert None is gpushare.unit_of({names.GPUSHARE_MEMORY: 5, names.GPUSHARE_COUNT: 1}, instances)
@@ -167,9 +149,7 @@ def test_instances_say_nothing_about_gpushares_unit() -> None:
 def test_volcanos_factor_is_told_by_the_cards(
     units: int, sizes: list[int], factor: int | None
 ) -> None:
-    """
-    The factor is how many MiB one unit must be for the offer to fit the cards.
-    """
+    """The factor is how many MiB one unit must be for the offer to fit the cards."""
     cards = tuple(card(index, memory_bytes=size * MIB) for index, size in enumerate(sizes))
 
     assert factor == volcano.factor_of({names.VOLCANO_MEMORY: units}, cards)
@@ -202,18 +182,14 @@ def test_a_nodes_unit_comes_before_the_setting(raw: dict[str, Any], unit: int | 
 
 @pytest.mark.parametrize(("said", "unit"), [("MiB", MIB), ("GiB", GIB), ("TiB", None)])
 def test_an_agents_word_on_the_unit_comes_first(said: str, unit: int | None) -> None:
-    """
-    The agent sees more than the node's figures; a word of its that is none leaves a doubt.
-    """
+    """The agent sees more than the node's figures; a word of its that is none leaves a doubt."""
     words = write_cards(node_cards(card(), units={names.GPUSHARE_MEMORY: said}))
 
     assert unit == read(node(annotations={names.CARDS: words})).units.gpushare_bytes
 
 
 def test_a_broken_card_does_not_change_the_unit() -> None:
-    """
-    A device that fails leaves what can be allocated, not what the node has.
-    """
+    """A device that fails leaves what can be allocated, not what the node has."""
     found = read(
         node(
             card(0),
@@ -243,9 +219,7 @@ def test_a_broken_card_does_not_change_the_unit() -> None:
     ids=["told by the cards", "doubt", "no cards", "not offered", "told by the agent"],
 )
 def test_a_nodes_factor_comes_before_the_setting(raw: dict[str, Any], factor: int) -> None:
-    """
-    The agent's word first, then the node's figures, then the operator's setting.
-    """
+    """The agent's word first, then the node's figures, then the operator's setting."""
     assert factor == read(raw, Units(volcano_factor=3)).units.volcano_factor
 
 
@@ -271,18 +245,14 @@ def test_a_nodes_factor_comes_before_the_setting(raw: dict[str, Any], factor: in
 def test_who_shares_a_card_is_told_by_labels(
     labels: dict[str, str], clients: int, *, caps: bool
 ) -> None:
-    """
-    GKE and the device plugin say how many pods share a card and whether MPS caps them.
-    """
+    """GKE and the device plugin say how many pods share a card and whether MPS caps them."""
     found = read(node(labels=labels), Units(clients=5)).units
 
     assert (clients, caps) == (found.clients, found.driver_caps)
 
 
 def test_what_a_node_states_of_its_cards() -> None:
-    """
-    A node that states nothing, or something unreadable, states nothing.
-    """
+    """A node that states nothing, or something unreadable, states nothing."""
     seen = node_cards(card(0), card(1))
 
     assert seen == stated_cards(node(annotations={names.CARDS: write_cards(seen)}))

@@ -1,6 +1,4 @@
-"""
-The plan annotation.
-"""
+"""The plan annotation."""
 
 import json
 from typing import Any
@@ -42,9 +40,7 @@ UNKNOWN = (Setting("A", "s1", "fixed", Done.SET), Setting("B", "s2", "fixed", Do
 
 
 def changed(level: str, **changes: object) -> str:
-    """
-    Return the annotation with fields of the plan, its container or its setting changed.
-    """
+    """Return the annotation with fields of the plan, its container or its setting changed."""
     said: dict[str, Any] = json.loads(write_plan(PLAN))
     trainer = said["containers"]["trainer"]
     {"plan": said, "container": trainer, "setting": trainer["settings"][0]}[level].update(changes)
@@ -52,9 +48,7 @@ def changed(level: str, **changes: object) -> str:
 
 
 def test_the_annotation_is_one_line_of_versioned_json() -> None:
-    """
-    The plan stands on the pod as people and programs can read it.
-    """
+    """The plan stands on the pod as people and programs can read it."""
     assert (
         '{"v":1,"mode":"cap","dialect":"gpushare","limit":"3072Mi","containers":{"trainer":'
         '{"limit":"3072Mi","processes":2,"headroom":"auto","cap":"2150Mi","settings":['
@@ -80,9 +74,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
     ids=["known", "by a profile", "nothing", "options of the namespace", "unknown card"],
 )
 def test_what_is_written_reads_back(plan: Plan) -> None:
-    """
-    Known and unknown figures survive the way through the annotation.
-    """
+    """Known and unknown figures survive the way through the annotation."""
     assert plan == read_plan(write_plan(plan))
 
 
@@ -107,9 +99,7 @@ def test_what_is_written_reads_back(plan: Plan) -> None:
     ],
 )
 def test_a_broken_plan_names_its_field(level: str, changes: dict[str, object], field: str) -> None:
-    """
-    What is not as a webhook writes it is refused with the path of the value.
-    """
+    """What is not as a webhook writes it is refused with the path of the value."""
     with pytest.raises(InvalidError) as caught:
         read_plan(changed(level, **changes))
 
@@ -117,32 +107,24 @@ def test_a_broken_plan_names_its_field(level: str, changes: dict[str, object], f
 
 
 def test_a_choice_that_is_none_names_the_choices() -> None:
-    """
-    The remedy lists every word that would do.
-    """
+    """The remedy lists every word that would do."""
     with pytest.raises(InvalidError, match="write one of set, lowered, kept, left, planned"):
         read_plan(changed("setting", done="lost"))
 
 
 def test_a_newer_version_is_named() -> None:
-    """
-    A plan of a newer webhook is not guessed at.
-    """
+    """A plan of a newer webhook is not guessed at."""
     with pytest.raises(UnknownVersionError):
         read_plan(changed("plan", v=2))
 
 
 def test_fields_of_a_newer_webhook_are_ignored() -> None:
-    """
-    A field this program does not know changes nothing it does.
-    """
+    """A field this program does not know changes nothing it does."""
     assert PLAN == read_plan(changed("plan", reason="because"))
 
 
 def test_parts_written_before_make_the_same_plan() -> None:
-    """
-    A container's part is written alike alone and within its plan, whatever its name.
-    """
+    """A container's part is written alike alone and within its plan, whatever its name."""
     plan = Plan(Mode.CAP, "gpushare", GIB, {'a"b': CONTAINER, "c": CONTAINER})
     part = write_container(CONTAINER)
 

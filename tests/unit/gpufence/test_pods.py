@@ -1,6 +1,4 @@
-"""
-What is read of a pod, and who runs together in it.
-"""
+"""What is read of a pod, and who runs together in it."""
 
 import tracemalloc
 
@@ -21,9 +19,7 @@ from tests.support.builders import container, pod, sidecar
 
 
 def test_a_container_knows_its_kind_and_place() -> None:
-    """
-    Errors can name where in the pod a container stands.
-    """
+    """Errors can name where in the pod a container stands."""
     said = read_pod(pod(container("main"), init=[sidecar("proxy"), container("fetch")]))
 
     assert [
@@ -34,9 +30,7 @@ def test_a_container_knows_its_kind_and_place() -> None:
 
 
 def test_a_container_s_gpu_resources_are_those_known_by_name_or_by_its_beginning() -> None:
-    """
-    What tells about a node's cards alone declares nothing about a pod.
-    """
+    """What tells about a node's cards alone declares nothing about a pod."""
     limits = {"cpu": "1", "aliyun.com/gpu-mem": "3", "aliyun.com/gpu-count": "1"}
     said = read_pod(pod(container(**limits, **{"nvidia.com/mig-1g.5gb": "0"})))
 
@@ -44,9 +38,7 @@ def test_a_container_s_gpu_resources_are_those_known_by_name_or_by_its_beginning
 
 
 def test_the_fields_that_choose_a_node_are_read() -> None:
-    """
-    Node name, selector, node affinity and claims of devices are read as they stand.
-    """
+    """Node name, selector, node affinity and claims of devices are read as they stand."""
     said = read_pod(
         pod(
             nodeName="node-1",
@@ -63,9 +55,7 @@ def test_the_fields_that_choose_a_node_are_read() -> None:
 
 
 def test_an_empty_object_is_an_empty_pod() -> None:
-    """
-    Every field may be absent.
-    """
+    """Every field may be absent."""
     said = read_pod({})
 
     assert ((), "", {}, ()) == (
@@ -77,18 +67,14 @@ def test_an_empty_object_is_an_empty_pod() -> None:
 
 
 def test_regular_containers_run_with_all_sidecars() -> None:
-    """
-    The pod's life is every regular container beside every sidecar.
-    """
+    """The pod's life is every regular container beside every sidecar."""
     said = read_pod(pod(container("a"), container("b"), init=[sidecar("proxy")]))
 
     assert [111] == phase_sums(said, {"a": 1, "b": 10, "proxy": 100})
 
 
 def test_an_init_container_runs_with_the_sidecars_before_it() -> None:
-    """
-    A sidecar that is started later does not count beside an earlier init container.
-    """
+    """A sidecar that is started later does not count beside an earlier init container."""
     said = read_pod(
         pod(container("main"), init=[container("one"), sidecar("proxy"), container("two")])
     )
@@ -97,9 +83,7 @@ def test_an_init_container_runs_with_the_sidecars_before_it() -> None:
 
 
 def test_the_smallest_of_a_container_s_phases_is_found() -> None:
-    """
-    A sidecar runs in every phase from its start on, an init container in one.
-    """
+    """A sidecar runs in every phase from its start on, an init container in one."""
     early = [sidecar("first"), container("one"), sidecar("proxy"), container("two")]
     said = read_pod(pod(container("main"), init=early))
 
@@ -109,9 +93,7 @@ def test_the_smallest_of_a_container_s_phases_is_found() -> None:
 
 
 def test_a_thousand_sidecars_and_init_containers_take_no_square_of_them() -> None:
-    """
-    Reading a pod and summing its phases up allocates in proportion to its containers.
-    """
+    """Reading a pod and summing its phases up allocates in proportion to its containers."""
     early = [item for n in range(2000) for item in (sidecar(f"s{n}"), container(f"i{n}"))]
     raw = pod(container("main"), init=early)
     tracemalloc.start()
@@ -140,9 +122,7 @@ def test_a_thousand_sidecars_and_init_containers_take_no_square_of_them() -> Non
     ],
 )
 def test_what_is_no_pod_is_refused_with_its_field(raw: Object, field: str) -> None:
-    """
-    A value of the wrong shape is named by its path.
-    """
+    """A value of the wrong shape is named by its path."""
     with pytest.raises(InvalidError) as caught:
         read_pod(raw)
 
@@ -150,9 +130,7 @@ def test_what_is_no_pod_is_refused_with_its_field(raw: Object, field: str) -> No
 
 
 def test_the_claims_of_a_pod_can_be_read_alone() -> None:
-    """
-    Those who ask the API server for them need nothing else of the pod.
-    """
+    """Those who ask the API server for them need nothing else of the pod."""
     raw = pod(container(), resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
 
     assert (PodClaim("gpu", "c"),) == read_claims(raw)

@@ -1,6 +1,4 @@
-"""
-The grammar of Kubernetes quantities, as a table.
-"""
+"""The grammar of Kubernetes quantities, as a table."""
 
 import pytest
 
@@ -66,9 +64,7 @@ def test_every_spelling_of_kubernetes_is_read(text: str, nano: int) -> None:
     ("text", "nano"), [("0.1n", 1), ("-0.1n", -1), ("1.0000000001", NANO + 1), ("1e-12", 1)]
 )
 def test_what_is_finer_than_a_billionth_rounds_away_from_zero(text: str, nano: int) -> None:
-    """
-    A quantity below the resolution of Kubernetes becomes the next larger billionth.
-    """
+    """A quantity below the resolution of Kubernetes becomes the next larger billionth."""
     assert nano == read_nano(text, "field")
 
 
@@ -76,9 +72,7 @@ def test_what_is_finer_than_a_billionth_rounds_away_from_zero(text: str, nano: i
     ("value", "nano"), [(6, 6 * NANO), (0.5, NANO // 2), (1e22, 10**22 * NANO)]
 )
 def test_bare_numbers_of_a_manifest_are_read(value: object, nano: int) -> None:
-    """
-    A manifest that no API server has seen may carry a number without quotes.
-    """
+    """A manifest that no API server has seen may carry a number without quotes."""
     assert nano == read_nano(value, "field")
 
 
@@ -91,9 +85,7 @@ def test_bare_numbers_of_a_manifest_are_read(value: object, nano: int) -> None:
     ],
 )
 def test_everything_else_is_refused(value: object) -> None:
-    """
-    What is no quantity raises with its field and a remedy instead of becoming a number.
-    """
+    """What is no quantity raises with its field and a remedy instead of becoming a number."""
     with pytest.raises(InvalidError, match=r"^limits\[x\]: .* is not a Kubernetes quantity; write"):
         read_nano(value, "limits[x]")
 
@@ -108,9 +100,7 @@ def test_everything_else_is_refused(value: object) -> None:
     ],
 )
 def test_absurd_lengths_are_refused_without_work(text: str, reason: str) -> None:
-    """
-    Numbers that nobody means cost no time.
-    """
+    """Numbers that nobody means cost no time."""
     with pytest.raises(InvalidError) as caught:
         read_nano(text, "field")
 
@@ -130,9 +120,7 @@ def test_absurd_lengths_are_refused_without_work(text: str, reason: str) -> None
     ],
 )
 def test_counts_are_whole(value: object, count: int) -> None:
-    """
-    A count is read in every spelling that stands for a whole number.
-    """
+    """A count is read in every spelling that stands for a whole number."""
     assert count == read_count(value, "field")
 
 
@@ -149,9 +137,7 @@ def test_counts_are_whole(value: object, count: int) -> None:
     ],
 )
 def test_counts_that_are_none_are_refused(value: object, reason: str) -> None:
-    """
-    A fraction, a negative number or one beyond 64 bits is no count.
-    """
+    """A fraction, a negative number or one beyond 64 bits is no count."""
     with pytest.raises(InvalidError) as caught:
         read_count(value, "field")
 
@@ -159,30 +145,22 @@ def test_counts_that_are_none_are_refused(value: object, reason: str) -> None:
 
 
 def test_the_largest_count_is_what_64_bits_hold() -> None:
-    """
-    The largest count of the API server itself is still read.
-    """
+    """The largest count of the API server itself is still read."""
     assert 2**63 - 1 == read_count("9223372036854775807", "field")
 
 
 def test_bytes_round_down() -> None:
-    """
-    A limit never grows by being read.
-    """
+    """A limit never grows by being read."""
     assert 966367641 == read_bytes("966367641999m", "field")
 
 
 def test_plain_bytes_are_read_as_they_are() -> None:
-    """
-    Programs write bytes without a unit where no unit keeps them exact.
-    """
+    """Programs write bytes without a unit where no unit keeps them exact."""
     assert 2254857830 == read_bytes("2254857830", "field")
 
 
 def test_negative_bytes_are_refused() -> None:
-    """
-    No amount of memory is negative.
-    """
+    """No amount of memory is negative."""
     with pytest.raises(InvalidError, match="is negative; write an amount above zero"):
         read_bytes("-6Gi", "field")
 
@@ -201,21 +179,15 @@ def test_negative_bytes_are_refused() -> None:
     ],
 )
 def test_bytes_are_written_in_the_largest_exact_unit(amount: int, text: str) -> None:
-    """
-    Written bytes are short and exact.
-    """
+    """Written bytes are short and exact."""
     assert text == write_bytes(amount)
 
 
 def test_the_largest_unit_can_be_chosen() -> None:
-    """
-    Amounts that people compare stay in one unit.
-    """
+    """Amounts that people compare stay in one unit."""
     assert "6144Mi" == write_bytes(6 * GIB, largest="Mi")
 
 
 def test_mebibytes_round_down() -> None:
-    """
-    A figure for people never says more than there is.
-    """
+    """A figure for people never says more than there is."""
     assert "2150Mi" == write_mebibytes(2151 * MIB - 1)

@@ -1,6 +1,4 @@
-"""
-What the controller says of owners, as text.
-"""
+"""What the controller says of owners, as text."""
 
 import json
 
@@ -32,9 +30,7 @@ OWNERS = OwnerReleases(leader=True, at=1_900_000_300.0, brake="", owners=(IDLE,)
 
 
 def test_owners_are_one_line_of_versioned_json() -> None:
-    """
-    Moments are RFC 3339, and what nobody knows is null.
-    """
+    """Moments are RFC 3339, and what nobody knows is null."""
     bare = OwnerReleases(leader=False, at=0.0, owners=(OwnerRelease("n", "v1", "Pod", "p"),))
 
     assert (
@@ -46,16 +42,12 @@ def test_owners_are_one_line_of_versioned_json() -> None:
 
 
 def test_owners_read_back() -> None:
-    """
-    What a controller writes is what a plugin reads.
-    """
+    """What a controller writes is what a plugin reads."""
     assert OWNERS == read_owners(write_owners(OWNERS))
 
 
 def test_what_a_newer_controller_adds_is_passed_over() -> None:
-    """
-    A field that is not known changes nothing.
-    """
+    """A field that is not known changes nothing."""
     said = json.loads(write_owners(OWNERS))
     said["owners"][0]["weather"] = "fine"
 
@@ -73,9 +65,7 @@ def test_what_a_newer_controller_adds_is_passed_over() -> None:
     ],
 )
 def test_a_broken_field_is_named(change: dict[str, object], field: str) -> None:
-    """
-    The error says which field of which owner is wrong.
-    """
+    """The error says which field of which owner is wrong."""
     said = json.loads(write_owners(OWNERS))
     said["owners"][0] |= change
 
@@ -86,8 +76,6 @@ def test_a_broken_field_is_named(change: dict[str, object], field: str) -> None:
 
 
 def test_a_newer_version_is_named() -> None:
-    """
-    The reader of version 1 does not guess at version 2.
-    """
+    """The reader of version 1 does not guess at version 2."""
     with pytest.raises(UnknownVersionError, match="owners: version"):
         read_owners('{"v":2}')

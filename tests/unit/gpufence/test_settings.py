@@ -1,6 +1,4 @@
-"""
-A table of settings: reading, help and documentation come from the same rows.
-"""
+"""A table of settings: reading, help and documentation come from the same rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,9 +41,7 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """
-    A part of the program's settings; the last field is none of an operator's business.
-    """
+    """A part of the program's settings; the last field is none of an operator's business."""
 
     count: int = field(default=3, metadata=setting("P_COUNT", "how many", least=1, most=10))
     wait_seconds: float = field(
@@ -83,9 +79,7 @@ class Example:
 
 
 def problem(variable: str, text: str) -> str:
-    """
-    Return what is said about one value.
-    """
+    """Return what is said about one value."""
     with pytest.raises(SettingsError) as caught:
         read_settings(Example, {variable: text})
     (only,) = caught.value.problems
@@ -93,16 +87,12 @@ def problem(variable: str, text: str) -> str:
 
 
 def test_unset_and_empty_variables_mean_the_default() -> None:
-    """
-    A variable that is absent, empty or blank leaves the default.
-    """
+    """A variable that is absent, empty or blank leaves the default."""
     assert Example() == read_settings(Example, {"P_COUNT": "", "P_WAIT": "  "})
 
 
 def test_values_are_read_by_their_kind() -> None:
-    """
-    Every kind of value has its reader, in every part.
-    """
+    """Every kind of value has its reader, in every part."""
     read = read_settings(
         Example,
         {
@@ -130,9 +120,7 @@ def test_values_are_read_by_their_kind() -> None:
 
 @pytest.mark.parametrize("row", rows(Example), ids=lambda row: row.variable)
 def test_a_default_written_into_its_variable_changes_nothing(row: Row) -> None:
-    """
-    What the help shows as a default is read as that default.
-    """
+    """What the help shows as a default is read as that default."""
     family = row.family().values() or (row,)
     variables = {each.variable: each.default_text for each in family if not each.unset}
 
@@ -144,9 +132,7 @@ def test_a_default_written_into_its_variable_changes_nothing(row: Row) -> None:
     [("true", True), ("ON", True), ("1", True), ("yes", True), ("off", False), ("0", False)],
 )
 def test_booleans_have_many_spellings(text: str, *, value: bool) -> None:
-    """
-    What people write for yes and no is understood in any case.
-    """
+    """What people write for yes and no is understood in any case."""
     assert value is read_settings(Example, {"P_ON": text}).on
 
 
@@ -160,25 +146,19 @@ def test_booleans_have_many_spellings(text: str, *, value: bool) -> None:
     ],
 )
 def test_addresses_are_host_and_port(text: str, address: tuple[str, int]) -> None:
-    """
-    An empty host means every interface; brackets hold an IPv6 address.
-    """
+    """An empty host means every interface; brackets hold an IPv6 address."""
     assert address == read_address(text, "P_LISTEN")
 
 
 @pytest.mark.parametrize("text", ["8443", "host:", "host:65536", "host:x", "h:" + "0" * 21 + "1"])
 def test_a_text_that_is_no_address_is_refused(text: str) -> None:
-    """
-    Without a port between 0 and 65535 there is no address.
-    """
+    """Without a port between 0 and 65535 there is no address."""
     assert problem("P_LISTEN", text).endswith("is not an address; write host:port, such as :80")
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "11", "0", "many", "0" * 20 + "5"])
 def test_integers_out_of_place_are_refused(text: str) -> None:
-    """
-    Only plain digits within the bounds are a whole number, leading zeros or not.
-    """
+    """Only plain digits within the bounds are a whole number, leading zeros or not."""
     assert f'P_COUNT: "{text}" is out of place; write a whole number from 1 to 10' == problem(
         "P_COUNT", text
     )
@@ -194,18 +174,14 @@ def test_integers_out_of_place_are_refused(text: str) -> None:
     ],
 )
 def test_seconds_out_of_place_are_refused(text: str, reason: str) -> None:
-    """
-    A duration is a number within its bounds.
-    """
+    """A duration is a number within its bounds."""
     assert f'P_WAIT: "{text}" {reason}; write seconds from 1 to 60, such as 5' == problem(
         "P_WAIT", text
     )
 
 
 def test_every_mistake_is_reported_at_once() -> None:
-    """
-    The person who made four mistakes learns of four, each with its variable.
-    """
+    """The person who made four mistakes learns of four, each with its variable."""
     wrong = {"P_COLOUR": "green", "P_ON": "maybe", "P_FLOOR": "lots", "P_MODE": "kill"}
     with pytest.raises(SettingsError) as caught:
         read_settings(Example, wrong)
@@ -222,26 +198,20 @@ def test_every_mistake_is_reported_at_once() -> None:
 
 
 def test_a_required_variable_is_read_even_if_it_is_unset() -> None:
-    """
-    Where a command cannot do without a variable, its reader decides about an empty text.
-    """
+    """Where a command cannot do without a variable, its reader decides about an empty text."""
     with pytest.raises(SettingsError, match='P_MODE: "" is no mode'):
         read_settings(Example, {}, required=["P_MODE"])
 
 
 def test_variables_that_set_nothing_are_listed() -> None:
-    """
-    A misspelt variable of ours can be warned about; those of others are none of our business.
-    """
+    """A misspelt variable of ours can be warned about; those of others are none of our business."""
     variables = {"P_COUNT": "1", "P_EACH_X": "1", "P_EACH_Z": "1", "P_TYPO": "1", "HOME": "/"}
 
     assert ("P_EACH_Z", "P_TYPO") == unknown_settings(Example, variables, "P_")
 
 
 def test_settings_are_shown_for_the_log() -> None:
-    """
-    Numbers stay numbers, what has no value is null, the rest is text; parts are nested.
-    """
+    """Numbers stay numbers, what has no value is null, the rest is text; parts are nested."""
     shown = shown_settings(Example())
 
     assert {"count": 3, "wait_seconds": 5.0, "floor_bytes": 512 * MIB} == shown["numbers"]
@@ -251,9 +221,7 @@ def test_settings_are_shown_for_the_log() -> None:
 
 
 def test_the_help_has_a_line_for_each_setting() -> None:
-    """
-    Help is made of headings, and lines with text and default, without the page's Markdown.
-    """
+    """Help is made of headings, and lines with text and default, without the page's Markdown."""
     blocks = help_text(Example, "Program:").split("\n\n")
 
     assert ["Program:", "Numbers:"] == [block.splitlines()[0] for block in blocks]
@@ -263,9 +231,7 @@ def test_the_help_has_a_line_for_each_setting() -> None:
 
 
 def test_long_help_is_wrapped_under_itself() -> None:
-    """
-    A text longer than a line goes on where it began.
-    """
+    """A text longer than a line goes on where it began."""
 
     @dataclass(frozen=True, kw_only=True)
     class Long:
@@ -278,9 +244,7 @@ def test_long_help_is_wrapped_under_itself() -> None:
 
 
 def test_a_page_has_a_table_of_one_dataclass() -> None:
-    """
-    The page's table has the rows of the dataclass without its parts.
-    """
+    """The page's table has the rows of the dataclass without its parts."""
     assert [
         "| variable | default | meaning |",
         "|---|---|---|",
@@ -292,7 +256,5 @@ def test_a_page_has_a_table_of_one_dataclass() -> None:
 
 
 def test_items_are_separated_by_commas() -> None:
-    """
-    Blanks around items and empty items do not count.
-    """
+    """Blanks around items and empty items do not count."""
     assert ("a", "b") == split_items(" a, b,,")

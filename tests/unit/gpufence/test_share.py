@@ -1,6 +1,4 @@
-"""
-From a limit to what a framework is told.
-"""
+"""From a limit to what a framework is told."""
 
 import pytest
 
@@ -42,30 +40,22 @@ def terms(
 def test_the_reserve_follows_the_card_and_the_framework(
     capability: tuple[int, int] | None, *, tensorflow: bool, cards: int, mebibytes: int
 ) -> None:
-    """
-    Newer cards, TensorFlow and several cards need more outside the allocator.
-    """
+    """Newer cards, TensorFlow and several cards need more outside the allocator."""
     assert mebibytes * MIB == reserve_bytes(capability, tensorflow=tensorflow, cards=cards)
 
 
 def test_the_factor_is_seven_tenths() -> None:
-    """
-    Three tenths of a limit are left to what no framework counts.
-    """
+    """Three tenths of a limit are left to what no framework counts."""
     assert 7 * GIB == allowance(10 * GIB, T4_BYTES, terms()).bytes
 
 
 def test_the_reserve_counts_where_it_is_more_than_three_tenths() -> None:
-    """
-    A small limit leaves its contexts their room.
-    """
+    """A small limit leaves its contexts their room."""
     assert 512 * MIB == allowance(GIB, T4_BYTES, terms(512)).bytes
 
 
 def test_processes_share_what_is_left() -> None:
-    """
-    Each of three processes has a third, and each has its own context.
-    """
+    """Each of three processes has a third, and each has its own context."""
     assert 512 * MIB == allowance(3 * GIB, T4_BYTES, terms(512, processes=3)).bytes
 
 
@@ -73,27 +63,21 @@ def test_processes_share_what_is_left() -> None:
     ("limit", "mebibytes"), [(2 * GIB, 1433), (5 * GIB, 3584), (10 * GIB, 8704), (38 * GIB, 37376)]
 )
 def test_automatic_headroom_stops_at_one_and_a_half_gibibytes(limit: int, mebibytes: int) -> None:
-    """
-    Up to 5 GiB automatic headroom equals the factor, above it stays at 1.5 GiB.
-    """
+    """Up to 5 GiB automatic headroom equals the factor, above it stays at 1.5 GiB."""
     found = allowance(limit, A100_BYTES, terms(headroom=Headroom.AUTO))
 
     assert mebibytes == found.bytes // MIB
 
 
 def test_automatic_headroom_makes_room_for_all_contexts() -> None:
-    """
-    Many contexts need more than 1.5 GiB.
-    """
+    """Many contexts need more than 1.5 GiB."""
     found = allowance(10 * GIB, A100_BYTES, terms(640, processes=4, headroom=Headroom.AUTO))
 
     assert (10 * GIB - 4 * 640 * MIB) // 4 == found.bytes
 
 
 def test_a_limit_counts_as_no_more_than_the_card() -> None:
-    """
-    Nobody gets a share of memory that is not there.
-    """
+    """Nobody gets a share of memory that is not there."""
     assert allowance(T4_BYTES, T4_BYTES, terms()) == allowance(99 * GIB, T4_BYTES, terms())
 
 
@@ -103,9 +87,7 @@ def test_a_limit_counts_as_no_more_than_the_card() -> None:
 def test_the_smallest_limit_is_just_enough(
     headroom: Headroom, processes: int, reserve: int
 ) -> None:
-    """
-    The limit that a refusal names works, and one MiB less does not.
-    """
+    """The limit that a refusal names works, and one MiB less does not."""
     conditions = terms(reserve, processes, headroom)
     limit = smallest_limit(conditions)
 
@@ -127,9 +109,7 @@ def test_a_starved_process_gets_the_least_that_starts(
 
 
 def test_a_fraction_is_rounded_once() -> None:
-    """
-    Seven tenths of 3 GiB of a T4 are exactly fourteen hundredths.
-    """
+    """Seven tenths of 3 GiB of a T4 are exactly fourteen hundredths."""
     assert "0.140000" == allowance(3 * GIB, T4_BYTES, terms()).fraction_of(T4_BYTES)
 
 
@@ -147,9 +127,7 @@ def test_a_fraction_is_rounded_once() -> None:
     ],
 )
 def test_a_fraction_is_never_zero_and_never_above_one(part: int, whole: int, text: str) -> None:
-    """
-    Six decimals rounded down, more where they would say zero, which means "no limit" to most.
-    """
+    """Six decimals rounded down, more where they would say zero, which means "no limit" to most."""
     assert text == write_fraction(part, whole)
 
 
@@ -158,7 +136,5 @@ def test_a_fraction_is_never_zero_and_never_above_one(part: int, whole: int, tex
     [(GIB, 15 * GIB, 0.0), (GIB, 11 * GIB, 0.1), (3803 * MIB, 7606 * MIB, 0.3)],
 )
 def test_the_original_rule_loses_small_limits(limit: int, card: int, fraction: float) -> None:
-    """
-    One decimal says "no cap" to a fifteenth of a card and more than the limit to an eleventh.
-    """
+    """One decimal says "no cap" to a fifteenth of a card and more than the limit to an eleventh."""
     assert fraction == original_fraction(limit, card)

@@ -1,6 +1,4 @@
-"""
-The cards that a DRA driver publishes.
-"""
+"""The cards that a DRA driver publishes."""
 
 from typing import Any
 
@@ -37,16 +35,12 @@ def sliced(*devices: dict[str, Any], pool: str = "node-1", **spec: Any) -> dict[
 
 
 def test_a_card_is_read_by_its_drivers_name() -> None:
-    """
-    UUID, memory and compute capability are those that the driver publishes.
-    """
+    """UUID, memory and compute capability are those that the driver publishes."""
     assert {"gpu.nvidia.com/node-1/gpu-0": T4} == cards_of([sliced(device())])
 
 
 def test_attributes_may_carry_the_drivers_name() -> None:
-    """
-    `gpu.nvidia.com/uuid` is the same as `uuid`.
-    """
+    """`gpu.nvidia.com/uuid` is the same as `uuid`."""
     item = device()
     item["attributes"]["gpu.nvidia.com/uuid"] = item["attributes"].pop("uuid")
 
@@ -54,9 +48,7 @@ def test_attributes_may_carry_the_drivers_name() -> None:
 
 
 def test_memory_may_carry_the_drivers_name() -> None:
-    """
-    `gpu.nvidia.com/memory` is the same as `memory`, with its policy.
-    """
+    """`gpu.nvidia.com/memory` is the same as `memory`, with its policy."""
     item = device() | {"allowMultipleAllocations": True}
     memory = item["capacity"].pop("memory") | {"requestPolicy": {"default": "1Gi"}}
     item["capacity"]["gpu.nvidia.com/memory"] = memory
@@ -67,9 +59,7 @@ def test_memory_may_carry_the_drivers_name() -> None:
 
 
 def test_an_instance_is_a_card_of_its_own() -> None:
-    """
-    A MIG device names its parent and its profile.
-    """
+    """A MIG device names its parent and its profile."""
     mig = device(
         type={"string": "mig"},
         uuid={"string": "MIG-0"},
@@ -84,9 +74,7 @@ def test_an_instance_is_a_card_of_its_own() -> None:
 
 @pytest.mark.parametrize("uuid", [{"string": ""}, {"string": 5}])
 def test_a_device_without_a_uuid_is_known_by_its_name(uuid: dict[str, Any]) -> None:
-    """
-    An instance that is cut when a claim gets it has none before.
-    """
+    """An instance that is cut when a claim gets it has none before."""
     name = "gpu.nvidia.com/node-1/gpu-0"
 
     assert {name: T4._replace(uuid=name)} == cards_of([sliced(device(uuid=uuid))])
@@ -104,16 +92,12 @@ def test_a_device_without_a_uuid_is_known_by_its_name(uuid: dict[str, Any]) -> N
     ],
 )
 def test_what_cannot_be_read_is_left_out(item: dict[str, Any]) -> None:
-    """
-    It costs no other card its place.
-    """
+    """It costs no other card its place."""
     assert [T4] == list(cards_of([item, sliced(device(), pool="node-2")]).values())
 
 
 def test_the_newest_generation_of_a_pool_counts() -> None:
-    """
-    Several slices of one generation belong together, and older ones are gone.
-    """
+    """Several slices of one generation belong together, and older ones are gone."""
     old = sliced(device("gpu-9"), generation=1)
     new = [sliced(device(f"gpu-{place}"), generation=2) for place in (0, 1)]
 
@@ -124,9 +108,7 @@ def test_the_newest_generation_of_a_pool_counts() -> None:
 
 
 def test_a_slice_that_cannot_be_read_is_none() -> None:
-    """
-    One slice whose spec is no object costs nobody the others.
-    """
+    """One slice whose spec is no object costs nobody the others."""
     assert read_slice({"spec": "nothing"}) is None
 
 

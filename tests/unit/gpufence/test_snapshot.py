@@ -1,6 +1,4 @@
-"""
-The snapshot an agent hands out, as text.
-"""
+"""The snapshot an agent hands out, as text."""
 
 import json
 from typing import Any
@@ -81,17 +79,13 @@ SNAPSHOT = Snapshot(
 
 
 def written() -> dict[str, Any]:
-    """
-    Return the text of the snapshot above as JSON that a test may spoil.
-    """
+    """Return the text of the snapshot above as JSON that a test may spoil."""
     said: dict[str, Any] = json.loads(write_snapshot(SNAPSHOT))
     return said
 
 
 def test_a_snapshot_is_one_line_of_versioned_json_that_people_can_read() -> None:
-    """
-    Amounts are quantities, unknown ones null, and what is empty stays out of a process's row.
-    """
+    """Amounts are quantities, unknown ones null, and what is empty stays out of a process's row."""
     said = Snapshot(
         node="n",
         version="1",
@@ -111,16 +105,12 @@ def test_a_snapshot_is_one_line_of_versioned_json_that_people_can_read() -> None
 
 
 def test_times_are_kept_to_the_millisecond() -> None:
-    """
-    A time reads back without the digits that nobody could use.
-    """
+    """A time reads back without the digits that nobody could use."""
     assert 0.25 == read_snapshot(write_snapshot(SNAPSHOT)).stale_seconds
 
 
 def test_everything_else_reads_back_exactly() -> None:
-    """
-    Rows of every kind survive the way to the plugin and are written alike again.
-    """
+    """Rows of every kind survive the way to the plugin and are written alike again."""
     text = write_snapshot(SNAPSHOT)
 
     assert text == write_snapshot(read_snapshot(text))
@@ -140,9 +130,7 @@ def test_parts_that_nobody_wants_are_not_read() -> None:
 
 @pytest.mark.parametrize("cut", CUTS, ids=[cut.name for cut in CUTS])
 def test_a_part_reads_the_same_whoever_left_the_rest(cut: SnapshotCut) -> None:
-    """
-    An agent that knows the part says no more than it; an older one says everything.
-    """
+    """An agent that knows the part says no more than it; an older one says everything."""
     newer, older = write_snapshot(SNAPSHOT, cut), write_snapshot(SNAPSHOT)
 
     assert len(newer) < len(older)
@@ -150,9 +138,7 @@ def test_a_part_reads_the_same_whoever_left_the_rest(cut: SnapshotCut) -> None:
 
 
 def test_outlines_tell_which_pods_are_fenced_and_over() -> None:
-    """
-    That, and the cards, is all that a table of nodes shows.
-    """
+    """That, and the cards, is all that a table of nodes shows."""
     said = written()
     said["pods"][0]["uses"][0]["over"] = 5.0
     outlined = read_snapshot(json.dumps(said), OUTLINES)
@@ -165,9 +151,7 @@ def test_outlines_tell_which_pods_are_fenced_and_over() -> None:
 
 
 def test_an_outline_of_what_is_no_snapshot_names_the_field() -> None:
-    """
-    A cut believes no more than a reader.
-    """
+    """A cut believes no more than a reader."""
     said = written()
     said["pods"] = "none"
 
@@ -177,9 +161,7 @@ def test_an_outline_of_what_is_no_snapshot_names_the_field() -> None:
 
 @pytest.mark.parametrize("rows", ["cards", "pods", "nobody", "owners"])
 def test_fields_of_a_newer_agent_are_passed_over(rows: str) -> None:
-    """
-    What this program does not know changes nothing of what it does.
-    """
+    """What this program does not know changes nothing of what it does."""
     said = written()
     said["weather"] = "fine"
     said[rows][0]["temperature"] = 40
@@ -188,9 +170,7 @@ def test_fields_of_a_newer_agent_are_passed_over(rows: str) -> None:
 
 
 def test_a_newer_version_is_named() -> None:
-    """
-    The reader of version 1 does not guess at version 2.
-    """
+    """The reader of version 1 does not guess at version 2."""
     said = written() | {"v": 2}
 
     with pytest.raises(UnknownVersionError, match="snapshot: version"):
@@ -215,9 +195,7 @@ def test_a_newer_version_is_named() -> None:
     ],
 )
 def test_a_broken_field_is_named(row: str, change: dict[str, object], field: str) -> None:
-    """
-    The error says which field of which row is wrong.
-    """
+    """The error says which field of which row is wrong."""
     said = written()
     said[row][0] |= change
 
@@ -229,9 +207,7 @@ def test_a_broken_field_is_named(row: str, change: dict[str, object], field: str
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, True, "half"])
 def test_a_share_is_between_nothing_and_all(share: object) -> None:
-    """
-    A share of the time that cannot be is refused by its name.
-    """
+    """A share of the time that cannot be is refused by its name."""
     said = written()
     said["pods"][0]["activity"]["busy_share"] = share
 
@@ -242,9 +218,7 @@ def test_a_share_is_between_nothing_and_all(share: object) -> None:
 
 
 def test_a_broken_process_is_named_to_its_row() -> None:
-    """
-    The path leads through pod and card to the process.
-    """
+    """The path leads through pod and card to the process."""
     said = written()
     said["pods"][0]["uses"][0]["processes"][0]["used"] = "?"
 
@@ -256,8 +230,6 @@ def test_a_broken_process_is_named_to_its_row() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"v":true}', '{"v":1}', "<html>"])
 def test_what_is_no_snapshot_is_refused(text: str) -> None:
-    """
-    A proxy's error page or half an answer is never taken for an empty node.
-    """
+    """A proxy's error page or half an answer is never taken for an empty node."""
     with pytest.raises((InvalidError, UnknownVersionError)):
         read_snapshot(text)

@@ -31,9 +31,7 @@ COOL_DOWN = dt.timedelta(days=7)
 
 
 def lock() -> int:
-    """
-    Pin every dependency with its hashes, taking no release younger than a week.
-    """
+    """Pin every dependency with its hashes, taking no release younger than a week."""
     until = (dt.datetime.now(dt.UTC) - COOL_DOWN).strftime("%Y-%m-%dT00:00:00Z")
     targets = {name: ["--extra", name] for name in PROGRAMS}
     targets["dev"] = ["--all-extras", "--group", "dev"]
@@ -89,9 +87,7 @@ def again() -> int:
 
 
 def figures() -> int:
-    """
-    Print what somebody has to read: modules and lines, and the two walks beside their record.
-    """
+    """Print what somebody has to read: modules and lines, and the two walks beside their record."""
     simulator = ROOT / "simulator"
     product = [path for path in product_files() if simulator not in path.parents]
     simulated = [path for path in product_files() if simulator in path.parents]
@@ -131,18 +127,14 @@ def docs() -> int:
 
 
 def manifests() -> int:
-    """
-    Write every condition anew that follows from the dialects.
-    """
+    """Write every condition anew that follows from the dialects."""
     for path in CONDITIONED:
         path.write_text(with_conditions(path.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 
 def write_dashboards() -> int:
-    """
-    Write every dashboard anew, and into each alert where its runbook is.
-    """
+    """Write every dashboard anew, and into each alert where its runbook is."""
     for path, text in dashboards.pages().items():
         path.write_text(text, encoding="utf-8")
     runbooks.RULES.write_text(

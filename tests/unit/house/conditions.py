@@ -23,9 +23,7 @@ _EXPRESSION = re.compile(
 
 
 def with_conditions(manifest: str) -> str:
-    """
-    Return the manifest with each of these expressions as the code has it now.
-    """
+    """Return the manifest with each of these expressions as the code has it now."""
     return _EXPRESSION.sub(
         lambda match: match["head"] + "".join(_lines(_TEXTS[match["name"]], match[2])), manifest
     )

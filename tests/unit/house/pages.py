@@ -27,9 +27,7 @@ _TABLE = re.compile(
 
 
 def with_tables(page: str) -> str:
-    """
-    Return the page with each of its tables as the code has it now.
-    """
+    """Return the page with each of its tables as the code has it now."""
     return _TABLE.sub(
         lambda match: f"{match['begin']}{_rows(match['names'])}\n{match['end']}", page
     )

@@ -32,9 +32,7 @@ class Look(NamedTuple):
 
 
 class Record(NamedTuple):
-    """
-    What a run says of the card that two tenants share.
-    """
+    """What a run says of the card that two tenants share."""
 
     card: int
     limit: int
@@ -43,9 +41,7 @@ class Record(NamedTuple):
 
 
 def recorded(text: str) -> Record:
-    """
-    Read what a run of the demo printed.
-    """
+    """Read what a run of the demo printed."""
     lines = list(_LOOK.finditer(text))
     neighbour = int(_only(_NEIGHBOUR, text)["used"])
     looks = tuple(

@@ -1,6 +1,4 @@
-"""
-Where an alert leads: each has its page in docs/runbooks, called like it.
-"""
+"""Where an alert leads: each has its page in docs/runbooks, called like it."""
 
 import re
 
@@ -27,9 +25,7 @@ def address(alert: str) -> str:
 
 
 def with_addresses(rules: str) -> str:
-    """
-    Return the rules with the address of each alert's page.
-    """
+    """Return the rules with the address of each alert's page."""
     return _ALERT.sub(
         lambda match: f"{match['head']}{match['indent']}  runbook_url: {address(match['name'])}\n",
         rules,
@@ -37,9 +33,7 @@ def with_addresses(rules: str) -> str:
 
 
 def alerts() -> str:
-    """
-    Return the table of all alerts, each with its page.
-    """
+    """Return the table of all alerts, each with its page."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["spec"]["groups"]
     rows = [
         f"| [{rule['alert']}]({rule['alert']}.md) | {rule['labels']['severity']} |"

@@ -1,6 +1,4 @@
-"""
-What components change becomes conditions of a template, and values of the chart.
-"""
+"""What components change becomes conditions of a template, and values of the chart."""
 
 import json
 from typing import Any
@@ -29,9 +27,7 @@ VALUES = st.recursive(
 
 
 def printed(default: Any, *variants: tuple[frozenset[str], Any]) -> str:
-    """
-    Return the lines of an object whose part `spec` was changed.
-    """
+    """Return the lines of an object whose part `spec` was changed."""
     told = [(flags, by_name({"spec": value})) for flags, value in variants]
     return "\n".join(PRINTER.mapping(merged(by_name({"spec": default}), told), 0))
 
@@ -40,9 +36,7 @@ def printed(default: Any, *variants: tuple[frozenset[str], Any]) -> str:
 def test_a_node_is_what_each_component_made_of_it(
     base: Any, by_gke: Any, by_kill: Any, by_both: Any
 ) -> None:
-    """
-    Whatever components change, none, each and both come out as kustomize had them.
-    """
+    """Whatever components change, none, each and both come out as kustomize had them."""
     node = merged(base, [(GKE, by_gke), (KILL, by_kill), (GKE | KILL, by_both)])
 
     assert base == chosen(node, frozenset())
@@ -52,16 +46,12 @@ def test_a_node_is_what_each_component_made_of_it(
 
 
 def test_what_nobody_changes_has_no_condition() -> None:
-    """
-    An object that all have alike stays as it is.
-    """
+    """An object that all have alike stays as it is."""
     assert {"a": 1} == merged({"a": 1}, [(GKE, {"a": 1})])
 
 
 def test_two_who_add_to_one_list_share_it() -> None:
-    """
-    A list that is not there but for two components holds what each of them puts in.
-    """
+    """A list that is not there but for two components holds what each of them puts in."""
     one, other = {"name": "one"}, {"name": "other"}
     variants = [
         (GKE, by_name({"volumes": [one]})),
@@ -77,9 +67,7 @@ def test_two_who_add_to_one_list_share_it() -> None:
 
 
 def test_a_changed_value_is_a_choice() -> None:
-    """
-    Who comes later in the list of components comes first in the template.
-    """
+    """Who comes later in the list of components comes first in the template."""
     assert (
         "spec:\n"
         "{{- if .Values.kill }}\n  user: 0\n"
@@ -89,27 +77,21 @@ def test_a_changed_value_is_a_choice() -> None:
 
 
 def test_a_pair_has_its_own_condition_where_both_together_are_different() -> None:
-    """
-    What two components make of a value counts before what each of them makes.
-    """
+    """What two components make of a value counts before what each of them makes."""
     text = printed({"user": 1}, (KILL, {"user": 0}), (GKE | KILL, {"user": 1}))
 
     assert "{{- if and .Values.gke .Values.kill }}\n  user: 1\n{{- else if .Values.kill }}" in text
 
 
 def test_what_is_taken_away_is_there_unless() -> None:
-    """
-    A key that components remove is printed where none of them is.
-    """
+    """A key that components remove is printed where none of them is."""
     assert "spec:\n  a: 1\n{{- if not (or .Values.gke .Values.kill) }}\n  b: 2\n{{- end }}" == (
         printed({"a": 1, "b": 2}, (GKE, {"a": 1}), (KILL, {"a": 1}))
     )
 
 
 def test_a_named_item_has_a_condition_of_its_own() -> None:
-    """
-    A variable that a component adds is added to the list.
-    """
+    """A variable that a component adds is added to the list."""
     first, second = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
 
     assert "env:\n  - name: A\n    value: '1'\n{{- if .Values.gke }}\n  - name: B\n" in (
@@ -118,18 +100,14 @@ def test_a_named_item_has_a_condition_of_its_own() -> None:
 
 
 def test_braces_of_others_stay() -> None:
-    """
-    What Prometheus shall fill in is not for Helm.
-    """
+    """What Prometheus shall fill in is not for Helm."""
     expected = 'spec:\n  text: on {{ "{{" }} $labels.node }}'
 
     assert expected == printed({"text": "on {{ $labels.node }}"})
 
 
 def test_what_helm_fills_in_is_printed_as_it_is() -> None:
-    """
-    Code stands where its entry would, and a value may take the place of an item.
-    """
+    """Code stands where its entry would, and a value may take the place of an item."""
     item = Unless('hasKey .Values.x "B"', Choice(ABSENT, ((GKE, {"name": "B"}),)))
     node = {"env": by_name([{"name": "A"}]) | {"B": item, "": Code(("{{- x }}", "- y"))}}
     node["env"] = type(by_name([{"name": "A"}]))(node["env"])
@@ -152,16 +130,12 @@ def test_what_helm_fills_in_is_printed_as_it_is() -> None:
     [("gke", "gke"), ("idle-release", "idleRelease"), ("kubernetes-1.30", "kubernetes130")],
 )
 def test_a_component_has_a_name_that_templates_can_say(component: str, value: str) -> None:
-    """
-    Neither dashes nor dots are in the names of values.
-    """
+    """Neither dashes nor dots are in the names of values."""
     assert value == value_of(component)
 
 
 def test_values_are_those_of_the_manual() -> None:
-    """
-    The page of values is that of the manual's table, and each value is in the schema.
-    """
+    """The page of values is that of the manual's table, and each value is in the schema."""
     values = yaml.safe_load(values_page())
     schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 
@@ -171,9 +145,7 @@ def test_values_are_those_of_the_manual() -> None:
 
 
 def test_settings_that_manifests_make_are_nobody_elses() -> None:
-    """
-    The schema has each setting of a program but those that are set already.
-    """
+    """The schema has each setting of a program but those that are set already."""
     page = schema_page([{"spec": {"env": {"GPUFENCE_NODE": {}}, "other": [{"env": {"X": {}}}]}}])
     agent = json.loads(page)["properties"]["settings"]["properties"]["agent"]
     known = {variable for row in rows(AgentSettings) for variable in row.variables}
@@ -209,9 +181,7 @@ def test_artifact_hub_is_told_what_the_chart_brings() -> None:
 
 
 def test_the_charts_version_is_the_projects() -> None:
-    """
-    Chart, application and images have one version, those of Artifact Hub's list too.
-    """
+    """Chart, application and images have one version, those of Artifact Hub's list too."""
     version = next(
         line.split('"')[1]
         for line in (ROOT / "pyproject.toml").read_text("utf-8").splitlines()

@@ -1,6 +1,4 @@
-"""
-The import contracts bite: each is broken on purpose in a copy of the tree.
-"""
+"""The import contracts bite: each is broken on purpose in a copy of the tree."""
 
 import re
 import shutil
@@ -50,9 +48,7 @@ BREACHES = [
 
 @pytest.fixture(scope="module")
 def complaint(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """
-    Return what is said of a copy of the sources in which every contract is broken.
-    """
+    """Return what is said of a copy of the sources in which every contract is broken."""
     folder = tmp_path_factory.mktemp("copy")
     for package in PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -72,9 +68,7 @@ def complaint(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_forbidden_import_breaks_its_contract(
     complaint: str, module: str, imported: str, contract: str
 ) -> None:
-    """
-    Adding one forbidden import makes lint-imports fail, and name contract and import.
-    """
+    """Adding one forbidden import makes lint-imports fail, and name contract and import."""
     _, _, section = complaint.partition(f"\n{contract}\n---")
     section, *_ = re.split(r"\n[^\n]+\n-{6,}\n", section)
     importer = module_name(ROOT / module)
@@ -84,9 +78,7 @@ def test_a_forbidden_import_breaks_its_contract(
 
 
 def test_every_contract_is_tried() -> None:
-    """
-    No contract is there of which nobody knows whether it holds anything.
-    """
+    """No contract is there of which nobody knows whether it holds anything."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     contracts = re.findall(r"importlinter\.contracts\]\]\nname = \"(.*)\"", text)
 

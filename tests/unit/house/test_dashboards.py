@@ -32,9 +32,7 @@ def texts() -> dict[str, str]:
 
 
 def boxes(page: dict[str, Any]) -> Iterator[tuple[range, range]]:
-    """
-    Yield the columns and lines of each panel.
-    """
+    """Yield the columns and lines of each panel."""
     for panel in page["panels"]:
         at = panel["gridPos"]
         yield range(at["x"], at["x"] + at["w"]), range(at["y"], at["y"] + at["h"])
@@ -45,16 +43,12 @@ def overlap(one: range, other: range) -> bool:
 
 
 def test_the_files_are_as_they_are_written() -> None:
-    """
-    Every dashboard is as `make dashboards` writes it, and there is no other.
-    """
+    """Every dashboard is as `make dashboards` writes it, and there is no other."""
     assert {path.name: text for path, text in pages().items()} == texts()
 
 
 def test_every_dashboard_is_shipped() -> None:
-    """
-    Each file is in one ConfigMap.
-    """
+    """Each file is in one ConfigMap."""
     maps = kustomization(FOLDER)["configMapGenerator"]
 
     assert sorted(texts()) == sorted(name for each in maps for name in each["files"])
@@ -62,9 +56,7 @@ def test_every_dashboard_is_shipped() -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_panel_is_about_metrics_that_exist(panel: Panel) -> None:
-    """
-    No panel waits for a figure that nobody shows.
-    """
+    """No panel waits for a figure that nobody shows."""
     said = {word for query in panel.queries for word in metrics_in(query.expr)}
 
     assert said
@@ -73,9 +65,7 @@ def test_a_panel_is_about_metrics_that_exist(panel: Panel) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_panel_explains_itself(panel: Panel) -> None:
-    """
-    A panel says what it shows, names its series unless there is one, and has units.
-    """
+    """A panel says what it shows, names its series unless there is one, and has units."""
     assert panel.about.endswith(".")
     assert panel.queries
     assert [] == [
@@ -88,9 +78,7 @@ def test_a_panel_explains_itself(panel: Panel) -> None:
 
 @pytest.mark.parametrize("each", DASHBOARDS, ids=lambda each: each.name)
 def test_choices_are_about_metrics_that_exist(each: Any) -> None:
-    """
-    What can be chosen comes from a metric that is shown, and is used.
-    """
+    """What can be chosen comes from a metric that is shown, and is used."""
     text = texts()[f"gpufence-{each.name}.json"]
 
     assert [] == [item.metric for item in each.variables if item.metric not in metric_names()]
@@ -99,9 +87,7 @@ def test_choices_are_about_metrics_that_exist(each: Any) -> None:
 
 @pytest.mark.parametrize("name", sorted(texts()))
 def test_grafana_can_read_it(name: str) -> None:
-    """
-    Its own types take the file, and would write the same.
-    """
+    """Its own types take the file, and would write the same."""
     register_default_plugins()
     page = json.loads(texts()[name])
     read = Dashboard.from_json(page)
@@ -112,9 +98,7 @@ def test_grafana_can_read_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(texts()))
 def test_panels_fill_lines_and_do_not_overlap(name: str) -> None:
-    """
-    No panel lies on another, no line has a hole, and each panel has a number of its own.
-    """
+    """No panel lies on another, no line has a hole, and each panel has a number of its own."""
     page = json.loads(texts()[name])
     numbers = [panel["id"] for panel in page["panels"]]
     places = list(boxes(page))

@@ -1,6 +1,4 @@
-"""
-The glossary leads to what is there.
-"""
+"""The glossary leads to what is there."""
 
 import re
 
@@ -17,9 +15,7 @@ LINES = [
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.split("|")[1].strip())
 def test_a_term_leads_to_its_place(line: str) -> None:
-    """
-    Every line has a term, its meaning, and files or folders that exist.
-    """
+    """Every line has a term, its meaning, and files or folders that exist."""
     _, term, meaning, where, _ = line.split("|")
     places = re.findall(r"`([^`]+)`", where)
 
@@ -30,9 +26,7 @@ def test_a_term_leads_to_its_place(line: str) -> None:
 
 
 def test_no_term_has_two_meanings() -> None:
-    """
-    A concept has one line.
-    """
+    """A concept has one line."""
     terms = [line.split("|")[1].strip() for line in LINES]
 
     assert len(terms) == len(set(terms))

@@ -1,6 +1,4 @@
-"""
-Kinds of tests do not reach into each other: what several of them need is in tests/support.
-"""
+"""Kinds of tests do not reach into each other: what several of them need is in tests/support."""
 
 import ast
 
@@ -10,9 +8,7 @@ SHARED = "support"
 
 
 def test_a_test_imports_its_own_kind_and_what_is_shared() -> None:
-    """
-    A kind of tests can be read, moved and deleted without looking at the others.
-    """
+    """A kind of tests can be read, moved and deleted without looking at the others."""
     foreign = [
         f"{shown(path)} imports {name}"
         for path in files_of_tests()

@@ -22,9 +22,7 @@ from tests.support.sources import (
 )
 
 LEAST_MEDIAN = 100
-"""
-The median module of a package has no fewer lines; service is a few small things for all.
-"""
+"""The median module of a package has no fewer lines; service is a few small things for all."""
 
 SMALL = 40
 SMALL_BUT_APART = {
@@ -34,9 +32,7 @@ SMALL_BUT_APART = {
     "kubectl_gpufence.idle.keep": "entry point: a verb",
     "simulator.cluster.init": "entry point: the first process of a machine",
 }
-"""
-Modules of fewer lines of code with one importer or none, and why they are not part of it.
-"""
+"""Modules of fewer lines of code with one importer or none, and why they are not part of it."""
 
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name != "service"])
@@ -52,9 +48,7 @@ def test_the_typical_module_is_worth_opening(package: str) -> None:
 
 
 def test_what_is_small_is_read_by_several() -> None:
-    """
-    A module of a few lines that only one other imports is part of that one, or says why not.
-    """
+    """A module of a few lines that only one other imports is part of that one, or says why not."""
     readers = _readers()
     small = {
         name
@@ -68,9 +62,7 @@ def test_what_is_small_is_read_by_several() -> None:
 
 
 def test_a_class_name_means_one_thing() -> None:
-    """
-    Whoever searches for a class of the product finds one.
-    """
+    """Whoever searches for a class of the product finds one."""
     places: dict[str, list[str]] = defaultdict(list)
     for path in product_files():
         for node in ast.walk(tree_of(path)):
@@ -82,9 +74,7 @@ def test_a_class_name_means_one_thing() -> None:
 
 
 def _readers() -> dict[str, set[str]]:
-    """
-    Return which modules of the product import each one.
-    """
+    """Return which modules of the product import each one."""
     modules = {module_name(path) for path in product_files()}
     readers: dict[str, set[str]] = defaultdict(set)
     for path in product_files():
@@ -96,9 +86,7 @@ def _readers() -> dict[str, set[str]]:
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """
-    Yield what a statement may import; `from a import b` may mean a module `a.b`.
-    """
+    """Yield what a statement may import; `from a import b` may mean a module `a.b`."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -107,9 +95,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _lines_of_code(path: Path) -> int:
-    """
-    Count the lines that are neither blank nor comment nor docstring.
-    """
+    """Count the lines that are neither blank nor comment nor docstring."""
     texts = {
         line
         for node in ast.walk(tree_of(path))

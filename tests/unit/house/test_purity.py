@@ -1,6 +1,4 @@
-"""
-What import-linter cannot say: pure modules touch no file, clock, environment, network or log.
-"""
+"""What import-linter cannot say: pure modules touch no file, clock, environment, network or log."""
 
 import ast
 import sys
@@ -49,9 +47,7 @@ FORBIDDEN_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile"
 
 
 def impurities(tree: ast.AST, excused: Collection[str] = ()) -> Iterator[str]:
-    """
-    Yield what makes a module impure, each with its line.
-    """
+    """Yield what makes a module impure, each with its line."""
     for node in ast.walk(tree):
         for name in imported_by(node):
             root = name.split(".")[0]
@@ -68,9 +64,7 @@ def impurities(tree: ast.AST, excused: Collection[str] = ()) -> Iterator[str]:
 
 
 def test_pure_modules_are_pure() -> None:
-    """
-    A module that promises to be pure imports nothing that could read or change the world.
-    """
+    """A module that promises to be pure imports nothing that could read or change the world."""
     found = [
         f"{shown(path)} {text}"
         for path in pure_files()
@@ -99,9 +93,7 @@ def memories(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def test_what_functions_remember_is_listed_with_its_bound() -> None:
-    """
-    A module has no cache, or one that is known here and cannot grow without end.
-    """
+    """A module has no cache, or one that is known here and cannot grow without end."""
     remembered = {
         f"{module_name(path)}.{name}": bound
         for path in product_files()
@@ -126,9 +118,7 @@ def test_what_functions_remember_is_listed_with_its_bound() -> None:
     ],
 )
 def test_the_check_for_memories_finds(text: str, expected: list[tuple[str, str]]) -> None:
-    """
-    The check knows every form of a cache, and leaves tables alone.
-    """
+    """The check knows every form of a cache, and leaves tables alone."""
     assert expected == list(memories(ast.parse(text)))
 
 
@@ -145,9 +135,7 @@ def test_the_check_for_memories_finds(text: str, expected: list[tuple[str, str]]
     ],
 )
 def test_the_check_itself_finds(text: str) -> None:
-    """
-    The check names every kind of impurity that it exists to find.
-    """
+    """The check names every kind of impurity that it exists to find."""
     assert 1 == len(list(impurities(ast.parse(text))))
 
 

@@ -1,6 +1,4 @@
-"""
-Every alert leads to a page of its own, and what that page names is there.
-"""
+"""Every alert leads to a page of its own, and what that page names is there."""
 
 import argparse
 import re
@@ -34,24 +32,18 @@ MADE_THERE = {"gpufence-certs-now"}
 
 
 def calls() -> list[str]:
-    """
-    Return each call of a program of ours, inside of containers, too.
-    """
+    """Return each call of a program of ours, inside of containers, too."""
     inner = {line.rpartition(" -- ")[2] for line in every_command()}
     return sorted(line for line in inner if line.startswith(tuple(PROGRAMS)))
 
 
 def test_every_alert_has_its_page() -> None:
-    """
-    There is one page for each alert, and no other.
-    """
+    """There is one page for each alert, and no other."""
     assert sorted(re.findall(r"- alert: (\w+)", TEXT)) == sorted(PAGES)
 
 
 def test_every_alert_leads_to_its_page() -> None:
-    """
-    The address in each alert is as `make dashboards` writes it.
-    """
+    """The address in each alert is as `make dashboards` writes it."""
     assert with_addresses(TEXT) == TEXT
     assert [address(name) for name in re.findall(r"- alert: (\w+)", TEXT)] == re.findall(
         r"runbook_url: (\S+)", TEXT
@@ -60,9 +52,7 @@ def test_every_alert_leads_to_its_page() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_the_same_parts_as_all(name: str) -> None:
-    """
-    Whoever is woken finds meaning, harm, commands and remedy in the same places.
-    """
+    """Whoever is woken finds meaning, harm, commands and remedy in the same places."""
     page = PAGES[name]
 
     assert page.startswith(f"# {name}\n")
@@ -72,18 +62,14 @@ def test_a_page_has_the_same_parts_as_all(name: str) -> None:
 
 @pytest.mark.parametrize("line", calls())
 def test_a_call_of_ours_is_understood(line: str) -> None:
-    """
-    The program takes the call as it is written.
-    """
+    """The program takes the call as it is written."""
     (program,) = (name for name in PROGRAMS if line.startswith(f"{name} "))
 
     assert vars(PROGRAMS[program](shlex.split(line.removeprefix(program))))
 
 
 def test_nothing_else_is_called() -> None:
-    """
-    Everything else is kubectl, which tests/integration/docs asks, or a tool of the node.
-    """
+    """Everything else is kubectl, which tests/integration/docs asks, or a tool of the node."""
     ours = {name.split()[0] for name in PROGRAMS}
 
     assert set() == {line.split()[0] for line in every_command()} - ours - OF_NODES
@@ -91,9 +77,7 @@ def test_nothing_else_is_called() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_what_a_page_names_exists(name: str) -> None:
-    """
-    Links, metrics, settings, annotations, Events and objects that a page speaks of are there.
-    """
+    """Links, metrics, settings, annotations, Events and objects that a page speaks of are there."""
     page = PAGES[name]
     known = {value for value in vars(names).values() if isinstance(value, str)}
     settings = {

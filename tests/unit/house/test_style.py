@@ -1,6 +1,4 @@
-"""
-The size budget and the manners that no linter checks.
-"""
+"""The size budget and the manners that no linter checks."""
 
 import ast
 import re
@@ -40,9 +38,7 @@ def _functions(path: Path) -> Iterator[Function]:
     ids=["product", "tests"],
 )
 def test_modules_and_functions_are_small(files: list[Path], lines: int, parameters: int) -> None:
-    """
-    No module and no function outgrows the budget at which it has two reasons to change.
-    """
+    """No module and no function outgrows the budget at which it has two reasons to change."""
     long = [shown(path) for path in files if len(_lines(path)) > lines]
     large = [
         problem
@@ -56,18 +52,14 @@ def test_modules_and_functions_are_small(files: list[Path], lines: int, paramete
 
 
 def test_the_typical_module_is_short() -> None:
-    """
-    The median module stays within what one reads in a sitting.
-    """
+    """The median module stays within what one reads in a sitting."""
     sizes = [len(_lines(path)) for path in product_files()]
 
     assert statistics.median(sizes) <= MEDIAN_MODULE_LINES
 
 
 def test_every_silenced_check_says_why() -> None:
-    """
-    A lint or type check is switched off only with its reason on the same line.
-    """
+    """A lint or type check is switched off only with its reason on the same line."""
     silent = [
         f"{shown(path)} line {number}: {line.strip()}"
         for path in [*product_files(), *files_of_tests()]
@@ -81,9 +73,7 @@ def test_every_silenced_check_says_why() -> None:
 
 
 def test_every_test_is_a_sentence() -> None:
-    """
-    A test says in one sentence what it holds to be true.
-    """
+    """A test says in one sentence what it holds to be true."""
     silent = [
         f"{shown(path)} {node.name}"
         for path in files_of_tests()

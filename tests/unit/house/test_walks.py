@@ -1,6 +1,4 @@
-"""
-The two walks stay as short as they were.
-"""
+"""The two walks stay as short as they were."""
 
 import json
 import subprocess
@@ -26,9 +24,7 @@ def test_no_walk_has_grown_by_a_tenth() -> None:
 
 
 def test_a_walk_counts_named_functions_of_ours_once() -> None:
-    """
-    Functions are counted once each, with their modules; other people's are not counted.
-    """
+    """Functions are counted once each, with their modules; other people's are not counted."""
     once = walk_of(lambda: read_mode("cap", "mode"))
     twice = walk_of(lambda: [read_mode("cap", "mode"), read_mode("evict", "mode")])
 
@@ -42,7 +38,5 @@ def test_a_walk_counts_named_functions_of_ours_once() -> None:
     [(Walk(109, 10), False), (Walk(110, 10), True), (Walk(100, 11), True), (Walk(50, 5), False)],
 )
 def test_a_tenth_more_is_too_long(counted: Walk, *, expected: bool) -> None:
-    """
-    A walk is too long as soon as its functions or its modules are a tenth more.
-    """
+    """A walk is too long as soon as its functions or its modules are a tenth more."""
     assert expected == too_long(counted, Walk(100, 10))

@@ -38,17 +38,13 @@ GROWTH_PERCENT = 10
 
 
 def too_long(counted: Walk, recorded: Walk) -> bool:
-    """
-    Return whether a walk has grown by a tenth or more.
-    """
+    """Return whether a walk has grown by a tenth or more."""
     pairs = zip(counted, recorded, strict=True)
     return any(now * 100 >= before * (100 + GROWTH_PERCENT) for now, before in pairs)
 
 
 def walks() -> dict[str, Walk]:
-    """
-    Count both walks; only in a process that has not yet taken them is no cache filled.
-    """
+    """Count both walks; only in a process that has not yet taken them is no cache filled."""
     return {"create": _create(), "verdict": _verdict()}
 
 
@@ -74,9 +70,7 @@ def walk_of(call: Callable[[], object]) -> Walk:
 
 
 def _create() -> Walk:
-    """
-    Rewrite a PyTorch pod with a variable, on a cluster of two kinds of cards.
-    """
+    """Rewrite a PyTorch pod with a variable, on a cluster of two kinds of cards."""
     trainer = gpushare(units="3") | {
         "image": "pytorch/pytorch:2.4.0",
         "command": ["python", "train.py"],
@@ -95,9 +89,7 @@ def _create() -> Walk:
 
 
 def _verdict() -> Walk:
-    """
-    Attribute and judge a pod that has been over its limit for a while on a card that is full.
-    """
+    """Attribute and judge a pod that has been over its limit for a while on a card that is full."""
     world = World()
     world.add(pod_on_node("trainer"), GIB)
     world.settle_in()

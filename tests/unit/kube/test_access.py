@@ -1,6 +1,4 @@
-"""
-Which way to a cluster is taken, and what is said when there is none.
-"""
+"""Which way to a cluster is taken, and what is said when there is none."""
 
 import sys
 from dataclasses import replace
@@ -15,9 +13,7 @@ NOWHERE = ClientSettings(default_kubeconfig="/nonexistent/config")
 
 
 def test_no_way_names_every_place_that_was_looked_at() -> None:
-    """
-    Who starts a program outside of any cluster learns what it looked for.
-    """
+    """Who starts a program outside of any cluster learns what it looked for."""
     with pytest.raises(AccessError) as caught:
         connect(NOWHERE)
 
@@ -30,26 +26,20 @@ def test_no_way_names_every_place_that_was_looked_at() -> None:
 
 
 def test_a_pod_without_service_account_is_told_how_to_get_one(tmp_path: Path) -> None:
-    """
-    A pod without the mounted token learns of automountServiceAccountToken.
-    """
+    """A pod without the mounted token learns of automountServiceAccountToken."""
     with pytest.raises(AccessError, match="automountServiceAccountToken: true"):
         connect(replace(NOWHERE, service_host="10.0.0.1", service_account=tmp_path))
 
 
 @pytest.mark.parametrize("server", ["10.0.0.1:6443", "ftp://h", "https://", ""])
 def test_a_server_that_is_no_address_is_refused(server: str) -> None:
-    """
-    An address without scheme or host is shown with an example of a good one.
-    """
+    """An address without scheme or host is shown with an example of a good one."""
     with pytest.raises(AccessError, match=r"write it like https://10\.0\.0\.1:6443"):
         connect(replace(NOWHERE, server=server))
 
 
 def test_socks_proxies_are_refused() -> None:
-    """
-    A proxy that we cannot speak to is named before anything is sent.
-    """
+    """A proxy that we cannot speak to is named before anything is sent."""
     settings = read_client_settings({"all_proxy": "socks5://p:1080"}, user_agent="t")
 
     with pytest.raises(AccessError, match="proxy scheme 'socks5' is not supported"):
@@ -57,9 +47,7 @@ def test_socks_proxies_are_refused() -> None:
 
 
 def test_an_ipv6_service_is_put_in_brackets(tmp_path: Path) -> None:
-    """
-    Clusters on IPv6 have an address that can be dialled.
-    """
+    """Clusters on IPv6 have an address that can be dialled."""
     (tmp_path / "token").write_text("t")
     (tmp_path / "ca.crt").write_text("")
     settings = replace(NOWHERE, service_host="fd00::1", service_account=tmp_path)
@@ -69,9 +57,7 @@ def test_an_ipv6_service_is_put_in_brackets(tmp_path: Path) -> None:
 
 
 def test_settings_are_read_from_what_kubernetes_gives() -> None:
-    """
-    The variables of a pod and of kubectl's users fill the settings.
-    """
+    """The variables of a pod and of kubectl's users fill the settings."""
     environ = {
         "KUBECONFIG": "a:b",
         "KUBERNETES_SERVICE_HOST": "10.0.0.1",
@@ -90,9 +76,7 @@ def test_settings_are_read_from_what_kubernetes_gives() -> None:
 
 
 def test_an_empty_environment_means_the_defaults() -> None:
-    """
-    Empty variables count as unset.
-    """
+    """Empty variables count as unset."""
     environ = {"KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}
 
     assert ClientSettings(user_agent="t") == read_client_settings(environ, user_agent="t")
@@ -101,9 +85,7 @@ def test_an_empty_environment_means_the_defaults() -> None:
 def test_a_program_without_the_kubernetes_package_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """
-    Images leave the package out; a kubeconfig there is refused with the reason.
-    """
+    """Images leave the package out; a kubeconfig there is refused with the reason."""
     monkeypatch.setitem(sys.modules, "kube.kubeconfig", None)
 
     with pytest.raises(AccessError, match="/x cannot be read by a program without the package"):

@@ -1,6 +1,4 @@
-"""
-What is remembered of a collection.
-"""
+"""What is remembered of a collection."""
 
 from collections.abc import Callable
 
@@ -8,9 +6,7 @@ from kube import Cache
 
 
 def test_changes_are_reported_once() -> None:
-    """
-    A cache reports what is new, the first list included, and nothing else.
-    """
+    """A cache reports what is new, the first list included, and nothing else."""
     sizes: list[int] = []
     cache: Cache[int] = Cache(lambda: sizes.append(len(cache.items)))
     steps: list[Callable[[], None]] = [
@@ -31,9 +27,7 @@ def test_changes_are_reported_once() -> None:
 
 
 def test_what_has_not_changed_stays_the_same_object() -> None:
-    """
-    Whoever has read an object knows by its identity that it need not be read again.
-    """
+    """Whoever has read an object knows by its identity that it need not be read again."""
     cache: Cache[list[int]] = Cache()
     cache.replace([("a", [1]), ("b", [2])])
     before = cache.items

@@ -1,6 +1,4 @@
-"""
-An answer on a connection that is open already, from bytes that come in pieces of any length.
-"""
+"""An answer on a connection that is open already, from bytes that come in pieces of any length."""
 
 import pytest
 from urllib3.exceptions import ProtocolError
@@ -16,9 +14,7 @@ CHUNKED = (
 
 
 class Wire:
-    """
-    A socket on which an answer comes in pieces.
-    """
+    """A socket on which an answer comes in pieces."""
 
     def __init__(self, answer: bytes, size: int = 4096, error: OSError | None = None) -> None:
         self._pieces = [answer[at : at + size] for at in range(0, len(answer), size)]
@@ -51,9 +47,7 @@ def body(answer: PlainAnswer) -> bytes:
 def test_a_body_is_the_same_in_whatever_pieces_it_comes(
     text: bytes, status: int, size: int
 ) -> None:
-    """
-    Its end is known, so that the connection can be asked again.
-    """
+    """Its end is known, so that the connection can be asked again."""
     wire = Wire(text, size)
     answer = wire.answer()
 
@@ -62,9 +56,7 @@ def test_a_body_is_the_same_in_whatever_pieces_it_comes(
 
 
 def test_headers_have_small_names() -> None:
-    """
-    One that comes twice has both its values.
-    """
+    """One that comes twice has both its values."""
     assert "a, b" == Wire(COUNTED).answer().headers["x-kind"]
 
 
@@ -77,9 +69,7 @@ def test_headers_have_small_names() -> None:
     ids=["that is closed", "with something left"],
 )
 def test_a_connection_is_not_asked_again(text: bytes) -> None:
-    """
-    The server said so, or bytes are left that belong to no answer.
-    """
+    """The server said so, or bytes are left that belong to no answer."""
     wire = Wire(text)
 
     assert b"hello there" == body(wire.answer())
@@ -88,9 +78,7 @@ def test_a_connection_is_not_asked_again(text: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 \r\n\r\n"])
 def test_some_answers_have_no_body(text: bytes) -> None:
-    """
-    Their status says so.
-    """
+    """Their status says so."""
     wire = Wire(text)
 
     assert b"" == body(wire.answer())
@@ -114,9 +102,7 @@ def test_some_answers_have_no_body(text: bytes) -> None:
     ],
 )
 def test_what_is_not_understood_is_left_to_the_library(text: bytes) -> None:
-    """
-    Nothing of it is believed, and the connection is not asked again.
-    """
+    """Nothing of it is believed, and the connection is not asked again."""
     wire = Wire(text)
 
     with pytest.raises(OddAnswerError):
@@ -135,9 +121,7 @@ def test_what_is_not_understood_is_left_to_the_library(text: bytes) -> None:
     ],
 )
 def test_half_a_body_is_an_error(text: bytes) -> None:
-    """
-    Whoever reads it closes the connection then.
-    """
+    """Whoever reads it closes the connection then."""
     wire = Wire(text)
     answer = wire.answer()
 
@@ -150,9 +134,7 @@ def test_half_a_body_is_an_error(text: bytes) -> None:
 
 
 def test_silence_is_slow_and_not_odd() -> None:
-    """
-    Who waited for as long as he wanted does not wait once more.
-    """
+    """Who waited for as long as he wanted does not wait once more."""
     wire = Wire(b"", error=TimeoutError())
 
     with pytest.raises(SlowAnswerError):
@@ -168,9 +150,7 @@ def test_silence_is_slow_and_not_odd() -> None:
 def test_a_body_that_stops_is_the_librarys_own_error(
     error: OSError, expected: type[Exception]
 ) -> None:
-    """
-    Callers know its errors.
-    """
+    """Callers know its errors."""
     answer = Wire(COUNTED[:-5], error=error).answer()
 
     with pytest.raises(expected):
@@ -178,9 +158,7 @@ def test_a_body_that_stops_is_the_librarys_own_error(
 
 
 def test_a_request_is_written_as_the_library_does() -> None:
-    """
-    Its target and headers as they are, and an encoding that needs no decoding.
-    """
+    """Its target and headers as they are, and an encoding that needs no decoding."""
     expected = b"GET /a?b=c HTTP/1.1\r\nHost: h:1\r\nAccept-Encoding: identity\r\nX: y\r\n\r\n"
 
     assert expected == written("/a?b=c", "h:1", {"X": "y"})
@@ -193,7 +171,5 @@ def test_a_request_is_written_as_the_library_does() -> None:
 def test_what_cannot_be_written_plainly_is_left_to_the_library(
     target: str, headers: dict[str, str]
 ) -> None:
-    """
-    It says what is wrong, or knows how to write it.
-    """
+    """It says what is wrong, or knows how to write it."""
     assert written(target, "h", headers) is None

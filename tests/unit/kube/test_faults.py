@@ -1,6 +1,4 @@
-"""
-Every way a connection can fail has words for a person.
-"""
+"""Every way a connection can fail has words for a person."""
 
 import ssl
 
@@ -39,7 +37,5 @@ from kube.connections import explain
     ids=lambda value: type(value).__name__ if isinstance(value, HTTPError) else str(value),
 )
 def test_failures_are_told_apart(error: HTTPError, expected: str) -> None:
-    """
-    The words name what to look at, without addresses of objects.
-    """
+    """The words name what to look at, without addresses of objects."""
     assert expected == explain(error)

@@ -1,6 +1,4 @@
-"""
-What is read of owners, kinds and Events, whatever the objects look like.
-"""
+"""What is read of owners, kinds and Events, whatever the objects look like."""
 
 from typing import Any
 
@@ -32,9 +30,7 @@ def owner(kind: ApiKind, spec: Any = None, **annotations: Any) -> ApiOwner:
 
 @pytest.mark.parametrize("replicas", [None, "3", True, 1.5])
 def test_a_number_that_is_none_is_unknown(replicas: object) -> None:
-    """
-    And what is unknown is not scaled.
-    """
+    """And what is unknown is not scaled."""
     found = owner(DEPLOYMENTS, {"replicas": replicas})
 
     assert found.replicas is None
@@ -42,9 +38,7 @@ def test_a_number_that_is_none_is_unknown(replicas: object) -> None:
 
 
 def test_what_can_be_scaled_has_a_number_and_the_subresource() -> None:
-    """
-    Kueue's Workloads and Notebooks are stopped instead.
-    """
+    """Kueue's Workloads and Notebooks are stopped instead."""
     kinds = (DEPLOYMENTS, PODS, WORKLOADS, NOTEBOOKS)
     found = [owner(kind, {"replicas": 1}) for kind in kinds]
 
@@ -53,9 +47,7 @@ def test_what_can_be_scaled_has_a_number_and_the_subresource() -> None:
 
 
 def test_whether_it_is_active_is_said_in_a_way_of_its_own() -> None:
-    """
-    A Workload by its spec, a Notebook by an annotation, all others are.
-    """
+    """A Workload by its spec, a Notebook by an annotation, all others are."""
     stopped = {names.STOPPED: "x"}
 
     assert [False, True] == [owner(WORKLOADS, {"active": word}).active for word in (False, True)]
@@ -64,18 +56,14 @@ def test_whether_it_is_active_is_said_in_a_way_of_its_own() -> None:
 
 
 def test_words_of_others_are_left_out() -> None:
-    """
-    Annotations that are no text, too.
-    """
+    """Annotations that are no text, too."""
     said = {names.WAKE: "manual", names.STOPPED: "x", "other": "y", names.RELEASED: 1}
 
     assert {names.WAKE: "manual", names.STOPPED: "x"} == owner(DEPLOYMENTS, **said).annotations
 
 
 def test_an_owner_tells_where_it_is() -> None:
-    """
-    As a path, and for people; those of the core have a path of their own.
-    """
+    """As a path, and for people; those of the core have a path of their own."""
     found = owner(DEPLOYMENTS)
 
     assert "/apis/apps/v1/namespaces/team/deployments/w" == found.path
@@ -88,9 +76,7 @@ def test_an_owner_tells_where_it_is() -> None:
 
 
 def test_the_controller_is_the_one_that_says_so() -> None:
-    """
-    Other owners, and what is no list, count as none.
-    """
+    """Other owners, and what is no list, count as none."""
     plain = {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"}
     controls = {**plain, "kind": "B", "controller": True}
 
@@ -100,9 +86,7 @@ def test_the_controller_is_the_one_that_says_so() -> None:
 
 
 def test_kinds_are_namespaced_and_know_whether_they_scale() -> None:
-    """
-    Subresources are no kinds; what is odd is left out.
-    """
+    """Subresources are no kinds; what is odd is left out."""
     found = read_kinds(
         "a/v1",
         {
@@ -123,9 +107,7 @@ def test_kinds_are_namespaced_and_know_whether_they_scale() -> None:
 
 
 def test_an_event_of_a_pod_has_no_host() -> None:
-    """
-    Where it is said by one that is on no node in particular.
-    """
+    """Where it is said by one that is on no node in particular."""
     about = Regarding("v1", "Pod", "team", "a", "u")
     place = place_of(about, "gpufence-controller", "1")
     said = EventText("R", "m", warning=False)
@@ -137,9 +119,7 @@ def test_an_event_of_a_pod_has_no_host() -> None:
 
 
 def test_an_event_of_the_cluster_is_in_the_default_namespace() -> None:
-    """
-    Under a name that is one, with who says it and where.
-    """
+    """Under a name that is one, with who says it and where."""
     about = Regarding("v1", "Node", "", "N" * 300, "u")
     place = place_of(about, "gpufence-agent", "1")
     made = make_event(
@@ -152,9 +132,7 @@ def test_an_event_of_the_cluster_is_in_the_default_namespace() -> None:
 
 
 def test_an_owner_whom_nobody_can_be_called_is_cut_short() -> None:
-    """
-    The API server takes any text in a reference.
-    """
+    """The API server takes any text in a reference."""
     reference = {"kind": "Job", "name": "n" * 2**18, "uid": "u", "controller": True}
     found = controller_of({"ownerReferences": [reference]})
 

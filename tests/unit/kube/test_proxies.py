@@ -1,6 +1,4 @@
-"""
-Which servers are reached through a proxy, and which directly.
-"""
+"""Which servers are reached through a proxy, and which directly."""
 
 import pytest
 
@@ -34,9 +32,7 @@ def behind(bypass: str) -> Proxies:
     ],
 )
 def test_servers_reached_directly(server: str, bypass: str) -> None:
-    """
-    The machine itself and whatever NO_PROXY names are not reached through a proxy.
-    """
+    """The machine itself and whatever NO_PROXY names are not reached through a proxy."""
     assert choose_proxy(server, behind(bypass)) is None
 
 
@@ -54,16 +50,12 @@ def test_servers_reached_directly(server: str, bypass: str) -> None:
     ],
 )
 def test_servers_reached_through_the_proxy(server: str, bypass: str) -> None:
-    """
-    Everything else goes through it.
-    """
+    """Everything else goes through it."""
     assert PROXY == choose_proxy(server, behind(bypass))
 
 
 def test_the_scheme_chooses_the_proxy() -> None:
-    """
-    A proxy for one scheme serves no other; ALL_PROXY serves both.
-    """
+    """A proxy for one scheme serves no other; ALL_PROXY serves both."""
     found = Proxies(by_scheme=(("https", "http://a"), ("all", "http://b")))
 
     assert "http://a" == choose_proxy("https://h", found)
@@ -72,18 +64,14 @@ def test_the_scheme_chooses_the_proxy() -> None:
 
 
 def test_a_proxy_without_scheme_speaks_http() -> None:
-    """
-    The short form of the variable is understood.
-    """
+    """The short form of the variable is understood."""
     found = Proxies(by_scheme=(("https", "proxy:3128"),))
 
     assert PROXY == choose_proxy("https://h", found)
 
 
 def test_lower_case_variables_win() -> None:
-    """
-    Where both spellings are set, the lower one counts; empty ones count as unset.
-    """
+    """Where both spellings are set, the lower one counts; empty ones count as unset."""
     environ = {
         "https_proxy": "a",
         "HTTPS_PROXY": "b",
@@ -96,9 +84,7 @@ def test_lower_case_variables_win() -> None:
 
 
 def test_passwords_are_not_shown() -> None:
-    """
-    A proxy's login stays out of every log.
-    """
+    """A proxy's login stays out of every log."""
     found = read_proxies({"https_proxy": "http://me:secret@proxy", "no_proxy": "x"})
 
     assert "Proxies(for https, bypass='x')" == repr(found)

@@ -1,6 +1,4 @@
-"""
-How long agents are waited for, and what is kept of what they say.
-"""
+"""How long agents are waited for, and what is kept of what they say."""
 
 from time import sleep
 
@@ -27,9 +25,7 @@ def quietly(text: str) -> None:
 
 
 def answering(seconds: float = 0.0) -> AgentPatience:
-    """
-    Ask enough agents that take so long.
-    """
+    """Ask enough agents that take so long."""
     patience = AgentPatience()
     for _ in range(AgentPatience.ENOUGH):
         patience.ask(lambda _: answer(seconds))
@@ -37,9 +33,7 @@ def answering(seconds: float = 0.0) -> AgentPatience:
 
 
 def test_the_first_are_given_their_time() -> None:
-    """
-    Nobody knows yet how long agents take.
-    """
+    """Nobody knows yet how long agents take."""
     patience = AgentPatience()
     for _ in range(AgentPatience.ENOUGH - 1):
         patience.ask(lambda _: "")
@@ -48,24 +42,18 @@ def test_the_first_are_given_their_time() -> None:
 
 
 def test_who_takes_much_longer_than_all_others_is_taken_to_hang() -> None:
-    """
-    Where agents answer at once, a second is long.
-    """
+    """Where agents answer at once, a second is long."""
     assert AgentPatience.LEAST_SECONDS == answering().seconds
 
 
 def test_slow_agents_make_patient() -> None:
-    """
-    Where the way to agents is slow, twenty times as long counts, up to what the first had.
-    """
+    """Where the way to agents is slow, twenty times as long counts, up to what the first had."""
     assert AgentPatience.LEAST_SECONDS < answering(0.06).seconds < AgentPatience.FIRST_SECONDS
     assert AgentPatience.FIRST_SECONDS == answering(0.16).seconds
 
 
 def test_no_answer_teaches_nothing() -> None:
-    """
-    Those that hang do not make one wait longer for others.
-    """
+    """Those that hang do not make one wait longer for others."""
     patience = answering()
 
     def hang(seconds: float) -> str:
@@ -77,9 +65,7 @@ def test_no_answer_teaches_nothing() -> None:
 
 
 def test_of_a_snapshot_only_what_is_wanted_is_kept() -> None:
-    """
-    The text of thousands, and rows that nobody shows, have no room.
-    """
+    """The text of thousands, and rows that nobody shows, have no room."""
     text = write_snapshot(snapshot())
 
     [whole] = ask_agents([ready("a")], lambda _: text, quietly, None)
@@ -96,9 +82,7 @@ def test_of_a_snapshot_only_what_is_wanted_is_kept() -> None:
 
 
 def test_tables_of_nodes_keep_which_pods_are_fenced_and_over() -> None:
-    """
-    That is all they say of pods.
-    """
+    """That is all they say of pods."""
     fenced, over = pod_row(), pod_row(use_row(over_seconds=5.0), use_row())
     text = write_snapshot(snapshot(fenced, over))
 

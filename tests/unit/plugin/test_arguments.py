@@ -1,6 +1,4 @@
-"""
-What can be typed, and what it goes to.
-"""
+"""What can be typed, and what it goes to."""
 
 import argparse
 import io
@@ -23,40 +21,30 @@ class OldScreen(Screen):
     ("text", "wanted"), [("5", 5.0), ("5s", 5.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0)]
 )
 def test_times_are_written_as_for_kubectl(text: str, wanted: float) -> None:
-    """
-    Numbers with units, several of them, or bare seconds.
-    """
+    """Numbers with units, several of them, or bare seconds."""
     assert wanted == seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "s", "5 s", "-1s", "1x", "\u0665s", "1s2"])
 def test_other_times_are_refused(text: str) -> None:
-    """
-    The error shows what a time looks like.
-    """
+    """The error shows what a time looks like."""
     with pytest.raises(argparse.ArgumentTypeError, match="such as 5s or 1m30s"):
         seconds(text)
 
 
 def test_a_timeout_of_zero_waits() -> None:
-    """
-    Zero means no timeout, as for kubectl.
-    """
+    """Zero means no timeout, as for kubectl."""
     assert (86_400.0, 3.0) == (patience("0"), patience("3s"))
 
 
 @pytest.mark.parametrize("verb", ["top", "dashboard"])
 def test_looks_are_a_day_apart_at_most(verb: str) -> None:
-    """
-    Nobody can wait for longer than the clock counts.
-    """
+    """Nobody can wait for longer than the clock counts."""
     assert 86_400.0 == parse([verb, "--interval", "99999999h"]).interval
 
 
 def test_pods_of_the_current_namespace_are_what_top_shows() -> None:
-    """
-    Without further words top is about pods, as a table, once.
-    """
+    """Without further words top is about pods, as a table, once."""
     call = parse(["top"])
 
     assert ("top", "pods", "", "", "table", False) == (
@@ -71,9 +59,7 @@ def test_pods_of_the_current_namespace_are_what_top_shows() -> None:
 
 @pytest.mark.parametrize("text", ["trainer-0", "pod/trainer-0", "pods/trainer-0"])
 def test_a_pod_may_be_named_with_its_kind(text: str) -> None:
-    """
-    What `kubectl get -o name` prints can be pasted.
-    """
+    """What `kubectl get -o name` prints can be pasted."""
     assert "trainer-0" == parse(["explain", text]).pod
 
 
@@ -99,9 +85,7 @@ def test_a_pod_may_be_named_with_its_kind(text: str) -> None:
 def test_a_call_that_cannot_be_read_ends_with_two(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    The usage is shown, and no cluster is looked for.
-    """
+    """The usage is shown, and no cluster is looked for."""
     with pytest.raises(SystemExit) as caught:
         parse(arguments)
 
@@ -111,9 +95,7 @@ def test_a_call_that_cannot_be_read_ends_with_two(
 
 @pytest.mark.parametrize("verb", ["", "top", "dashboard", "explain", "report", "doctor", "inspect"])
 def test_every_verb_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Help ends with lines that can be typed.
-    """
+    """Help ends with lines that can be typed."""
     with pytest.raises(SystemExit) as caught:
         parse([verb, "--help"] if verb else ["--help"])
 
@@ -124,9 +106,7 @@ def test_every_verb_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    One word for all of gpufence.
-    """
+    """One word for all of gpufence."""
     with pytest.raises(SystemExit):
         parse(["--version"])
 
@@ -134,9 +114,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_colours_are_for_terminals_that_want_them() -> None:
-    """
-    A pipe, NO_COLOR and a dumb terminal get plain text; a file also gets whole names.
-    """
+    """A pipe, NO_COLOR and a dumb terminal get plain text; a file also gets whole names."""
     err = io.StringIO()
 
     assert output_to(Screen(), err, {}).display.colour
@@ -147,17 +125,13 @@ def test_colours_are_for_terminals_that_want_them() -> None:
 
 
 def test_bars_are_drawn_with_what_the_terminal_knows() -> None:
-    """
-    An encoding without block characters gets ASCII.
-    """
+    """An encoding without block characters gets ASCII."""
     assert output_to(Screen(), io.StringIO(), {}).display.unicode
     assert not output_to(OldScreen(), io.StringIO(), {}).display.unicode
 
 
 def test_a_new_page_clears_a_terminal_only() -> None:
-    """
-    What goes to a file stays readable.
-    """
+    """What goes to a file stays readable."""
     screen, file = Screen(), io.StringIO()
     Output(screen, io.StringIO(), Display()).clear()
     Output(file, io.StringIO(), Display()).clear()
@@ -166,9 +140,7 @@ def test_a_new_page_clears_a_terminal_only() -> None:
 
 
 def test_notes_stay_out_of_the_answer() -> None:
-    """
-    Pipes carry the answer alone.
-    """
+    """Pipes carry the answer alone."""
     out, err = io.StringIO(), io.StringIO()
     terminal = Output(out, err, Display())
     terminal.json({"a": 1})

@@ -1,6 +1,4 @@
-"""
-Pods that somebody made to trip a reader up: each costs its own line, and nobody else's.
-"""
+"""Pods that somebody made to trip a reader up: each costs its own line, and nobody else's."""
 
 import io
 import json
@@ -65,9 +63,7 @@ def bad_pod(plan: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_a_bad_pod_costs_top_one_line(plan: str) -> None:
-    """
-    The table has a line for the bad pod, and the others' lines as they are without it.
-    """
+    """The table has a line for the bad pod, and the others' lines as they are without it."""
     good = see_pod(raw_pod(), seen_node().gpu)
     bad = see_pod(bad_pod(plan), seen_node().gpu)
     agents = {NODE: NodeAgent(NODE, "agent-1", snapshot=snapshot())}
@@ -84,9 +80,7 @@ def test_a_bad_pod_costs_top_one_line(plan: str) -> None:
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_a_bad_pod_can_be_explained(plan: str, tmp_path: Path) -> None:
-    """
-    Its story is told as far as it goes, on a terminal that takes no half characters.
-    """
+    """Its story is told as far as it goes, on a terminal that takes no half characters."""
     pod = see_pod(bad_pod(plan), seen_node().gpu)
     lines = explanation(PodStory(pod=pod, mode="cap", agent=None, no_agent="", events=()), PLAIN)
     with (tmp_path / "out").open("w", encoding="utf-8") as out:
@@ -97,9 +91,7 @@ def test_a_bad_pod_can_be_explained(plan: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_an_agent_reads_a_bad_pod(plan: str) -> None:
-    """
-    What somebody forges as a plan costs the agent no exception, and changes no limit.
-    """
+    """What somebody forges as a plan costs the agent no exception, and changes no limit."""
     raw = built(gpushare(), annotations={names.PLAN: plan, names.INJECTED: "yes"})
     context = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
     found = read_pod_on_node(raw, context)

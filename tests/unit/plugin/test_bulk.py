@@ -1,6 +1,4 @@
-"""
-What is kept of pods where there are thousands of them.
-"""
+"""What is kept of pods where there are thousands of them."""
 
 import pytest
 
@@ -14,9 +12,7 @@ from tests.support.plugin import raw_node, raw_pod, seen_node
 
 
 def test_a_slim_pod_declares_and_tells_the_same() -> None:
-    """
-    What the webhook wrote has been read, and notes of others say nothing here.
-    """
+    """What the webhook wrote has been read, and notes of others say nothing here."""
     said = {names.MEMORY: "2Gi", "example.com/note": "of no use", names.GPUSHARE_CARD_INDEX: "0"}
     raw = raw_pod(gpushare("main", 3))
     raw["metadata"]["annotations"] |= said
@@ -32,9 +28,7 @@ def test_a_slim_pod_declares_and_tells_the_same() -> None:
 
 
 def test_plans_that_are_alike_are_read_once() -> None:
-    """
-    Equal texts give the very same plan, and others their own.
-    """
+    """Equal texts give the very same plan, and others their own."""
     plans = AlikePlans()
     one, other = raw_pod(), raw_pod(gpushare("main", 2))
     first = see_pod(one, None, plans=plans).recorded
@@ -45,9 +39,7 @@ def test_plans_that_are_alike_are_read_once() -> None:
 
 
 def test_no_more_plans_are_remembered_than_stand_together() -> None:
-    """
-    Tenants decide how many there are.
-    """
+    """Tenants decide how many there are."""
     plans = AlikePlans()
     first = plans({names.PLAN: "0"})
     for number in range(1, AlikePlans.MOST + 1):
@@ -59,9 +51,7 @@ def test_no_more_plans_are_remembered_than_stand_together() -> None:
 def test_no_more_settings_are_remembered_than_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """
-    Plans read the same when all that is alike was forgotten between them.
-    """
+    """Plans read the same when all that is alike was forgotten between them."""
     monkeypatch.setattr(AlikePlans, "MOST_SETTINGS", 1)
     pods = [raw_pod(gpushare("main", amount)) for amount in (2, 3)]
     plans = AlikePlans()
@@ -91,9 +81,7 @@ def test_cards_are_kept_once_where_they_are_what_the_node_offers() -> None:
 
 @pytest.mark.parametrize("ready", [True, False])
 def test_who_is_asked_is_kept_as_far_as_asking_goes(*, ready: bool) -> None:
-    """
-    Of an agent's pod four things are needed.
-    """
+    """Of an agent's pod four things are needed."""
     port = {"name": "status", "containerPort": 9090}
     raw = {
         "metadata": {"name": "agent-x", "uid": "1"},

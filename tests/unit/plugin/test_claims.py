@@ -1,6 +1,4 @@
-"""
-What doctor and explain say of cards that come by resource claims.
-"""
+"""What doctor and explain say of cards that come by resource claims."""
 
 from typing import Any
 
@@ -30,9 +28,7 @@ SHARED = SliceCards("node-1", 2, 2)
 
 
 def seen(item: Any, *, named: bool = True) -> SeenPod:
-    """
-    See a pod with one claim, as the webhook left it and the API server shows the claim.
-    """
+    """See a pod with one claim, as the webhook left it and the API server shows the claim."""
     ref = claims.by_name("gpu", "c") if named else claims.by_template("gpu", "t")
     raw = pod(claims.claiming(container(), gpu=""), resourceClaims=[ref])
     raw["metadata"]["uid"] = "uid-1"
@@ -60,9 +56,7 @@ def with_pods(*pods: SeenPod) -> dict[str, Any]:
 
 
 def test_a_story_tells_what_each_claim_asks_for_and_has_got() -> None:
-    """
-    Who uses it, how much of which device, and with how many others.
-    """
+    """Who uses it, how much of which device, and with how many others."""
     asked = story(claims.claim("c", claims.request("3Gi")))
     given = claims.allocated(
         claims.claim("c"), claims.result(memory="3Gi"), users=("uid-1", "uid-2", "uid-3")
@@ -78,9 +72,7 @@ def test_a_story_tells_what_each_claim_asks_for_and_has_got() -> None:
 
 
 def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
-    """
-    The doubt is told in the words of the plan.
-    """
+    """The doubt is told in the words of the plan."""
     ref = claims.by_name("gpu", "c")
     unused = see_pod(pod(container(), resourceClaims=[ref]), None, {}, {})
     told = "\n".join(explanation(PodStory(unused), Display(200)))
@@ -93,9 +85,7 @@ def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
 
 
 def test_a_story_tells_of_the_claim_that_the_scheduler_made() -> None:
-    """
-    And for which resources.
-    """
+    """And for which resources."""
     mapping = {"containerName": "main", "requestName": "r", "resourceName": "example.com/gpu"}
     raw = pod(container())
     raw["metadata"]["uid"] = "uid-1"
@@ -111,9 +101,7 @@ def test_a_story_tells_of_the_claim_that_the_scheduler_made() -> None:
 
 
 def test_each_claim_has_its_own_devices() -> None:
-    """
-    What one claim gives is not told below another one.
-    """
+    """What one claim gives is not told below another one."""
     refs = [claims.by_name(name, f"claim-{name}") for name in ("a", "b")]
     raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
     asked = {
@@ -127,9 +115,7 @@ def test_each_claim_has_its_own_devices() -> None:
 
 
 def test_a_claim_with_two_names_is_told_once() -> None:
-    """
-    By the first of them.
-    """
+    """By the first of them."""
     refs = [claims.by_name(name, "one") for name in ("a", "b")]
     raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
     asked = dict.fromkeys(("a", "b"), claims.claim("one", claims.request("1Gi")))
@@ -139,9 +125,7 @@ def test_a_claim_with_two_names_is_told_once() -> None:
 
 
 def test_a_slice_of_another_driver_has_no_cards() -> None:
-    """
-    Of ours those count as shared that several claims may have.
-    """
+    """Of ours those count as shared that several claims may have."""
     devices = [{"name": "gpu-0", "allowMultipleAllocations": True}, {"name": "gpu-1"}]
     ours = {"spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": devices}}
     other = {"spec": {"driver": "nic.example.com", "nodeName": "n", "devices": devices}}
@@ -152,17 +136,13 @@ def test_a_slice_of_another_driver_has_no_cards() -> None:
 
 
 def test_a_cluster_without_claims_is_not_spoken_of() -> None:
-    """
-    Neither where nothing is published nor where the kind does not exist.
-    """
+    """Neither where nothing is published nor where the kind does not exist."""
     assert [] == findings(SliceCards("n", 0, 0))
     assert [] == findings(published=MaybeHidden())
 
 
 def test_a_node_with_cards_for_claims_needs_an_agent() -> None:
-    """
-    With agents everywhere it is said how many cards are shared.
-    """
+    """With agents everywhere it is said how many cards are shared."""
     (good,) = findings(SHARED)
     (whole,) = findings(SliceCards("node-1", 2, 0))
     (bad,) = findings(SHARED, SliceCards("node-2", 1, 1))
@@ -179,9 +159,7 @@ def test_a_node_with_cards_for_claims_needs_an_agent() -> None:
 
 
 def test_what_may_not_be_seen_is_unknown() -> None:
-    """
-    Slices, and agents, are for administrators.
-    """
+    """Slices, and agents, are for administrators."""
     (hidden,) = findings(published=MaybeHidden(hidden="you may not see them"))
     (without,) = findings(SHARED, agents=MaybeHidden(hidden="you may not see agents"))
 
@@ -189,9 +167,7 @@ def test_what_may_not_be_seen_is_unknown() -> None:
 
 
 def test_pods_that_were_told_nothing_are_named() -> None:
-    """
-    Their agents know more than the webhook did.
-    """
+    """Their agents know more than the webhook did."""
     good = seen(claims.claim("c", claims.request("3Gi")))
     doubtful = seen("does not exist")
 
@@ -204,18 +180,14 @@ def test_pods_that_were_told_nothing_are_named() -> None:
 
 
 def test_pods_with_claims_of_other_devices_are_not_spoken_of() -> None:
-    """
-    The webhook leaves them alone, so that they have no limit to speak of.
-    """
+    """The webhook leaves them alone, so that they have no limit to speak of."""
     raw = pod(container(), resourceClaims=[claims.by_name("nic", "c")])
 
     assert [] == findings(**with_pods(see_pod(raw, None, {}, {})))
 
 
 def test_a_resource_that_is_served_by_shared_cards_is_worth_a_look() -> None:
-    """
-    Who asks for a card gets what the policy says; where none is shared it is a card.
-    """
+    """Who asks for a card gets what the policy says; where none is shared it is a card."""
     classes = MaybeHidden(
         [
             ServedClass("gpu.nvidia.com", "nvidia.com/gpu", gpus=True),
@@ -233,9 +205,7 @@ def test_a_resource_that_is_served_by_shared_cards_is_worth_a_look() -> None:
 
 
 def test_devices_that_take_no_more_claims_are_named() -> None:
-    """
-    With the reason that their agents gave.
-    """
+    """With the reason that their agents gave."""
     tainted = [TaintedDevice("node-1", "gpu-0", "unattributed")]
     (found,) = findings(tainted=MaybeHidden(tainted))
 
@@ -256,9 +226,7 @@ def test_agents_that_shall_taint_cards_need_an_api_for_it() -> None:
 
 
 def test_rules_and_classes_are_read_for_what_matters() -> None:
-    """
-    Which device of which pool, and why; which resource stands for a class.
-    """
+    """Which device of which pool, and why; which resource stands for a class."""
     chosen = {"driver": "gpu.nvidia.com", "pool": "node-1", "device": "gpu-0"}
     rule = {"spec": {"deviceSelector": chosen, "taint": {"value": "overcommitted"}}}
     spec = {"extendedResourceName": "example.com/gpu"}

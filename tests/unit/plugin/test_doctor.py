@@ -1,6 +1,4 @@
-"""
-The doctor's findings, and how they are told.
-"""
+"""The doctor's findings, and how they are told."""
 
 import base64
 import datetime as dt
@@ -35,9 +33,7 @@ FIRST = {"default-max-mode": "observe"}
 
 
 def texts(**changes: Any) -> str:
-    """
-    Return all that is said of a healthy installation in which something is different.
-    """
+    """Return all that is said of a healthy installation in which something is different."""
     return " ".join(item.text for item in examine(replace(FINE, **changes)))
 
 
@@ -53,9 +49,7 @@ def texts(**changes: Any) -> str:
     ids=["fine", "one replica", "old", "absent", "denied"],
 )
 def test_the_doctor_sums_up(installation: Installation, text: str) -> None:
-    """
-    The last line says whether anything is wrong, and what else there is.
-    """
+    """The last line says whether anything is wrong, and what else there is."""
     assert text == list(findings_lines(examine(installation), Display()))[-1]
 
 
@@ -84,9 +78,7 @@ def test_a_webhook_outside_of_the_cluster_needs_no_deployment() -> None:
 
 
 def test_the_doctor_speaks_json() -> None:
-    """
-    Programs get level, subject, words and remedy of each check.
-    """
+    """Programs get level, subject, words and remedy of each check."""
     items = findings_json(examine(sick.bare()))
 
     assert {"level", "subject", "said", "remedy"} == set(items[0])
@@ -110,9 +102,7 @@ def test_the_doctor_speaks_json() -> None:
     ids=["hidden", "lowered", "no key", "overlap", "no replica", "no pods"],
 )
 def test_a_rare_state_has_its_finding(changes: dict[str, Any], text: str) -> None:
-    """
-    A lowered kill switch, two CAs that overlap, a webhook scaled to nothing: each is named.
-    """
+    """A lowered kill switch, two CAs that overlap, a webhook scaled to nothing: each is named."""
     assert text in texts(**changes)
 
 
@@ -122,9 +112,7 @@ def test_a_rare_state_has_its_finding(changes: dict[str, Any], text: str) -> Non
     ids=["by hand", "installed"],
 )
 def test_a_lowered_switch_is_lifted_where_it_was_lowered(data: dict[str, str], remedy: str) -> None:
-    """
-    What somebody set by hand is taken back so, and what a component set by leaving that out.
-    """
+    """What somebody set by hand is taken back so, and what a component set by leaving that out."""
     (switch,) = [
         one
         for one in examine(replace(FINE, switch=MaybeHidden({"data": data})))
@@ -135,16 +123,12 @@ def test_a_lowered_switch_is_lifted_where_it_was_lowered(data: dict[str, str], r
 
 
 def test_a_ca_that_ends_soon_is_wrong() -> None:
-    """
-    Two weeks before its end nobody has renewed it: something is broken.
-    """
+    """Two weeks before its end nobody has renewed it: something is broken."""
     assert is_wrong(examine(replace(FINE, trusted=dict.fromkeys(HOOKS, (SHORT,)))))
 
 
 def test_what_is_on_its_way_out_needs_no_remedy() -> None:
-    """
-    A namespace that is being deleted is fenced no more, and a pod that ends is not asked for.
-    """
+    """A namespace that is being deleted is fenced no more, and a pod that ends is not asked for."""
     ending = {
         "name": "team-a",
         "labels": {MODE: "cap"},
@@ -158,18 +142,14 @@ def test_what_is_on_its_way_out_needs_no_remedy() -> None:
 
 
 def test_a_node_whose_cards_cannot_be_read_is_named() -> None:
-    """
-    One broken annotation says so, and takes no other finding away.
-    """
+    """One broken annotation says so, and takes no other finding away."""
     odd = replace(seen_node(), cards=None, cards_trouble="odd")
 
     assert "gpu-1: odd" in texts(nodes=MaybeHidden({"gpu-1": odd}))
 
 
 def test_hidden_parts_do_not_hide_the_rest() -> None:
-    """
-    Whoever may not see pods or nodes still learns about everything else.
-    """
+    """Whoever may not see pods or nodes still learns about everything else."""
     hidden: dict[str, Any] = {"pods": sick.HIDDEN, "nodes": sick.HIDDEN}
 
     assert "measures and answers" in texts(**hidden)
@@ -181,9 +161,7 @@ def bundle(*pems: bytes) -> str:
 
 
 def test_each_ca_of_a_bundle_has_its_time() -> None:
-    """
-    From when to when is read of every CA that a caBundle holds; an empty one holds none.
-    """
+    """From when to when is read of every CA that a caBundle holds; an empty one holds none."""
     first, second = trustme.CA(), trustme.CA(organization_name="another")
     times = validity(bundle(first.cert_pem.bytes(), second.cert_pem.bytes()))
 
@@ -211,9 +189,7 @@ def test_what_is_no_bundle_cannot_be_read(text: str) -> None:
 
 
 def test_a_metric_is_found_by_its_whole_name() -> None:
-    """
-    Neither a longer name nor one with labels is taken for it, nor what is no number.
-    """
+    """Neither a longer name nor one with labels is taken for it, nor what is no number."""
     page = '# HELP x Something.\nx 12.5\nxy 1\nbad much\nlabelled{a="b"} 3\n'
 
     assert [12.5, None, None] == [metric(page, name) for name in ("x", "bad", "labelled")]

@@ -1,6 +1,4 @@
-"""
-What the stories of the golden files leave open: rare states, words of other versions, doubts.
-"""
+"""What the stories of the golden files leave open: rare states, words of other versions, doubts."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,17 +22,13 @@ from tests.support.plugin_cases import explained
 
 
 def test_every_verdict_of_this_versions_agent_is_known() -> None:
-    """
-    The plugin has a meaning for each word an agent may say, and for none besides.
-    """
+    """The plugin has a meaning for each word an agent may say, and for none besides."""
     assert {str(item) for item in Outcome} | {""} == set(VERDICTS)
 
 
 @pytest.mark.parametrize("outcome", sorted(VERDICTS))
 def test_every_word_of_the_agent_has_a_meaning(outcome: str) -> None:
-    """
-    Each outcome is a short word in tables and a sentence in stories.
-    """
+    """Each outcome is a short word in tables and a sentence in stories."""
     use = use_row(outcome=outcome)
 
     assert verdict(pod_row(use), use).text
@@ -42,9 +36,7 @@ def test_every_word_of_the_agent_has_a_meaning(outcome: str) -> None:
 
 
 def test_a_word_of_a_newer_agent_is_shown_as_it_is() -> None:
-    """
-    What this plugin does not know it neither hides nor explains away.
-    """
+    """What this plugin does not know it neither hides nor explains away."""
     use = use_row(outcome="dancing")
 
     assert "dancing" == verdict(pod_row(use), use).text
@@ -52,9 +44,7 @@ def test_a_word_of_a_newer_agent_is_shown_as_it_is() -> None:
 
 
 def test_nobody_is_threatened_with_an_eviction_below_mode_evict() -> None:
-    """
-    In mode cap a pod over its limit stays, and its line and story say so.
-    """
+    """In mode cap a pod over its limit stays, and its line and story say so."""
     use = use_row(outcome="holding", over_seconds=3.0, due_seconds=27.0)
     row = pod_row(use, mode="cap")
 
@@ -63,25 +53,19 @@ def test_nobody_is_threatened_with_an_eviction_below_mode_evict() -> None:
 
 
 def test_a_hold_without_an_end_is_not_dated() -> None:
-    """
-    Where the agent does not say when, nobody else does.
-    """
+    """Where the agent does not say when, nobody else does."""
     use = use_row(outcome="holding", over_seconds=3.0)
 
     assert what_follows(pod_row(use), use).endswith("It is evicted unless it gives memory back.")
 
 
 def test_what_follows_needs_a_measurement() -> None:
-    """
-    Without a snapshot nothing is foretold.
-    """
+    """Without a snapshot nothing is foretold."""
     assert [] == list(what_will_be(PodStory(seen_pod(), "evict")))
 
 
 def test_a_rule_of_another_version_is_not_guessed() -> None:
-    """
-    Where no known sum gives A, the story says so and still divides by the card.
-    """
+    """Where no known sum gives A, the story says so and still divides by the card."""
     lines = formula(ShareFigures(3 * GIB, 512 * MIB, 15 * GIB, 1000 * MIB, 1), Headroom.AUTO)
 
     assert "A = (by a rule this plugin does not know) = 1000Mi" == lines[1]
@@ -89,16 +73,12 @@ def test_a_rule_of_another_version_is_not_guessed() -> None:
 
 
 def test_without_a_card_there_is_no_fraction() -> None:
-    """
-    F is of a card, and nobody knows which.
-    """
+    """F is of a card, and nobody knows which."""
     assert 2 == len(formula(ShareFigures(3 * GIB, 512 * MIB, None, 1, 1), Headroom.FACTOR))
 
 
 def test_events_of_agents_are_told_in_order() -> None:
-    """
-    Other reasons are left out; newer forms of events are read too.
-    """
+    """Other reasons are left out; newer forms of events are read too."""
     over = {"reason": names.LIMIT_EXCEEDED, "lastTimestamp": "2026-01-02T00:00:01Z"}
     events = read_events(
         [
@@ -118,9 +98,7 @@ def test_events_of_agents_are_told_in_order() -> None:
 
 
 def planned(**changes: Any) -> SeenPod:
-    """
-    Build a pod whose plan says something else.
-    """
+    """Build a pod whose plan says something else."""
     pod = seen_pod()
     plan = pod.recorded.plan
     assert plan is not None
@@ -128,18 +106,14 @@ def planned(**changes: Any) -> SeenPod:
 
 
 def without(key: str, **changes: Any) -> SeenPod:
-    """
-    Build a pod that has lost one of the webhook's annotations.
-    """
+    """Build a pod that has lost one of the webhook's annotations."""
     raw = raw_pod(**changes)
     del raw["metadata"]["annotations"][key]
     return see_pod(raw, None)
 
 
 def shared(**changes: Any) -> SeenPod:
-    """
-    Build a pod that asks for half of a card that only the webhook knew.
-    """
+    """Build a pod that asks for half of a card that only the webhook knew."""
     half = {names.KAI_FRACTION: "0.5"}
     return see_pod(raw_pod(container("main"), annotations=half, **changes), None)
 
@@ -159,9 +133,7 @@ def shared(**changes: Any) -> SeenPod:
     ids=["card", "reckoned", "plan", "kai", "namespace", "advice", "undeclared", "unmeasured"],
 )
 def test_a_rare_state_has_its_sentence(pod: SeenPod, text: str) -> None:
-    """
-    Whatever is missing, or known to one side alone, the story says so.
-    """
+    """Whatever is missing, or known to one side alone, the story says so."""
     assert text in "\n".join(explained(pod))
 
 
@@ -176,25 +148,19 @@ def test_a_rare_state_has_its_sentence(pod: SeenPod, text: str) -> None:
     ids=["no limit planned", "no GPU", "planned limit", "no container told"],
 )
 def test_what_does_not_apply_is_not_told(pod: SeenPod, text: str) -> None:
-    """
-    A story has no sentence about a limit, a request or a figure that is not there.
-    """
+    """A story has no sentence about a limit, a request or a figure that is not there."""
     assert text not in "\n".join(explained(pod))
 
 
 def test_a_node_without_an_agent_is_named() -> None:
-    """
-    The story says which node nobody measures.
-    """
+    """The story says which node nobody measures."""
     lines = explanation(PodStory(seen_pod(), "evict"), Display())
 
     assert "  Unknown: no agent runs on node gpu-1." in lines
 
 
 def test_an_idle_pod_holds_nothing() -> None:
-    """
-    A row without a card is a pod without memory; a node never sampled says so.
-    """
+    """A row without a card is a pod without memory; a node never sampled says so."""
     row = pod_row()._replace(uses=())
     lines = explained(seen_pod(), agent(snapshot(row, stale_seconds=None)))
 

@@ -1,6 +1,4 @@
-"""
-The story of a pod as JSON.
-"""
+"""The story of a pod as JSON."""
 
 from gpufence import names
 from gpufence.quantity import GIB, MIB
@@ -13,9 +11,7 @@ from tests.support.plugin_cases import holding
 
 
 def test_amounts_are_exact_and_settings_have_their_values() -> None:
-    """
-    What is declared, injected and measured stands side by side, as quantities.
-    """
+    """What is declared, injected and measured stands side by side, as quantities."""
     told = document(PodStory(seen_pod(), "evict", holding()))
 
     [torch] = [
@@ -40,9 +36,7 @@ def test_amounts_are_exact_and_settings_have_their_values() -> None:
 
 
 def test_what_nobody_knows_is_null_and_says_why() -> None:
-    """
-    A pod that no agent measures has no cards, never zero of them used.
-    """
+    """A pod that no agent measures has no cards, never zero of them used."""
     told = document(PodStory(seen_pod(mode=None), None, agent(None, "it does not answer in time")))
 
     assert told["mode"] is None
@@ -65,9 +59,7 @@ def test_what_nobody_knows_is_null_and_says_why() -> None:
 
 
 def test_an_old_sample_tells_its_age_and_no_activity() -> None:
-    """
-    What a pod did minutes ago is not what it does.
-    """
+    """What a pod did minutes ago is not what it does."""
     row = pod_row(
         use_row(2 * GIB, card="GPU-gone"), activity=PodActivityRow("idle", 763.0, "NoKernels")
     )
@@ -83,9 +75,7 @@ def test_an_old_sample_tells_its_age_and_no_activity() -> None:
 
 
 def test_values_of_the_users_own_that_cannot_be_read_are_null() -> None:
-    """
-    Warnings and events are there as well.
-    """
+    """Warnings and events are there as well."""
     left = {"name": "JULIA_CUDA_HARD_MEMORY_LIMIT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}
     pod = seen_pod(gpushare("trainer") | {"env": [left]}, annotations={names.WARNINGS: ""})
     event = AgentEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, f"held {GIB // MIB} MiB")

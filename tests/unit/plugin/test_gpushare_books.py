@@ -1,6 +1,4 @@
-"""
-What gpushare's scheduler has written on pods, where nobody else could have.
-"""
+"""What gpushare's scheduler has written on pods, where nobody else could have."""
 
 import pytest
 
@@ -10,9 +8,7 @@ from tests.support.gpushare_cases import booked
 
 @pytest.mark.parametrize("cards", [5, "0", True])
 def test_an_allocation_without_cards_leaves_the_pod_to_its_index(cards: object) -> None:
-    """
-    Go refuses all of an allocation in which a container has no map of cards.
-    """
+    """Go refuses all of an allocation in which a container has no map of cards."""
     booking = read_booking(booked("wrong", "gpu-1", "2", index="1", allocation={"0": cards}))
 
     assert booking is not None

@@ -1,6 +1,4 @@
-"""
-Owners of GPU pods, and what they hold in vain.
-"""
+"""Owners of GPU pods, and what they hold in vain."""
 
 import pytest
 
@@ -24,18 +22,14 @@ from tests.support.plugin import NODE, snapshot
 
 
 def line_of(*pods: tuple[str, object]) -> IdleLine:
-    """
-    Build the line of an owner whose pods do this.
-    """
+    """Build the line of an owner whose pods do this."""
     rows = tuple(measured(name, doing, GIB) for name, doing in pods)  # type: ignore[arg-type]  # any
     scene = IdleScene(tuple(owned(WORKER, name) for name, _ in pods), {NODE: snapshot(*rows)})
     return idle_lines(scene, "")[0]
 
 
 def test_an_owner_is_as_idle_as_its_busiest_pod() -> None:
-    """
-    The shortest time counts, and one busy pod makes the owner busy.
-    """
+    """The shortest time counts, and one busy pod makes the owner busy."""
     both = line_of(("a", idle(60.0)), ("b", idle(7200.0)))
     one = line_of(("a", BUSY), ("b", idle(7200.0)))
 
@@ -44,9 +38,7 @@ def test_an_owner_is_as_idle_as_its_busiest_pod() -> None:
 
 
 def test_unknown_is_never_idle() -> None:
-    """
-    One pod of which nobody can tell makes its owner unknown, and its hours are not counted.
-    """
+    """One pod of which nobody can tell makes its owner unknown, and its hours are not counted."""
     line = line_of(("a", UNMEASURED), ("b", idle(7200.0)))
 
     assert ("unknown", None, None) == (line.state, line.idle_seconds, line.gib_hours)
@@ -54,32 +46,24 @@ def test_unknown_is_never_idle() -> None:
 
 
 def test_hours_in_vain_are_memory_times_time() -> None:
-    """
-    Two pods of a GiB each for half an hour are one GiB-hour.
-    """
+    """Two pods of a GiB each for half an hour are one GiB-hour."""
     assert 1.0 == line_of(("a", idle(1800.0)), ("b", idle(1800.0))).gib_hours
 
 
 def test_the_most_in_vain_is_first() -> None:
-    """
-    Memory times time counts before time alone, and who is released or busy comes last.
-    """
+    """Memory times time counts before time alone, and who is released or busy comes last."""
     names = [line.name for line in idle_lines(alone(), "")]
 
     assert ["worker", "claimer"] == names[:2]
 
 
 def test_only_the_namespace_is_shown() -> None:
-    """
-    Of what the controller says of all namespaces the one that was asked for is shown.
-    """
+    """Of what the controller says of all namespaces the one that was asked for is shown."""
     assert [] == idle_lines(led()._replace(pods=()), "team-b")
 
 
 def test_an_owner_is_met_in_whichever_version() -> None:
-    """
-    The version of its group is no part of who somebody is.
-    """
+    """The version of its group is no part of who somebody is."""
     line = line_of(("a", BUSY))
     older = WORKER._replace(kind=WORKER.kind._replace(api_version="apps/v1beta1"))
 
@@ -97,18 +81,14 @@ def test_an_owner_is_met_in_whichever_version() -> None:
     ],
 )
 def test_what_no_agent_says_is_unknown(shown: object, why: str) -> None:
-    """
-    Silence, age and older agents make a pod unknown, each with its reason.
-    """
+    """Silence, age and older agents make a pod unknown, each with its reason."""
     use = use_of(owned(WORKER, "a"), shown)  # type: ignore[arg-type]  # None or a snapshot
 
     assert ("unknown", None, why) == (use.state, use.idle_seconds, use.why)
 
 
 def test_memory_that_is_not_known_is_not_added_up() -> None:
-    """
-    A card that hides what a pod holds makes the sum unknown.
-    """
+    """A card that hides what a pod holds makes the sum unknown."""
     rows = snapshot(measured("a", idle(60.0), GIB, None))
     [line] = idle_lines(IdleScene((owned(WORKER, "a"),), {NODE: rows}), "")
 
@@ -161,9 +141,7 @@ def test_programs_get_all_of_it() -> None:
 def test_calls_that_cannot_be_read_end_at_once(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    What is missing or contradicts itself is said before anybody is asked.
-    """
+    """What is missing or contradicts itself is said before anybody is asked."""
     with pytest.raises(SystemExit) as ended:
         parse(arguments)
 
@@ -171,8 +149,6 @@ def test_calls_that_cannot_be_read_end_at_once(
 
 
 def test_everything_can_be_planned_without_an_owner() -> None:
-    """
-    What would be done is shown of all, and of one.
-    """
+    """What would be done is shown of all, and of one."""
     assert parse(["release", "-A", "--dry-run"]).owner is None
     assert "deploy/a" == parse(["release", "deploy/a"]).owner

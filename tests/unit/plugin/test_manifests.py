@@ -1,6 +1,4 @@
-"""
-What the plugin looks for is what the manifests install.
-"""
+"""What the plugin looks for is what the manifests install."""
 
 from gpufence import names
 from kubectl_gpufence.ask import AGENT_LABEL, WEBHOOK_LABEL
@@ -14,9 +12,7 @@ def names_of(kind: str) -> set[str]:
 
 
 def test_hooks_and_policies_are_those_that_are_installed() -> None:
-    """
-    The doctor misses no hook and no policy, and asks for none that does not exist.
-    """
+    """The doctor misses no hook and no policy, and asks for none that does not exist."""
     hooks = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)["webhooks"]
 
     assert set(HOOKS) == {hook["name"] for hook in hooks}
@@ -25,9 +21,7 @@ def test_hooks_and_policies_are_those_that_are_installed() -> None:
 
 
 def test_agents_and_webhooks_are_found_by_their_labels() -> None:
-    """
-    The labels and the status port are those of the pods' templates.
-    """
+    """The labels and the status port are those of the pods' templates."""
     for kind, name, label in (
         ("DaemonSet", "gpufence-agent", AGENT_LABEL),
         ("Deployment", names.WEBHOOK_SERVICE, WEBHOOK_LABEL),
@@ -40,8 +34,6 @@ def test_agents_and_webhooks_are_found_by_their_labels() -> None:
 
 
 def test_objects_the_doctor_asks_for_are_installed() -> None:
-    """
-    The kill switch and the namespace are part of the base.
-    """
+    """The kill switch and the namespace are part of the base."""
     assert names.POLICY_CONFIGMAP in names_of("ConfigMap")
     assert names.SYSTEM_NAMESPACE in names_of("Namespace")

@@ -1,6 +1,4 @@
-"""
-What is read of pods and nodes.
-"""
+"""What is read of pods and nodes."""
 
 import pytest
 
@@ -22,9 +20,7 @@ from tests.support.plugin import agent, raw_node, raw_pod, seen_node, seen_pod, 
 
 
 def test_the_webhooks_limit_counts_before_our_own() -> None:
-    """
-    The plan was made with the operator's settings, which a plugin does not know.
-    """
+    """The plan was made with the operator's settings, which a plugin does not know."""
     raw = raw_pod()
     raw["metadata"]["annotations"][names.PLAN] = raw["metadata"]["annotations"][names.PLAN].replace(
         '"limit":"3072Mi","containers"', '"limit":"3Mi","containers"'
@@ -37,9 +33,7 @@ def test_the_webhooks_limit_counts_before_our_own() -> None:
 
 
 def test_init_containers_do_not_add_to_what_was_told() -> None:
-    """
-    An init container has gone when the others take their memory.
-    """
+    """An init container has gone when the others take their memory."""
     both = raw_pod(gpushare("main", 3), initContainers=[gpushare("first", 3)])
     alone = raw_pod(container("main"), initContainers=[gpushare("first", 3)])
 
@@ -48,18 +42,14 @@ def test_init_containers_do_not_add_to_what_was_told() -> None:
 
 
 def test_a_pod_without_gpu_memory_is_none_of_ours() -> None:
-    """
-    Neither its resources nor its annotations name it.
-    """
+    """Neither its resources nor its annotations name it."""
     assert not see_pod(pod(), None).uses_gpu
     assert see_pod(pod(annotations={names.MEMORY: "1Gi"}), None).uses_gpu
     assert see_pod(pod(annotations={f"{names.MEMORY_OF_CONTAINER}main": "1Gi"}), None).uses_gpu
 
 
 def test_a_pod_that_declares_nothing_says_why() -> None:
-    """
-    Undeclared and unreadable are told apart in words.
-    """
+    """Undeclared and unreadable are told apart in words."""
     unreadable = pod(gpushare("main", "many"))
 
     assert "no container asks for GPU memory" in see_pod(pod(), None).declaration.why_not
@@ -67,9 +57,7 @@ def test_a_pod_that_declares_nothing_says_why() -> None:
 
 
 def test_a_share_of_an_unknown_card_has_no_limit() -> None:
-    """
-    Half of a card that nobody has told of is not zero.
-    """
+    """Half of a card that nobody has told of is not zero."""
     raw = pod(annotations={names.KAI_FRACTION: "0.5"})
 
     said = see_pod(raw, None).declaration
@@ -77,9 +65,7 @@ def test_a_share_of_an_unknown_card_has_no_limit() -> None:
 
 
 def test_the_controller_is_the_owner() -> None:
-    """
-    Other owners do not make pods anew.
-    """
+    """Other owners do not make pods anew."""
     raw = pod()
     raw["metadata"]["ownerReferences"] = [
         {"kind": "Queue", "name": "q"},
@@ -91,26 +77,20 @@ def test_the_controller_is_the_owner() -> None:
 
 
 def test_what_is_no_pod_is_refused() -> None:
-    """
-    A list of something else is an error, not a pod without limits.
-    """
+    """A list of something else is an error, not a pod without limits."""
     with pytest.raises(InvalidError):
         see_pod({"metadata": []}, None)
 
 
 def test_observed_pods_have_only_a_plan() -> None:
-    """
-    In mode observe the figures are what would be done.
-    """
+    """In mode observe the figures are what would be done."""
     assert seen_pod(mode=Mode.OBSERVE).only_planned
     assert not seen_pod().only_planned
     assert not seen_pod(mode=None).only_planned
 
 
 def test_a_node_tells_its_cards_or_why_not() -> None:
-    """
-    A missing annotation and a broken one are two things.
-    """
+    """A missing annotation and a broken one are two things."""
     silent, broken = raw_node(), raw_node()
     del silent["metadata"]["annotations"][names.CARDS]
     broken["metadata"]["annotations"][names.CARDS] = "{"
@@ -121,9 +101,7 @@ def test_a_node_tells_its_cards_or_why_not() -> None:
 
 
 def test_while_an_agent_is_replaced_the_one_that_answers_counts() -> None:
-    """
-    Two pods on a node are one agent; one without a node is none yet.
-    """
+    """Two pods on a node are one agent; one without a node is none yet."""
     old, new = agent(None, "gone", pod="old"), agent(snapshot(), pod="new")
     pending = agent(None, "pending", node="")
 
@@ -132,9 +110,7 @@ def test_while_an_agent_is_replaced_the_one_that_answers_counts() -> None:
 
 
 def test_each_reason_for_silence_is_told_once() -> None:
-    """
-    A hundred agents that may not be asked are one note.
-    """
+    """A hundred agents that may not be asked are one note."""
     denied = [agent(None, "you may not", node=f"n{place}") for place in range(5)]
     lost = agent(None, "lost", node="", pod="pod-x")
 
@@ -146,9 +122,7 @@ def test_each_reason_for_silence_is_told_once() -> None:
 
 
 def test_a_namespace_is_known_by_its_label() -> None:
-    """
-    A namespace without the label has no mode; a wrong value is kept to be told.
-    """
+    """A namespace without the label has no mode; a wrong value is kept to be told."""
     raw = {"metadata": {"name": "a", "labels": {names.MODE: "Cap"}}}
 
     assert ("a", "Cap") == (read_labelled(raw).name, read_labelled(raw).mode)
@@ -156,9 +130,7 @@ def test_a_namespace_is_known_by_its_label() -> None:
 
 
 def test_an_agents_pod_says_where_and_how_it_is_asked() -> None:
-    """
-    Its node, whether it is ready, and its status port, which has a usual number.
-    """
+    """Its node, whether it is ready, and its status port, which has a usual number."""
     port = {"name": "status", "containerPort": 9000}
     ready = {"type": "Ready", "status": "True"}
     raw = {

@@ -1,6 +1,4 @@
-"""
-Suggested limits, and what a report says of its owners.
-"""
+"""Suggested limits, and what a report says of its owners."""
 
 import pytest
 from hypothesis import given
@@ -19,9 +17,7 @@ from tests.support.plugin_cases import reported
     [(2 * GIB, 1, 3200 * MIB), (0, 0, 640 * MIB), (10 * GIB, 1, 16_640 * MIB)],
 )
 def test_a_suggestion_is_the_share_rule_backwards(peak: int, processes: int, limit: int) -> None:
-    """
-    The peak less the least of contexts, and a margin, is seven tenths of what is suggested.
-    """
+    """The peak less the least of contexts, and a margin, is seven tenths of what is suggested."""
     assert limit == suggested(peak, processes, 512 * MIB)
 
 
@@ -33,9 +29,7 @@ def test_a_suggestion_is_the_share_rule_backwards(peak: int, processes: int, lim
 def test_what_was_measured_fits_under_the_suggestion(
     peak: int, processes: int, reserve: int
 ) -> None:
-    """
-    Told its share of the suggested limit, a workload could hold its peak once more.
-    """
+    """Told its share of the suggested limit, a workload could hold its peak once more."""
     count = max(processes, 1)
     limit = suggested(peak, processes, reserve)
     may = allowance(limit, limit, ShareTerms(reserve, count))
@@ -46,25 +40,19 @@ def test_what_was_measured_fits_under_the_suggestion(
 
 
 def test_a_peak_at_the_cap_is_marked() -> None:
-    """
-    A framework that took all it was told to says nothing about its need.
-    """
+    """A framework that took all it was told to says nothing about its need."""
     assert OwnerLine(owner_row(peak_bytes=2150 * MIB), 1, 512 * MIB).full
     assert not OwnerLine(owner_row(peak_bytes=3073 * MIB), 1, 512 * MIB).full
 
 
 def test_reports_name_their_time() -> None:
-    """
-    Whoever reads a peak knows since when it counts.
-    """
+    """Whoever reads a peak knows since when it counts."""
     assert ("2026-01-02T00:00:00Z", "2026-01-02T02:00:00Z") == since(reported())
     assert ("", "") == since(scene())
 
 
 def test_without_a_peak_nothing_is_suggested() -> None:
-    """
-    An owner that held nothing gets null, not a limit of zero.
-    """
+    """An owner that held nothing gets null, not a limit of zero."""
     items = {item["name"]: item for item in map(owner_json, owner_lines(reported(), ""))}
 
     assert (4, None) == (items["greedy"]["pods"], items["idle"]["suggested"])

@@ -1,6 +1,4 @@
-"""
-The report as a page for a browser.
-"""
+"""The report as a page for a browser."""
 
 import datetime as dt
 import re
@@ -50,9 +48,7 @@ class Outline(HTMLParser):
 
 
 def drawn(*days: ChartDay, target: int | None = None) -> ET.Element:
-    """
-    Draw days, and read the picture as the XML that it is, but for HTML's own entities.
-    """
+    """Draw days, and read the picture as the XML that it is, but for HTML's own entities."""
     picture = chart(days, target, "Deployment/classifier")
     return ET.fromstring(picture.replace("&times;", "x"))
 
@@ -94,36 +90,28 @@ def test_rows_of_one_day_are_one_bar() -> None:
 
 
 def test_a_picture_has_bars_and_lines() -> None:
-    """
-    What was held is a bar, red above its limit; told, limit and target are lines over it.
-    """
+    """What was held is a bar, red above its limit; told, limit and target are lines over it."""
     picture = drawn(day(1), day(2, held_bytes=9 * GIB), target=6 * GIB)
 
     assert ["held", "over", "told", "limit", "target"] == classes(picture)
 
 
 def test_a_day_long_before_the_others_is_left_out() -> None:
-    """
-    One that only a wrong clock has known makes no picture too wide to see the others in it.
-    """
+    """One that only a wrong clock has known makes no picture too wide to see the others in it."""
     old = day(1)._replace(day="1970-01-01")
 
     assert ["held"] == classes(drawn(old, day(9, told_bytes=None, limit_bytes=None)))
 
 
 def test_a_date_stays_within_the_picture() -> None:
-    """
-    The last of many narrow days stands at the edge.
-    """
+    """The last of many narrow days stands at the edge."""
     texts = [each for each in drawn(day(1), day(28)) if each.text == "11-28"]
 
     assert ["346"] == [each.get("x") for each in texts]
 
 
 def test_a_page_about_nobody_says_so() -> None:
-    """
-    There is no table without models.
-    """
+    """There is no table without models."""
     text = written(notes=("nobody has measured a model yet",))
 
     assert "No model has been measured yet." in text
@@ -142,9 +130,7 @@ def test_a_line_has_holes_where_nothing_was_said() -> None:
 
 
 def test_a_day_on_which_a_limit_was_too_small_is_marked() -> None:
-    """
-    Evictions and failed allocations stand above their bar.
-    """
+    """Evictions and failed allocations stand above their bar."""
     picture = drawn(day(1, evictions=2, out_of_memory=True), day(2, evictions=1), day(3))
     marks = [each.text for each in picture if each.get("class") == "mark"]
 
@@ -152,18 +138,14 @@ def test_a_day_on_which_a_limit_was_too_small_is_marked() -> None:
 
 
 def test_a_picture_without_lines_is_a_picture() -> None:
-    """
-    Where nothing was told, allowed or proposed, the bars are all there is.
-    """
+    """Where nothing was told, allowed or proposed, the bars are all there is."""
     picture = drawn(day(1, told_bytes=None, limit_bytes=None))
 
     assert ["held"] == classes(picture)
 
 
 def test_every_bar_says_its_figures() -> None:
-    """
-    Who points at a bar, or cannot see it, reads what it shows.
-    """
+    """Who points at a bar, or cannot see it, reads what it shows."""
     assert (
         "2026-11-01: held 4096 MiB, told 5120 MiB, limit 8192 MiB, evicted 2x, out of memory"
     ) == words(day(1, evictions=2, out_of_memory=True))
@@ -182,9 +164,7 @@ def test_every_bar_says_its_figures() -> None:
     ],
 )
 def test_the_axis_has_round_steps(held: int, expected: list[str]) -> None:
-    """
-    Four equal steps of a round size reach above everything.
-    """
+    """Four equal steps of a round size reach above everything."""
     picture = drawn(day(1, held_bytes=held, told_bytes=None, limit_bytes=None))
     labels = [each.text for each in picture if each.get("text-anchor") == "end"]
 
@@ -193,17 +173,13 @@ def test_the_axis_has_round_steps(held: int, expected: list[str]) -> None:
 
 
 def test_amounts_of_the_axis_are_read_in_their_unit() -> None:
-    """
-    Whole GiB are written so.
-    """
+    """Whole GiB are written so."""
     assert ("2 GiB", "1536 MiB") == (amount_label(2 * GIB), amount_label(1536 * MIB))
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 1), (4, 2), (5, 3), (14, 3)])
 def test_dates_stand_below_where_there_is_room(count: int, expected: int) -> None:
-    """
-    The first and the last day, and one in the middle of many.
-    """
+    """The first and the last day, and one in the middle of many."""
     picture = drawn(*(day(number) for number in range(1, count + 1)))
     dates = [each for each in picture if each.get("y") == "173"]
 
@@ -211,9 +187,7 @@ def test_dates_stand_below_where_there_is_room(count: int, expected: int) -> Non
 
 
 def test_days_are_counted_as_calendars_do() -> None:
-    """
-    Months, years and leap days are as long as they are.
-    """
+    """Months, years and leap days are as long as they are."""
     start = dt.date(2027, 12, 1)
     days = [start + dt.timedelta(days=number) for number in range(500)]
     counted = [ordinal(each.isoformat()) for each in days]
@@ -222,9 +196,7 @@ def test_days_are_counted_as_calendars_do() -> None:
 
 
 def test_a_page_is_whole_and_fetches_nothing() -> None:
-    """
-    Every element is closed, there is no script, and nothing points outside of the page.
-    """
+    """Every element is closed, there is no script, and nothing points outside of the page."""
     text = written(model(), ModelDays(need_summary()), notes=("somebody is silent",))
     outline = Outline(text)
     links = [value for _, each in outline.elements for key, value in each.items() if key == "href"]
@@ -252,9 +224,7 @@ def test_names_are_text_whatever_they_are() -> None:
 
 
 def test_the_head_says_how_much_there_is() -> None:
-    """
-    Models, targets, how many of them can be trusted, and which days were measured.
-    """
+    """Models, targets, how many of them can be trusted, and which days were measured."""
     low = need_summary(target_bytes=None, confidence=Confidence.LOW)
     text = written(model(), ModelDays(low))
 
@@ -264,9 +234,7 @@ def test_the_head_says_how_much_there_is() -> None:
 
 
 def test_without_days_there_is_nothing_to_explain() -> None:
-    """
-    A page of figures alone has no pictures and no legend.
-    """
+    """A page of figures alone has no pictures and no legend."""
     outline = Outline(written(ModelDays(need_summary(capped=True, target_bytes=None))))
 
     assert [] == outline.named("svg")
@@ -275,8 +243,6 @@ def test_without_days_there_is_nothing_to_explain() -> None:
 
 
 def test_the_page_is_made_for_every_place() -> None:
-    """
-    Its style knows dark screens, narrow windows and paper.
-    """
+    """Its style knows dark screens, narrow windows and paper."""
     for place in ("prefers-color-scheme: dark", "max-width: 60rem", "@media print"):
         assert place in STYLE

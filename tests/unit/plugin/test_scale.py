@@ -1,6 +1,4 @@
-"""
-What `scale` prints: the objects, the reasons beside them, and how many replicas there may be.
-"""
+"""What `scale` prints: the objects, the reasons beside them, and how many replicas there may be."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,9 +30,7 @@ MEASURED = replace(
 
 
 def scaled(wish: Wish) -> Any:
-    """
-    Return the spec of the ScaledObject.
-    """
+    """Return the spec of the ScaledObject."""
     return bare(documents(wish)[-1])["spec"]
 
 
@@ -44,9 +40,7 @@ def triggers(wish: Wish) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wish", [WISH, MEASURED, replace(WISH, asks_token=False)])
 def test_what_is_printed_is_what_is_meant(wish: Wish) -> None:
-    """
-    Read back, the text with its reasons is the objects.
-    """
+    """Read back, the text with its reasons is the objects."""
     made = documents(wish)
 
     assert [bare(item) for item in made] == list(reader.safe_load_all("\n".join(yaml(made))))
@@ -62,24 +56,18 @@ def test_what_is_printed_is_what_is_meant(wish: Wish) -> None:
     ],
 )
 def test_any_value_is_read_back(value: dict[str, Any]) -> None:
-    """
-    Whatever a value is, the text of it is YAML for just that.
-    """
+    """Whatever a value is, the text of it is YAML for just that."""
     assert bare(value) == reader.safe_load("\n".join(yaml([value])))
 
 
 def test_both_triggers_are_averages() -> None:
-    """
-    With Value an autoscaler would multiply totals by replicas once more.
-    """
+    """With Value an autoscaler would multiply totals by replicas once more."""
     for wish in (WISH, MEASURED):
         assert {"AverageValue"} == {item["metricType"] for item in triggers(wish).values()}
 
 
 def test_a_broker_is_asked_for_messages_of_the_target() -> None:
-    """
-    Five seconds of messages of half a second are ten, of those that wait.
-    """
+    """Five seconds of messages of half a second are ten, of those that wait."""
     backlog = triggers(WISH)["backlog"]
 
     assert ("10", "QueueLength", "amqp") == tuple(
@@ -89,9 +77,7 @@ def test_a_broker_is_asked_for_messages_of_the_target() -> None:
 
 
 def test_prometheus_is_asked_for_seconds() -> None:
-    """
-    Messages times seconds for each are seconds, and the target is their threshold.
-    """
+    """Messages times seconds for each are seconds, and the target is their threshold."""
     known = replace(MEASURED, message=0.25, target=3.0)
 
     assert 'sum(rabbitmq_queue_messages_ready{queue="quality"}) * 0.25' == query(known)
@@ -101,9 +87,7 @@ def test_prometheus_is_asked_for_seconds() -> None:
 
 
 def test_seconds_for_a_message_can_be_measured() -> None:
-    """
-    Busy seconds by messages done; where none was done the guess stands, never 0/0.
-    """
+    """Busy seconds by messages done; where none was done the guess stands, never 0/0."""
     text = query(replace(MEASURED, guess=0.7))
 
     assert 'gpufence_pod_gpu_busy_seconds_total{namespace="vision",pod=~"quality-.*"}' in text
@@ -111,9 +95,7 @@ def test_seconds_for_a_message_can_be_measured() -> None:
 
 
 def test_other_queues_have_queries_of_their_own() -> None:
-    """
-    Whoever has no RabbitMQ says what waits, and what was done.
-    """
+    """Whoever has no RabbitMQ says what waits, and what was done."""
     queue = replace(MEASURED.queue, waiting="lag", done="rate(done[5m])")
 
     assert query(replace(MEASURED, queue=queue)).startswith("lag * scalar(clamp_min(")
@@ -121,9 +103,7 @@ def test_other_queues_have_queries_of_their_own() -> None:
 
 
 def test_the_controller_may_ask_for_no_token() -> None:
-    """
-    On a trusted network nothing is needed for the second trigger.
-    """
+    """On a trusted network nothing is needed for the second trigger."""
     wish = replace(WISH, asks_token=False, activity="http://10.0.0.7:8080")
     busy = triggers(wish)["busy"]
 
@@ -146,9 +126,7 @@ def test_nothing_defeats_the_two_triggers() -> None:
 
 @pytest.mark.parametrize(("value", "text"), [(10.0, "10"), (0.9, "0.9"), (0.00001, "0.001")])
 def test_numbers_are_written_for_keda(value: float, text: str) -> None:
-    """
-    As short as can be, and never nothing.
-    """
+    """As short as can be, and never nothing."""
     assert text == number(value)
 
 
@@ -186,9 +164,7 @@ def demand(amount: int, card: int | None = None, node: str = "gpu-1", **spec: An
     ],
 )
 def test_pods_are_fitted_card_by_card(wanted: Any, pods: list[Any], expected: int) -> None:
-    """
-    On two cards of 15 units each a pod fits where its card has as much left.
-    """
+    """On two cards of 15 units each a pod fits where its card has as much left."""
     offer = offer_of(node())
 
     assert offer is not None
@@ -196,9 +172,7 @@ def test_pods_are_fitted_card_by_card(wanted: Any, pods: list[Any], expected: in
 
 
 def test_whole_cards_are_counted_in_sum() -> None:
-    """
-    What no extender deals out by card is a sum.
-    """
+    """What no extender deals out by card is a sum."""
     raw = node()
     raw["status"]["allocatable"] = {names.NVIDIA_GPU: "4"}
     offer = offer_of(raw)
@@ -217,9 +191,7 @@ def test_whole_cards_are_counted_in_sum() -> None:
     ],
 )
 def test_nodes_that_take_no_gpu_pods_offer_nothing(raw: dict[str, Any]) -> None:
-    """
-    A node that is cordoned, has no GPU, or says what cannot be read, does not count.
-    """
+    """A node that is cordoned, has no GPU, or says what cannot be read, does not count."""
     assert offer_of(raw) is None
 
 
@@ -239,18 +211,14 @@ def test_nodes_that_take_no_gpu_pods_offer_nothing(raw: dict[str, Any]) -> None:
 def test_calls_that_cannot_be_read_are_refused(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    What was typed is named, with what would do.
-    """
+    """What was typed is named, with what would do."""
     with pytest.raises(SystemExit, match="2"):
         parse(["scale", "--queue", "q", "--target", "5s", *words])
     assert said in capsys.readouterr().err
 
 
 def test_seconds_for_a_message_are_measured_unless_said() -> None:
-    """
-    `auto` is what holds without a word, and so is the ceiling.
-    """
+    """`auto` is what holds without a word, and so is the ceiling."""
     call = parse(["scale", "deploy/q", "--queue", "q", "--target", "5s"])
 
     assert (None, None, 0) == (call.message, call.most, call.least)

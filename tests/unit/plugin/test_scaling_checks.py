@@ -1,6 +1,4 @@
-"""
-What the doctor finds about autoscalers of owners of GPUs.
-"""
+"""What the doctor finds about autoscalers of owners of GPUs."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,9 +19,7 @@ BUSY = PRINTED["triggers"][1]
 
 
 def object_of(start: float | None = 60.0, most: int | None = 6, **changes: Any) -> Scaler:
-    """
-    Build what `scale` prints, with something changed; None takes a field away.
-    """
+    """Build what `scale` prints, with something changed; None takes a field away."""
     spec = {key: value for key, value in (PRINTED | changes).items() if value is not None}
     return Scaler("ScaledObject", "vision", "quality", "Deployment/quality", spec, start, most)
 
@@ -47,9 +43,7 @@ def found(*scalers: Scaler) -> list[str]:
 
 
 def test_what_is_printed_is_well() -> None:
-    """
-    The doctor finds nothing in what the plugin itself prints.
-    """
+    """The doctor finds nothing in what the plugin itself prints."""
     other = object_of()._replace(spec=bare(documents(scaled())[-1])["spec"])
     installation = replace(sick.healthy(), scalers=MaybeHidden([object_of(), other]))
 
@@ -85,9 +79,7 @@ def test_what_is_printed_is_well() -> None:
     ],
 )
 def test_what_does_harm_is_found(scaler: Scaler, text: str) -> None:
-    """
-    Each mistake alone is named, once, with the owner that it concerns.
-    """
+    """Each mistake alone is named, once, with the owner that it concerns."""
     (said,) = found(scaler)
 
     assert text in said
@@ -107,16 +99,12 @@ def test_what_does_harm_is_found(scaler: Scaler, text: str) -> None:
     ],
 )
 def test_what_is_unknown_or_harmless_is_not_found(scaler: Scaler) -> None:
-    """
-    Nothing is said of what nobody knows, nor of what does no harm.
-    """
+    """Nothing is said of what nobody knows, nor of what does no harm."""
     assert [] == found(scaler)
 
 
 def test_hidden_autoscalers_are_said() -> None:
-    """
-    Who may not see them is told so.
-    """
+    """Who may not see them is told so."""
     installation = replace(sick.healthy(), scalers=MaybeHidden(hidden="you may not list them"))
     (finding,) = check_scaling(installation)
 

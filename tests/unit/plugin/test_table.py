@@ -1,6 +1,4 @@
-"""
-Amounts and tables as people read them, fitted to where they are shown.
-"""
+"""Amounts and tables as people read them, fitted to where they are shown."""
 
 import pytest
 
@@ -29,32 +27,24 @@ REST: Column[list[str]] = Column("REST", lambda row: Cell(row[2], Tone.BAD))
 
 
 def test_what_is_over_a_limit_never_reads_as_equal_to_it() -> None:
-    """
-    Uses are rounded up and limits down, shares too.
-    """
+    """Uses are rounded up and limits down, shares too."""
     assert ("3073Mi", "3072Mi") == (held(3 * GIB + 1), allowed(3 * GIB + MIB - 1))
     assert "101%" == percent(3 * GIB + 1, 3 * GIB)
 
 
 def test_unknown_is_not_zero() -> None:
-    """
-    What nobody knows is a question mark, what does not apply a dash.
-    """
+    """What nobody knows is a question mark, what does not apply a dash."""
     assert ("?", "-", "?", "-") == (held(None), allowed(None), percent(None, 1), percent(1, None))
     assert None is exact(None)
 
 
 def test_amounts_for_programs_are_exact() -> None:
-    """
-    A program reads back the very number of bytes.
-    """
+    """A program reads back the very number of bytes."""
     assert ("3072Mi", "3221225473") == (exact(3 * GIB), exact(3 * GIB + 1))
 
 
 def test_nouns_follow_their_number() -> None:
-    """
-    One pod, two pods, two processes.
-    """
+    """One pod, two pods, two processes."""
     assert ["1 pod", "2 pods", "2 processes"] == [
         counted(1, "pod"),
         counted(2, "pod"),
@@ -63,9 +53,7 @@ def test_nouns_follow_their_number() -> None:
 
 
 def test_numbers_stand_right_and_names_left() -> None:
-    """
-    Columns are as wide as their widest cell, and no line ends with blanks.
-    """
+    """Columns are as wide as their widest cell, and no line ends with blanks."""
     rows = [["a", "10Mi", ""], ["long", "5Mi", "x"]]
 
     assert ["NAME  USED  REST", "a     10Mi", "long   5Mi  x"] == table(
@@ -74,9 +62,7 @@ def test_numbers_stand_right_and_names_left() -> None:
 
 
 def test_only_names_that_may_lose_their_middle_do() -> None:
-    """
-    What tells pods apart, beginning and end, stays; nothing else is cut.
-    """
+    """What tells pods apart, beginning and end, stays; nothing else is cut."""
     line = table([NAME, USED], [["a" * 30 + "-end", "t" * 20]], Display(width=40))[1]
 
     assert 40 == len(line)
@@ -84,16 +70,12 @@ def test_only_names_that_may_lose_their_middle_do() -> None:
 
 
 def test_a_table_that_cannot_shrink_stays_whole() -> None:
-    """
-    Below its least width a table is too wide rather than without content.
-    """
+    """Below its least width a table is too wide rather than without content."""
     assert 12 == len(table([NAME], [["a" * 40]], Display(width=5))[1])
 
 
 def test_names_cannot_steer_a_terminal() -> None:
-    """
-    Control characters in cells and sentences are question marks.
-    """
+    """Control characters in cells and sentences are question marks."""
     assert "a?[31mb" == table([NAME], [["a\x1b[31mb"]], Display())[1]
     assert ["  a?[31mb"] == wrapped("a\x1b[31mb", "  ", Display())
 
@@ -103,32 +85,24 @@ def test_names_cannot_steer_a_terminal() -> None:
     [(0, 10, "...... 0%"), (1, 10, "#..... 10%"), (10, 10, "###### 100%"), (99, 10, "###### 990%")],
 )
 def test_a_bar_shows_any_use_and_never_overflows(used: int, limit: int, text: str) -> None:
-    """
-    A little is one cell, too much is six.
-    """
+    """A little is one cell, too much is six."""
     assert text == bar(used, limit, Display(unicode=False)).text
 
 
 def test_a_bar_of_the_unknown_is_none() -> None:
-    """
-    Without use or limit there is nothing to draw.
-    """
+    """Without use or limit there is nothing to draw."""
     assert ("?", "-") == (bar(None, 1, Display()).text, bar(1, None, Display()).text)
 
 
 def test_shares_turn_yellow_before_they_turn_red() -> None:
-    """
-    From nine tenths on it is time to look, above the limit it is too late.
-    """
+    """From nine tenths on it is time to look, above the limit it is too late."""
     assert [Tone.GOOD, Tone.WARN, Tone.WARN, Tone.BAD] == [
         share_tone(used, 10) for used in (8, 9, 10, 11)
     ]
 
 
 def test_colours_are_for_terminals() -> None:
-    """
-    Without colours the text is the text.
-    """
+    """Without colours the text is the text."""
     bad = Cell("bad", Tone.BAD)
 
     assert "bad" == coloured(bad, Display())
@@ -136,9 +110,7 @@ def test_colours_are_for_terminals() -> None:
 
 
 def test_a_name_keeps_both_ends() -> None:
-    """
-    The middle goes, also where the terminal knows ASCII alone.
-    """
+    """The middle goes, also where the terminal knows ASCII alone."""
     assert "abc…ij" == shortened("abcdefghij", 6, Display())
     assert "ab..ij" == shortened("abcdefghij", 6, Display(unicode=False))
     assert "abc" == shortened("abc", 6, Display())
@@ -148,7 +120,5 @@ def test_a_name_keeps_both_ends() -> None:
     ("width", "text"), [(99, "50%"), (100, "###... 50%"), (None, "###... 50%")]
 )
 def test_a_narrow_terminal_has_no_room_for_bars(width: int | None, text: str) -> None:
-    """
-    On a terminal of fewer columns than asked for only the percentage is left.
-    """
+    """On a terminal of fewer columns than asked for only the percentage is left."""
     assert text == bar(1, 2, Display(width=width, unicode=False), least_width=100).text

@@ -1,6 +1,4 @@
-"""
-What the tables of the golden files leave open: JSON, and pods that are not asked for.
-"""
+"""What the tables of the golden files leave open: JSON, and pods that are not asked for."""
 
 from kubectl_gpufence.top.cards import card_json, card_lines, node_json, node_lines
 from kubectl_gpufence.top.pods import pod_json, pod_lines
@@ -9,9 +7,7 @@ from tests.support.plugin_cases import odd, odd_cards, silent
 
 
 def test_unknown_is_null_in_json() -> None:
-    """
-    Programs see null where people see a question mark.
-    """
+    """Programs see null where people see a question mark."""
     items = {item["name"]: item for item in map(pod_json, pod_lines(odd(), ""))}
 
     assert None is items["trainer-0"]["used"]
@@ -23,9 +19,7 @@ def test_unknown_is_null_in_json() -> None:
 
 
 def test_json_of_cards_and_nodes_tells_what_is_not_known() -> None:
-    """
-    A card without an agent has a size and nothing else.
-    """
+    """A card without an agent has a size and nothing else."""
     [card] = [item for item in map(card_json, card_lines(silent())) if item["node"] == "cpu"]
     nodes = {item["node"]: item for item in map(node_json, node_lines(odd_cards()))}
 
@@ -39,9 +33,7 @@ def test_json_of_cards_and_nodes_tells_what_is_not_known() -> None:
 
 
 def test_another_namespaces_pods_stay_out() -> None:
-    """
-    What an agent tells of other namespaces is not what was asked for.
-    """
+    """What an agent tells of other namespaces is not what was asked for."""
     rows = (pod_row(), pod_row(uid="u9", namespace="team-b", name="other"))
     lines = pod_lines(scene(agents=(agent(snapshot(*rows)),)), "team-a")
 
@@ -49,9 +41,7 @@ def test_another_namespaces_pods_stay_out() -> None:
 
 
 def test_a_successor_of_the_same_name_is_another_pod() -> None:
-    """
-    Use is attributed by UID alone.
-    """
+    """Use is attributed by UID alone."""
     lines = pod_lines(scene(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
 
     assert ["not seen yet"] == [line.state for line in lines]

@@ -1,6 +1,4 @@
-"""
-What the hook decides where fresh interpreters, tests/contract/python_hook, do not come.
-"""
+"""What the hook decides where fresh interpreters, tests/contract/python_hook, do not come."""
 
 # The hook is untyped, for Python 2.7 to parse it.
 # mypy: allow-untyped-calls
@@ -54,9 +52,7 @@ def test_a_rounded_fraction_makes_no_card_larger(
 
 
 def test_a_cap_that_the_program_lowered_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A card is capped when it is chosen, and not again after the program asked for less.
-    """
+    """A card is capped when it is chosen, and not again after the program asked for less."""
     monkeypatch.setenv(FRACTION, "0.140000")
     calls: list[Any] = []
 

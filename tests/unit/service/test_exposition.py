@@ -1,14 +1,10 @@
-"""
-The text format of Prometheus.
-"""
+"""The text format of Prometheus."""
 
 from service.exposition import Distribution, Family, Histogram, write_page
 
 
 def test_values_have_a_line_for_each_combination_of_labels() -> None:
-    """
-    A family has its help, its type, and a line for each value.
-    """
+    """A family has its help, its type, and a line for each value."""
     family = Family("a_total", "counter", "Things.", (({"x": "1", "y": "2"}, 3.0), ({}, 1.5)))
 
     expected = (
@@ -18,27 +14,21 @@ def test_values_have_a_line_for_each_combination_of_labels() -> None:
 
 
 def test_unknown_values_have_no_line() -> None:
-    """
-    None is left out, never written as zero.
-    """
+    """None is left out, never written as zero."""
     family = Family("a", "gauge", "One.", (({"x": "1"}, None), ({"x": "2"}, 0.0)))
 
     assert ['a{x="2"} 0'] == write_page([family]).splitlines()[2:]
 
 
 def test_labels_are_escaped() -> None:
-    """
-    Quotes, backslashes and line ends cannot break a line.
-    """
+    """Quotes, backslashes and line ends cannot break a line."""
     family = Family("a", "gauge", "One.", (({"x": 'a"b\\c\nd'}, 1.0),))
 
     assert 'a{x="a\\"b\\\\c\\nd"} 1' == write_page([family]).splitlines()[2]
 
 
 def test_a_distribution_counts_up_to_its_bounds() -> None:
-    """
-    Values count under every bound they do not exceed, and under infinity.
-    """
+    """Values count under every bound they do not exceed, and under infinity."""
     values = Distribution((0.1, 1.0)).observed(0.1).observed(0.5).observed(7.0)
     lines = write_page([Histogram("a_seconds", "How long.", (({}, values),))]).splitlines()
 
@@ -55,9 +45,7 @@ def test_a_distribution_counts_up_to_its_bounds() -> None:
 
 
 def test_an_empty_distribution_is_shown_at_zero() -> None:
-    """
-    A rate needs the time before the first value, too.
-    """
+    """A rate needs the time before the first value, too."""
     metric = Histogram("a", "How long.", (({}, Distribution((1.0,))),))
     lines = write_page([metric]).splitlines()[2:]
 

@@ -1,6 +1,4 @@
-"""
-The form of the log's lines.
-"""
+"""The form of the log's lines."""
 
 import json
 import logging
@@ -24,9 +22,7 @@ def record(message: str, *args: object, **more: Any) -> logging.LogRecord:
 
 
 def test_every_library_writes_in_the_same_form() -> None:
-    """
-    A record of the logging module becomes the same kind of object.
-    """
+    """A record of the logging module becomes the same kind of object."""
     line = logged(record("%s lost", "the watch", created=1.5, fields={"source": "nodes"}))
 
     assert {
@@ -39,9 +35,7 @@ def test_every_library_writes_in_the_same_form() -> None:
 
 
 def test_an_exception_stays_in_its_line() -> None:
-    """
-    A trace is a field, so that one event is one line.
-    """
+    """A trace is a field, so that one event is one line."""
     error = ValueError("two\nlines")
 
     assert "two\nlines" in logged(record("it broke", exc=(ValueError, error, None)))["trace"]

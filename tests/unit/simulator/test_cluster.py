@@ -1,6 +1,4 @@
-"""
-The cluster on this machine: its command line, what the machine lacks, and its images.
-"""
+"""The cluster on this machine: its command line, what the machine lacks, and its images."""
 
 import os
 from pathlib import Path
@@ -17,9 +15,7 @@ from simulator.progress import Progress
 
 
 def test_the_defaults_are_the_options() -> None:
-    """
-    Who names nothing gets what a program gets that names nothing.
-    """
+    """Who names nothing gets what a program gets that names nothing."""
     arguments = parser().parse_args([])
 
     assert ClusterOptions() == ClusterOptions(
@@ -28,17 +24,13 @@ def test_the_defaults_are_the_options() -> None:
 
 
 def test_preparing_and_cleaning_exclude_each_other() -> None:
-    """
-    One does not do two things that start nothing.
-    """
+    """One does not do two things that start nothing."""
     with pytest.raises(SystemExit):
         main(["--prepare", "--clean"])
 
 
 def test_help_names_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Whoever asks learns what to install.
-    """
+    """Whoever asks learns what to install."""
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out
@@ -52,9 +44,7 @@ GROUPS = [Path("/sys/fs/cgroup/memory")]
 
 
 def test_a_machine_without_programs_lacks_all(tmp_path: Path) -> None:
-    """
-    Every program is looked for, and each names its package.
-    """
+    """Every program is looked for, and each names its package."""
     found = needs.missing(str(tmp_path))
 
     assert set(needs.PACKAGES) <= set(found.things)
@@ -62,23 +52,17 @@ def test_a_machine_without_programs_lacks_all(tmp_path: Path) -> None:
 
 
 def test_root_on_a_full_machine_has_no_problem() -> None:
-    """
-    Nothing is wrong where nothing is missing.
-    """
+    """Nothing is wrong where nothing is missing."""
     assert [] == needs.problems(0, NOTHING, GROUPS)
 
 
 def test_all_problems_are_told_at_once() -> None:
-    """
-    Nobody mends one thing to be told of the next.
-    """
+    """Nobody mends one thing to be told of the next."""
     assert 3 == len(needs.problems(1000, Missing(("runc",), ("runc",)), []))
 
 
 class FakeBuilder:
-    """
-    Writes down what it is told to run, and makes the archives that this would make.
-    """
+    """Writes down what it is told to run, and makes the archives that this would make."""
 
     def __init__(self, *images: str) -> None:
         self.images = set(images)
@@ -100,16 +84,12 @@ class FakeBuilder:
             Path(command[-1].split(":")[1]).write_text(command[-2])
 
     def programs(self) -> list[str]:
-        """
-        Name the product's images that were built.
-        """
+        """Name the product's images that were built."""
         return [command[-1] for command in self.commands if "--save" in command]
 
 
 def checkout(folder: Path) -> Path:
-    """
-    Lay out what images are built from.
-    """
+    """Lay out what images are built from."""
     for name in (*SHARED, *PRODUCT, PLUGIN, "simulator/cluster/images/pause", "deploy/images"):
         (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / name / "file").write_text(name)
@@ -131,9 +111,7 @@ def made(builder: FakeBuilder, tmp_path: Path) -> list[Path]:
 
 
 def test_a_base_is_made_once(tmp_path: Path) -> None:
-    """
-    A base that the store has is not made again.
-    """
+    """A base that the store has is not made again."""
     builder = FakeBuilder(base_name())
     made(builder, tmp_path)
 
@@ -141,9 +119,7 @@ def test_a_base_is_made_once(tmp_path: Path) -> None:
 
 
 def test_unchanged_sources_build_nothing(tmp_path: Path) -> None:
-    """
-    The second time nothing is run at all.
-    """
+    """The second time nothing is run at all."""
     first = made(FakeBuilder(), tmp_path)
     builder = FakeBuilder()
 
@@ -161,9 +137,7 @@ def test_unchanged_sources_build_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_change_builds_what_it_is_in(tmp_path: Path, file: str, programs: list[str]) -> None:
-    """
-    Only the images that hold a changed file are built anew.
-    """
+    """Only the images that hold a changed file are built anew."""
     made(FakeBuilder(), tmp_path)
     (tmp_path / "sources" / file).write_text("changed")
     builder = FakeBuilder()
@@ -173,9 +147,7 @@ def test_a_change_builds_what_it_is_in(tmp_path: Path, file: str, programs: list
 
 
 def test_the_latest_archives_stay(tmp_path: Path) -> None:
-    """
-    Of each image the two archives that were used last are kept.
-    """
+    """Of each image the two archives that were used last are kept."""
     for number in range(5):
         (tmp_path / "sources" / "agent" / "file").parent.mkdir(parents=True, exist_ok=True)
         images(tmp_path, FakeBuilder())
@@ -188,9 +160,7 @@ def test_the_latest_archives_stay(tmp_path: Path) -> None:
 
 
 def test_images_need_the_sources(tmp_path: Path) -> None:
-    """
-    Without a checkout it is said what is missing.
-    """
+    """Without a checkout it is said what is missing."""
     (tmp_path / "sources").mkdir()
 
     with pytest.raises(ImageError, match="built from a checkout"):

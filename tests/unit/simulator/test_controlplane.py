@@ -26,17 +26,13 @@ from simulator.controlplane.programs import LOOPBACK
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """
-    A folder whose name leaves room for sockets below it, which pytest's own may not.
-    """
+    """A folder whose name leaves room for sockets below it, which pytest's own may not."""
     with tempfile.TemporaryDirectory(prefix="gf-", dir="/tmp") as name:
         yield Path(name)
 
 
 def test_temporary_folder_disappears(short_path: Path) -> None:
-    """
-    Leaving a temporary folder removes it with all that is in it.
-    """
+    """Leaving a temporary folder removes it with all that is in it."""
     folder = temporary_folder(short_path)
     (folder.path / "data").mkdir()
     (folder.path / "data" / "file").touch()
@@ -46,9 +42,7 @@ def test_temporary_folder_disappears(short_path: Path) -> None:
 
 
 def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
-    """
-    A folder that nobody holds any more is removed.
-    """
+    """A folder that nobody holds any more is removed."""
     abandoned = tmp_path / f"{PREFIX}abandoned"
     abandoned.mkdir()
     (abandoned / "file").touch()
@@ -58,9 +52,7 @@ def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
 
 
 def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
-    """
-    Other names, and links that carry our name to elsewhere, are left alone.
-    """
+    """Other names, and links that carry our name to elsewhere, are left alone."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
@@ -70,9 +62,7 @@ def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
 
 
 def test_named_folder_must_be_empty(short_path: Path) -> None:
-    """
-    Somebody else's files are not mixed with ours.
-    """
+    """Somebody else's files are not mixed with ours."""
     (short_path / "file").touch()
 
     with pytest.raises(StartError, match="is not empty; name a new one or empty it"):
@@ -80,9 +70,7 @@ def test_named_folder_must_be_empty(short_path: Path) -> None:
 
 
 def test_named_folder_serves_one(short_path: Path) -> None:
-    """
-    Two control planes cannot share a folder.
-    """
+    """Two control planes cannot share a folder."""
     folder = given_folder(short_path)
     try:
         with pytest.raises(StartError, match="is used by another control plane"):
@@ -92,9 +80,7 @@ def test_named_folder_serves_one(short_path: Path) -> None:
 
 
 def test_long_name_leaves_no_room_for_sockets(tmp_path: Path) -> None:
-    """
-    A folder whose name is too long for sockets in it is refused.
-    """
+    """A folder whose name is too long for sockets in it is refused."""
     with pytest.raises(StartError, match=r"longer than 92 bytes.*choose a shorter one"):
         given_folder(tmp_path / ("x" * 90))
 
@@ -103,18 +89,14 @@ SERVER = identities.ServerIdentity("https://127.0.0.1:6443", b"authority")
 
 
 def test_secret_is_for_its_owner_only(tmp_path: Path) -> None:
-    """
-    A file with a key can be read by nobody else.
-    """
+    """A file with a key can be read by nobody else."""
     path = write_secret(tmp_path / "key", b"secret")
 
     assert (0o600, b"secret") == (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
 
 
 def test_certificate_file_is_complete() -> None:
-    """
-    A kubeconfig for a certificate holds server, authority, certificate and key.
-    """
+    """A kubeconfig for a certificate holds server, authority, certificate and key."""
     document = json.loads(identities.with_certificate(SERVER, PemPair(b"certificate", b"key")))
     encoded = {
         name: base64.b64encode(name.encode()).decode()
@@ -149,34 +131,26 @@ def test_certificate_file_is_complete() -> None:
 
 @pytest.fixture
 def held() -> Iterator[HeldPort]:
-    """
-    A port that is ours.
-    """
+    """A port that is ours."""
     port = HeldPort()
     yield port
     port.release()
 
 
 def test_held_port_refuses_connections(held: HeldPort) -> None:
-    """
-    While nobody listens, clients are refused at once.
-    """
+    """While nobody listens, clients are refused at once."""
     with socket.socket() as client, pytest.raises(ConnectionRefusedError):
         client.connect((LOOPBACK, held.number))
 
 
 def test_held_port_is_kept_from_others(held: HeldPort) -> None:
-    """
-    A program that does not know about sharing cannot take the port.
-    """
+    """A program that does not know about sharing cannot take the port."""
     with socket.socket() as thief, pytest.raises(OSError, match="in use"):
         thief.bind((LOOPBACK, held.number))
 
 
 def test_sharing_program_gets_the_connections(held: HeldPort) -> None:
-    """
-    A program that shares the port and listens gets every connection.
-    """
+    """A program that shares the port and listens gets every connection."""
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         server.bind((LOOPBACK, held.number))
@@ -193,9 +167,7 @@ FOLDER = Path("/folder")
 
 
 def site(options: programs.PlaneOptions | None = None) -> programs.PlaneLayout:
-    """
-    Lay out a control plane that is never started.
-    """
+    """Lay out a control plane that is never started."""
     names = (
         programs.ETCD,
         programs.API_SERVER,
@@ -219,16 +191,12 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", [*COMMANDS.values(), programs.etcd(site())])
 def test_no_feature_gate_is_touched(command: list[str]) -> None:
-    """
-    Nothing alpha is switched on and no API is added.
-    """
+    """Nothing alpha is switched on and no API is added."""
     assert [] == [word for word in command if "feature-gates" in word or "runtime-config" in word]
 
 
 def test_etcd_opens_no_port() -> None:
-    """
-    All addresses of etcd are sockets in the folder.
-    """
+    """All addresses of etcd are sockets in the folder."""
     addresses = [
         word.partition("=")[2].removeprefix("default=")
         for word in programs.etcd(site())
@@ -240,9 +208,7 @@ def test_etcd_opens_no_port() -> None:
 
 
 def test_servers_start_in_order() -> None:
-    """
-    What others depend on is started before them.
-    """
+    """What others depend on is started before them."""
     options = PlaneOptions(scheduler=True, controller_manager=True)
 
     assert [
@@ -254,9 +220,7 @@ def test_servers_start_in_order() -> None:
 
 
 def test_groups_are_handed_on_only_where_that_is_asked_for() -> None:
-    """
-    The front proxy's certificate is used with aggregation, and not without.
-    """
+    """The front proxy's certificate is used with aggregation, and not without."""
     options = PlaneOptions(aggregation=True)
 
     assert "--requestheader-allowed-names=front-proxy" in programs.api_server(site(options))
@@ -264,9 +228,7 @@ def test_groups_are_handed_on_only_where_that_is_asked_for() -> None:
 
 
 def test_options_of_the_controller_manager_come_last() -> None:
-    """
-    What a caller wants of the controller manager overrides what it has anyway.
-    """
+    """What a caller wants of the controller manager overrides what it has anyway."""
     options = PlaneOptions(controller_options=("--leader-elect=true",))
 
     assert (

@@ -1,6 +1,4 @@
-"""
-The verbs of `python -m simulator nvml`.
-"""
+"""The verbs of `python -m simulator nvml`."""
 
 import os
 from pathlib import Path
@@ -23,9 +21,7 @@ def run(*words: object) -> int:
 
 
 def test_a_process_can_be_put_and_shown(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    What was put on a card shows.
-    """
+    """What was put on a card shows."""
     run("put", path, "--card", 1, "--pid", os.getpid(), "--memory", "3Gi", "--lists", "mps")
     run("show", path)
 
@@ -33,9 +29,7 @@ def test_a_process_can_be_put_and_shown(path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_faults_come_and_go(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    A fault is numbered when made and removed by that number or with all others.
-    """
+    """A fault is numbered when made and removed by that number or with all others."""
     run("fault", path, "return", "gpu_is_lost", "--card", 1)
     run("fault", path, "delay", 5000, "--function", "nvmlInit", "--after", 1)
     run("show", path)
@@ -65,9 +59,7 @@ def test_faults_come_and_go(path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_what_cannot_be_is_one_line(
     path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
-    """
-    A mistake is answered with one line and exit code 1.
-    """
+    """A mistake is answered with one line and exit code 1."""
     code = run(words[0], path, *words[1:])
     captured = capsys.readouterr()
 
@@ -87,9 +79,7 @@ def test_what_cannot_be_is_one_line(
 def test_wrong_words_are_usage_errors(
     path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
-    """
-    Words outside the grammar end with the usage and exit code 2.
-    """
+    """Words outside the grammar end with the usage and exit code 2."""
     with pytest.raises(SystemExit) as ended:
         run(words[0], path, *words[1:])
 
@@ -98,9 +88,7 @@ def test_wrong_words_are_usage_errors(
 
 
 def test_a_program_of_cuda_is_told_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Asked for CUDA, what a client needs includes the driver's folder and the runtime.
-    """
+    """Asked for CUDA, what a client needs includes the driver's folder and the runtime."""
     run("env", path)
     plain = capsys.readouterr().out
     run("env", path, "--cuda", 13)

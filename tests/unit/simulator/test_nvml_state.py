@@ -1,6 +1,4 @@
-"""
-The state of the cards as Python changes it: cards, memory, processes and faults.
-"""
+"""The state of the cards as Python changes it: cards, memory, processes and faults."""
 
 import os
 from pathlib import Path
@@ -27,9 +25,7 @@ def state(tmp_path: Path) -> State:
 
 
 def test_an_allocation_beyond_the_card_changes_nothing(state: State) -> None:
-    """
-    Out of memory hits whoever asks and leaves everything as it was.
-    """
+    """Out of memory hits whoever asks and leaves everything as it was."""
     first = state.processes.hold(state.find("0"), 10 * GIB)
     with pytest.raises(CardFullError) as caught:
         first.resize(15 * GIB)
@@ -39,9 +35,7 @@ def test_an_allocation_beyond_the_card_changes_nothing(state: State) -> None:
 
 
 def test_the_last_byte_can_be_taken(state: State) -> None:
-    """
-    A card can be filled to the byte and not one byte further.
-    """
+    """A card can be filled to the byte and not one byte further."""
     holding = state.processes.hold(state.find("0"), T4_FREE)
 
     assert 0 == state.cards[0].room.free
@@ -50,9 +44,7 @@ def test_the_last_byte_can_be_taken(state: State) -> None:
 
 
 def test_managed_memory_counts(state: State) -> None:
-    """
-    Managed memory needs room like any other.
-    """
+    """Managed memory needs room like any other."""
     holding = state.processes.hold(state.find("0"), 10 * GIB)
     holding.resize(managed=4 * GIB)
 
@@ -62,9 +54,7 @@ def test_managed_memory_counts(state: State) -> None:
 
 
 def test_an_instance_has_its_own_room(state: State) -> None:
-    """
-    An instance is full when it is full, however much its card has left.
-    """
+    """An instance is full when it is full, however much its card has left."""
     state.processes.hold(state.find("1:1"), 4 * GIB)
     with pytest.raises(CardFullError):
         state.processes.hold(state.find("1:1"), GIB)
@@ -74,9 +64,7 @@ def test_an_instance_has_its_own_room(state: State) -> None:
 
 
 def test_a_released_place_is_used_again(state: State) -> None:
-    """
-    Releasing gives memory and record back.
-    """
+    """Releasing gives memory and record back."""
     for _ in range(layout.MAX_RECORDS + 1):
         state.processes.hold(state.find("0"), GIB).release()
 
@@ -84,9 +72,7 @@ def test_a_released_place_is_used_again(state: State) -> None:
 
 
 def test_there_is_an_end_to_processes(state: State) -> None:
-    """
-    A full table says how many fit.
-    """
+    """A full table says how many fit."""
     for number in range(layout.MAX_RECORDS):
         entry = state.processes.record(number)
         entry.status, entry.kind, entry.card = 1, layout.Liveness.KEPT, 0
@@ -97,9 +83,7 @@ def test_there_is_an_end_to_processes(state: State) -> None:
 
 
 def test_an_identity_is_that_of_proc() -> None:
-    """
-    A process's start time is what /proc says of it, whatever its name looks like.
-    """
+    """A process's start time is what /proc says of it, whatever its name looks like."""
     identity = ProcessIdentity.own()
     with open("/proc/self/stat", encoding="utf-8") as file:  # noqa: PTH123 - as a reader would
         fields = file.read().rpartition(")")[2].split()
@@ -109,9 +93,7 @@ def test_an_identity_is_that_of_proc() -> None:
 
 @pytest.mark.parametrize("name", ["0", "1", "0:0", "1:2", "GPU-x", "", "-1"])
 def test_cards_are_found_or_named(state: State, name: str) -> None:
-    """
-    A card is found by index, an unknown name is answered with the known ones.
-    """
+    """A card is found by index, an unknown name is answered with the known ones."""
     if name in {"0", "1"}:
         assert int(name) == state.find(name).card
     else:
@@ -120,9 +102,7 @@ def test_cards_are_found_or_named(state: State, name: str) -> None:
 
 
 def test_faults_can_be_read_back(state: State) -> None:
-    """
-    The active faults are listed as they were made.
-    """
+    """The active faults are listed as they were made."""
     faults = (
         Fault.code(NvmlCode.GPU_IS_LOST, "nvmlDeviceGetMemoryInfo", 1, after=2, times=3),
         Fault(FaultAction.PAD, "nvmlDeviceGetComputeRunningProcesses_v1", argument=7),
@@ -134,9 +114,7 @@ def test_faults_can_be_read_back(state: State) -> None:
 
 
 def test_a_second_opener_sees_the_same(state: State) -> None:
-    """
-    Who opens the file later sees and changes the same machine.
-    """
+    """Who opens the file later sees and changes the same machine."""
     state.processes.put(state.find("0"), os.getpid(), GIB)
     again = State.open(state.path)
     again.cards[0].extra = 7
@@ -148,9 +126,7 @@ def test_a_second_opener_sees_the_same(state: State) -> None:
 
 @pytest.mark.parametrize("content", [None, b"", b"x" * 100, b"\0" * 200_000])
 def test_what_is_no_state_is_refused(tmp_path: Path, content: bytes | None) -> None:
-    """
-    A missing, short or foreign file is named with the way to make one.
-    """
+    """A missing, short or foreign file is named with the way to make one."""
     path = tmp_path / "other"
     if content is not None:
         path.write_bytes(content)
@@ -160,9 +136,7 @@ def test_what_is_no_state_is_refused(tmp_path: Path, content: bytes | None) -> N
 
 
 def test_a_file_of_the_right_size_must_have_the_right_head(state: State) -> None:
-    """
-    A state of another version is refused whatever its size.
-    """
+    """A state of another version is refused whatever its size."""
     content = bytearray(state.path.read_bytes())
     content[8] += 1
     other = state.path.with_name("other")
@@ -173,25 +147,19 @@ def test_a_file_of_the_right_size_must_have_the_right_head(state: State) -> None
 
 
 def test_a_long_driver_version_is_refused(state: State) -> None:
-    """
-    A version that does not fit is refused, not cut.
-    """
+    """A version that does not fit is refused, not cut."""
     with pytest.raises(StateFileError, match="is too long"):
         state.upgrade_driver("5" * 32)
 
 
 def test_a_card_without_mig_cannot_be_cut(state: State) -> None:
-    """
-    A T4 has no MIG mode.
-    """
+    """A T4 has no MIG mode."""
     with pytest.raises(InvalidError, match="has no MIG mode"):
         state.cards[0].cut("1g.5gb")
 
 
 def test_a_machine_can_be_described(state: State) -> None:
-    """
-    The description names cards, instances, processes and faults.
-    """
+    """The description names cards, instances, processes and faults."""
     state.processes.hold(state.find("0"), 2 * GIB, lists=Lists.MPS).resize(managed=GIB)
     state.processes.put(state.find("1:0"), os.getpid(), GIB)
     state.faults.add(Fault.code(NvmlCode.UNKNOWN, "nvmlDeviceGetName", 1, after=2, times=1))
@@ -222,16 +190,12 @@ def keys(text: str) -> list[str]:
     ],
 )
 def test_cards_are_a_list_of_models(text: str, expected: list[str]) -> None:
-    """
-    Models are named in any case, several of one at a time.
-    """
+    """Models are named in any case, several of one at a time."""
     assert expected == keys(text)
 
 
 def test_a_cut_card_names_its_instances() -> None:
-    """
-    Behind a colon stand the instances of a card in MIG mode.
-    """
+    """Behind a colon stand the instances of a card in MIG mode."""
     (card,) = read_cards("A100-80:3g.40gb+1g.10gb")
 
     assert card.instances is not None
@@ -239,9 +203,7 @@ def test_a_cut_card_names_its_instances() -> None:
 
 
 def test_a_card_can_be_in_mig_mode_without_instances() -> None:
-    """
-    A bare colon is MIG mode before anybody has cut the card.
-    """
+    """A bare colon is MIG mode before anybody has cut the card."""
     assert () == read_cards("H100:")[0].instances
 
 
@@ -260,9 +222,7 @@ def test_a_card_can_be_in_mig_mode_without_instances() -> None:
     ],
 )
 def test_what_makes_no_sense_is_named(text: str, complaint: str) -> None:
-    """
-    An error quotes the word and says what could stand there.
-    """
+    """An error quotes the word and says what could stand there."""
     with pytest.raises(InvalidError) as caught:
         read_cards(text)
 
@@ -290,23 +250,17 @@ def named(name: str) -> tuple[str, ...]:
     ],
 )
 def test_a_name_stands_for_its_versions(name: str, expected: tuple[str, ...]) -> None:
-    """
-    A name without a version means all versions, one with a version that one.
-    """
+    """A name without a version means all versions, one with a version that one."""
     assert expected == named(name)
 
 
 def test_a_name_from_nowhere_is_refused() -> None:
-    """
-    A fault for a function that is not there would never act, so it cannot be made.
-    """
+    """A fault for a function that is not there would never act, so it cannot be made."""
     with pytest.raises(InvalidError, match="is no function of the library"):
         span("open")
 
 
 def test_all_functions_fit_the_state() -> None:
-    """
-    There is a counter for each function.
-    """
+    """There is a counter for each function."""
     assert len(FUNCTIONS) <= MAX_FUNCTIONS
     assert len(FUNCTIONS) == len(set(FUNCTIONS))

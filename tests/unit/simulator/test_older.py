@@ -1,6 +1,4 @@
-"""
-API servers of older Kubernetes: which there are, and what they are built from.
-"""
+"""API servers of older Kubernetes: which there are, and what they are built from."""
 
 import json
 from pathlib import Path
@@ -50,16 +48,12 @@ def release(checksum: str = "h1:a=") -> Release:
 
 
 def test_every_minor_is_pinned() -> None:
-    """
-    From the oldest that manifests are for to the one before the newest there is one of each.
-    """
+    """From the oldest that manifests are for to the one before the newest there is one of each."""
     assert [f"1.{minor}" for minor in range(30, 37)] == list(read_releases())
 
 
 def test_staging_modules_are_of_the_same_release() -> None:
-    """
-    Whatever is pinned below a Kubernetes carries its minor and patch.
-    """
+    """Whatever is pinned below a Kubernetes carries its minor and patch."""
     for one in read_releases().values():
         released = one.pin.version.replace("v1.", "v0.")
 
@@ -67,16 +61,12 @@ def test_staging_modules_are_of_the_same_release() -> None:
 
 
 def test_releases_take_the_place_of_the_staging_folder() -> None:
-    """
-    What is pinned is required and replaced by its release, what is not is left out.
-    """
+    """What is pinned is required and replaced by its release, what is not is left out."""
     assert BUILT == release().go_mod(OWN)
 
 
 def test_another_checksum_has_another_folder(tmp_path: Path) -> None:
-    """
-    A program is never taken for one of other sources.
-    """
+    """A program is never taken for one of other sources."""
     assert release().folder(tmp_path) != release("h1:other=").folder(tmp_path)
 
 
@@ -86,9 +76,7 @@ def assets_with(tmp_path: Path, path: str = "") -> Assets:
 
 
 def test_what_is_there_is_not_built(tmp_path: Path) -> None:
-    """
-    An API server in the cache is found without Go.
-    """
+    """An API server in the cache is found without Go."""
     assets = assets_with(tmp_path)
     folder = read_releases()["1.30"].folder(assets.cache)
     folder.mkdir(parents=True)
@@ -99,17 +87,13 @@ def test_what_is_there_is_not_built(tmp_path: Path) -> None:
 
 
 def test_unknown_minor_is_told(tmp_path: Path) -> None:
-    """
-    The error says which ones there are.
-    """
+    """The error says which ones there are."""
     with pytest.raises(BuildError, match=r"no Kubernetes 1\.29; there are 1\.30, 1\.31, "):
         ensure(assets_with(tmp_path), "1.29", Progress())
 
 
 def test_forged_sources_are_not_built(tmp_path: Path) -> None:
-    """
-    Sources with another checksum than the pinned one end the build before it begins.
-    """
+    """Sources with another checksum than the pinned one end the build before it begins."""
     fetched = {"Dir": "/somewhere", "Sum": "h1:forged="}
     path = f"{go_that_fetches(tmp_path, fetched)}:/usr/bin:/bin"
 
@@ -152,9 +136,7 @@ def test_the_modules_own_sums_and_ours_are_what_is_built_from(tmp_path: Path) ->
 def test_command_prints_the_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    `build --kubernetes all` prints a folder for each minor and builds nothing else.
-    """
+    """`build --kubernetes all` prints a folder for each minor and builds nothing else."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folders = [one.folder(tmp_path / "gpufence") for one in read_releases().values()]
     for folder in folders:

@@ -1,6 +1,4 @@
-"""
-Pins of older releases, from what Go says that it fetched.
-"""
+"""Pins of older releases, from what Go says that it fetched."""
 
 from pathlib import Path
 
@@ -47,9 +45,7 @@ def fake_go(folder: Path, monkeypatch: pytest.MonkeyPatch, lacking: str = "") ->
 def test_a_release_is_pinned_with_its_staging_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    Kubernetes' own line comes first, samples are left out, and a build can read the result.
-    """
+    """Kubernetes' own line comes first, samples are left out, and a build can read the result."""
     fake_go(tmp_path, monkeypatch)
     status = main(["v1.30.14"])
     printed = capsys.readouterr().out
@@ -62,9 +58,7 @@ def test_a_release_is_pinned_with_its_staging_modules(
 def test_what_cannot_be_fetched_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    A release of which a module is missing is not pinned.
-    """
+    """A release of which a module is missing is not pinned."""
     fake_go(tmp_path, monkeypatch, lacking="k8s.io/api")
     status = main(["v1.30.14"])
     captured = capsys.readouterr()

@@ -1,6 +1,4 @@
-"""
-Progress as a log and as a terminal show it.
-"""
+"""Progress as a log and as a terminal show it."""
 
 import io
 import itertools
@@ -14,18 +12,14 @@ NEVER = 3600.0
 
 
 class Terminal(io.StringIO):
-    """
-    A stream that calls itself a terminal.
-    """
+    """A stream that calls itself a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def test_log_has_a_line_for_beginning_and_end() -> None:
-    """
-    In a log a step has a line when it begins and one with its duration.
-    """
+    """In a log a step has a line when it begins and one with its duration."""
     stream = io.StringIO()
     clock = itertools.count(start=100.0, step=2.5).__next__
     with Progress(stream, every_seconds=NEVER, clock=clock).step("building etcd (1/3)"):
@@ -35,9 +29,7 @@ def test_log_has_a_line_for_beginning_and_end() -> None:
 
 
 def test_failed_step_is_called_so() -> None:
-    """
-    A step that raises is told as failed, and the error goes on.
-    """
+    """A step that raises is told as failed, and the error goes on."""
     stream = io.StringIO()
     with (
         pytest.raises(ZeroDivisionError),
@@ -49,9 +41,7 @@ def test_failed_step_is_called_so() -> None:
 
 
 def test_terminal_ticks_in_place() -> None:
-    """
-    On a terminal the line is overwritten and ended once.
-    """
+    """On a terminal the line is overwritten and ended once."""
     stream = Terminal()
     clock = itertools.count(start=0.0, step=291.0).__next__
     with Progress(stream, every_seconds=NEVER, clock=clock).step("building"):
@@ -61,9 +51,7 @@ def test_terminal_ticks_in_place() -> None:
 
 
 def test_long_step_shows_that_it_lives() -> None:
-    """
-    While a step goes on, its seconds are told again and again.
-    """
+    """While a step goes on, its seconds are told again and again."""
     stream = io.StringIO()
     deadline = time.monotonic() + 10
     with Progress(stream, every_seconds=0.001).step("waiting"):
@@ -74,9 +62,7 @@ def test_long_step_shows_that_it_lives() -> None:
 
 
 def test_without_a_stream_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Progress that nobody watches writes nowhere.
-    """
+    """Progress that nobody watches writes nowhere."""
     progress = Progress()
     progress.say("anything")
     with progress.step("something"):

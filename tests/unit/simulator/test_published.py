@@ -1,6 +1,4 @@
-"""
-Helm and cosign: pinned, found, and never built from something else.
-"""
+"""Helm and cosign: pinned, found, and never built from something else."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +17,7 @@ PROGRAMS = pytest.mark.parametrize("program", [HELM, COSIGN], ids=lambda one: on
     ("program", "module"), [(HELM, "helm.sh/helm/v4"), (COSIGN, "github.com/sigstore/cosign/v3")]
 )
 def test_the_pin_is_a_line_of_a_go_sum(program: Published, module: str) -> None:
-    """
-    Module, version and checksum are read from one place.
-    """
+    """Module, version and checksum are read from one place."""
     pin = program.read_pin()
 
     assert module == pin.module
@@ -30,9 +26,7 @@ def test_the_pin_is_a_line_of_a_go_sum(program: Published, module: str) -> None:
 
 @PROGRAMS
 def test_another_pin_has_another_folder(program: Published, tmp_path: Path) -> None:
-    """
-    A program of one version is never taken for that of another.
-    """
+    """A program of one version is never taken for that of another."""
     pin = program.read_pin()
     other = replace(pin, sum="h1:other")
 
@@ -41,9 +35,7 @@ def test_another_pin_has_another_folder(program: Published, tmp_path: Path) -> N
 
 @PROGRAMS
 def test_what_is_there_is_not_built(program: Published, tmp_path: Path) -> None:
-    """
-    A program in the cache is found without Go.
-    """
+    """A program in the cache is found without Go."""
     assets = Assets(recipes.read_recipe(), tmp_path, None, {"PATH": ""}, ())
     missing = program.find(assets)
     folder = program.folder_of(program.read_pin(), tmp_path)

@@ -26,9 +26,7 @@ class Usage(NamedTuple):
 
 
 def pretend(cache: Path) -> Path:
-    """
-    Make what a finished build leaves.
-    """
+    """Make what a finished build leaves."""
     folder = install.folder_of(TORCH, cache)
     (folder / "bin").mkdir(parents=True)
     (folder / ".built").write_text("".join(f"{one}\n" for one in TORCH.requirements))
@@ -36,18 +34,14 @@ def pretend(cache: Path) -> Path:
 
 
 def test_an_environment_is_found_by_its_name() -> None:
-    """
-    A name means one environment, a framework's name its newest.
-    """
+    """A name means one environment, a framework's name its newest."""
     assert "torch-2.10" == find_wheels("torch-2.10").name
     assert "torch-2.15" == find_wheels("torch").name
     assert "2.10.0" == TORCH.version
 
 
 def test_an_unknown_name_is_refused_with_the_choices() -> None:
-    """
-    A name that means nothing is answered with those that do.
-    """
+    """A name that means nothing is answered with those that do."""
     with pytest.raises(
         InvalidError, match=r'wheels: "torch-1\.0" is not known; use one of torch-2'
     ):
@@ -55,9 +49,7 @@ def test_an_unknown_name_is_refused_with_the_choices() -> None:
 
 
 def test_names_and_versions_agree() -> None:
-    """
-    Each environment is named after its framework and the beginning of its pin.
-    """
+    """Each environment is named after its framework and the beginning of its pin."""
     wrong = [
         one.name
         for one in WHEEL_SETS
@@ -69,9 +61,7 @@ def test_names_and_versions_agree() -> None:
 
 
 def test_only_a_finished_build_counts(tmp_path: Path) -> None:
-    """
-    An environment without its mark, or with that of other pins, is not there.
-    """
+    """An environment without its mark, or with that of other pins, is not there."""
     before = install.is_built(TORCH, tmp_path)
     folder = pretend(tmp_path)
     after = install.is_built(TORCH, tmp_path)
@@ -81,9 +71,7 @@ def test_only_a_finished_build_counts(tmp_path: Path) -> None:
 
 
 def test_what_is_not_built_is_named_with_its_size(tmp_path: Path) -> None:
-    """
-    Who asks for an environment that is not there learns how to build it, and how large it is.
-    """
+    """Who asks for an environment that is not there learns how to build it, and how large it is."""
     with pytest.raises(WheelsError, match=r"make frameworks ONLY=torch-2\.10 \(6961 MiB\)"):
         install.python_of(TORCH, tmp_path)
 
@@ -91,9 +79,7 @@ def test_what_is_not_built_is_named_with_its_size(tmp_path: Path) -> None:
 def test_a_full_disk_is_refused_before_anything_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    Where there is no room nothing is begun, and all numbers are said.
-    """
+    """Where there is no room nothing is begun, and all numbers are said."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, 5000 << 20))
 
     with pytest.raises(WheelsError, match=r"needs 6961 MiB and 4096 to spare, .* has 5000"):
@@ -102,9 +88,7 @@ def test_a_full_disk_is_refused_before_anything_is_fetched(
 
 
 def test_what_is_there_is_not_built_again(tmp_path: Path) -> None:
-    """
-    A second build does nothing.
-    """
+    """A second build does nothing."""
     folder = pretend(tmp_path)
     install.build([TORCH], Progress(), tmp_path)
 
@@ -112,9 +96,7 @@ def test_what_is_there_is_not_built_again(tmp_path: Path) -> None:
 
 
 def test_removal_takes_environments_alone(tmp_path: Path) -> None:
-    """
-    What is removed is the environments; whatever else is in the cache stays.
-    """
+    """What is removed is the environments; whatever else is in the cache stays."""
     folder = pretend(tmp_path)
     (folder.parent / "mine").mkdir()
     install.remove(WHEEL_SETS, Progress(), tmp_path)
@@ -126,9 +108,7 @@ def test_removal_takes_environments_alone(tmp_path: Path) -> None:
 def test_the_list_shows_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    The list has each environment with its size, and whether it is there.
-    """
+    """The list has each environment with its size, and whether it is there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     pretend(tmp_path / "gpufence")
     code = shell.main(["list", "torch-2.10", "torch-2.9"])
@@ -140,9 +120,7 @@ def test_the_list_shows_what_is_there(
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    A name that means nothing ends the command with one line.
-    """
+    """A name that means nothing ends the command with one line."""
     code = shell.main(["build", "caffe"])
     complaint = capsys.readouterr().err
 

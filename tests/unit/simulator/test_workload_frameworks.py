@@ -1,6 +1,4 @@
-"""
-What each framework makes of its environment, row by row as they were observed.
-"""
+"""What each framework makes of its environment, row by row as they were observed."""
 
 import pytest
 
@@ -52,9 +50,7 @@ def death(framework: str, **variables: str) -> Dies:
 def test_torch_reads_one_of_two_variables(
     new: str | None, old: str | None, expected: int | None
 ) -> None:
-    """
-    A set old name hides the new one; the last fraction counts.
-    """
+    """A set old name hides the new one; the last fraction counts."""
     names = {"PYTORCH_ALLOC_CONF": new, "PYTORCH_CUDA_ALLOC_CONF": old}
     variables = {name: value for name, value in names.items() if value is not None}
 
@@ -73,9 +69,7 @@ def test_torch_reads_one_of_two_variables(
     ],
 )
 def test_torch_dies_of_what_it_cannot_read(text: str, code: int, words: str) -> None:
-    """
-    Bad values are exceptions; a missing one aborts the process while torch is imported.
-    """
+    """Bad values are exceptions; a missing one aborts the process while torch is imported."""
     dies = death("torch", PYTORCH_ALLOC_CONF=text)
 
     assert code == dies.code
@@ -83,16 +77,12 @@ def test_torch_dies_of_what_it_cannot_read(text: str, code: int, words: str) -> 
 
 
 def test_older_torch_ignores_the_new_name() -> None:
-    """
-    Up to 2.9 the new variable has no effect.
-    """
+    """Up to 2.9 the new variable has no effect."""
     assert NO_LIMIT is limit("torch-2.9", PYTORCH_ALLOC_CONF=f"{FRACTION}:0.25")
 
 
 def test_older_torch_throws_at_the_fraction() -> None:
-    """
-    Up to 2.9 the fraction in the old variable is an unknown option.
-    """
+    """Up to 2.9 the fraction in the old variable is an unknown option."""
     dies = death("torch-2.9", PYTORCH_CUDA_ALLOC_CONF=f"{FRACTION}:0.25")
 
     assert f"Unrecognized CachingAllocator option: {FRACTION}" in dies.message
@@ -123,9 +113,7 @@ OLD, NEW = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
     ],
 )
 def test_jax_takes_a_fraction_of_the_total(variables: dict[str, str], expected: int | None) -> None:
-    """
-    Either name counts, an empty one is not set, and nothing checks the range.
-    """
+    """Either name counts, an empty one is not set, and nothing checks the range."""
     assert expected == limit("jax", **variables)
 
 
@@ -140,16 +128,12 @@ def test_jax_takes_a_fraction_of_the_total(variables: dict[str, str], expected: 
     ],
 )
 def test_jax_goes_on_without_the_card(variables: dict[str, str]) -> None:
-    """
-    What JAX cannot read costs it the card, silently.
-    """
+    """What JAX cannot read costs it the card, silently."""
     assert isinstance(decide("jax", **variables), OnCpu)
 
 
 def test_jax_rounds_up_to_its_pages() -> None:
-    """
-    The limit is a multiple of 2 MiB, rounded up.
-    """
+    """The limit is a multiple of 2 MiB, rounded up."""
     exact = int(TOTAL * 0.0641)
     rounded = limit("jax", XLA_PYTHON_CLIENT_MEM_FRACTION="0.0641")
 
@@ -171,9 +155,7 @@ def test_jax_rounds_up_to_its_pages() -> None:
     ],
 )
 def test_jax_preallocates_unless_told_not_to(text: str | None, expected: int) -> None:
-    """
-    Only false, False and 0 turn the arena off.
-    """
+    """Only false, False and 0 turn the arena off."""
     variables = {OLD: "0.25"} | ({} if text is None else {"XLA_PYTHON_CLIENT_PREALLOCATE": text})
     decision = decide("jax", **variables)
 
@@ -182,9 +164,7 @@ def test_jax_preallocates_unless_told_not_to(text: str | None, expected: int) ->
 
 
 def test_jax_backs_off_from_what_is_not_free() -> None:
-    """
-    With less free than its share JAX takes smaller arenas until one fits; the limit stays.
-    """
+    """With less free than its share JAX takes smaller arenas until one fits; the limit stays."""
     crowded = Device(0, TOTAL, TOTAL // 2, (7, 5))
     decision = FRAMEWORKS["jax"].decide({}, crowded)
 
@@ -208,9 +188,7 @@ RESERVE, GROWTH = "TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "TF_FORCE_GPU_ALLOW_GROWTH"
     ],
 )
 def test_tensorflow_leaves_a_reserve(text: str | None, expected_mib: int, notes: int) -> None:
-    """
-    The reserve is ignored when unreadable and, what is worse, when larger than what is free.
-    """
+    """The reserve is ignored when unreadable and, what is worse, when larger than what is free."""
     decision = decide("tensorflow", **({} if text is None else {RESERVE: text}))
 
     assert isinstance(decision, Budget)
@@ -223,9 +201,7 @@ def test_tensorflow_leaves_a_reserve(text: str | None, expected_mib: int, notes:
     [(1024, 7, 225), (8192, 6, 500), (8192, 7, 1050), (8192, 8, 1536), (8192, 9, 1800)],
 )
 def test_tensorflow_knows_its_own_reserve(free_mib: int, major: int, reserve_mib: int) -> None:
-    """
-    Without a word from outside the reserve depends on the card.
-    """
+    """Without a word from outside the reserve depends on the card."""
     decision = FRAMEWORKS["tensorflow"].decide({}, Device(0, TOTAL, free_mib * MIB, (major, 0)))
 
     assert isinstance(decision, Budget)
@@ -237,9 +213,7 @@ def test_tensorflow_knows_its_own_reserve(free_mib: int, major: int, reserve_mib
     [("true", 0, 0), ("false", 1, 0), (None, 1, 0), ("True", 1, 1), ("1", 1, 1)],
 )
 def test_tensorflow_grows_only_when_told_exactly(text: str | None, arena: int, notes: int) -> None:
-    """
-    Only the literal true stops TensorFlow from taking everything at once.
-    """
+    """Only the literal true stops TensorFlow from taking everything at once."""
     decision = decide("tensorflow", **({} if text is None else {GROWTH: text}))
 
     assert isinstance(decision, Budget)
@@ -259,9 +233,7 @@ def test_tensorflow_grows_only_when_told_exactly(text: str | None, arena: int, n
     ],
 )
 def test_cupy_reads_bytes_or_percent(text: str | None, expected: int | None) -> None:
-    """
-    CuPy's limit is a whole number of bytes or a percentage, zero is none.
-    """
+    """CuPy's limit is a whole number of bytes or a percentage, zero is none."""
     variables = {} if text is None else {"CUPY_GPU_MEMORY_LIMIT": text}
 
     assert expected == limit("cupy", **variables)
@@ -269,9 +241,7 @@ def test_cupy_reads_bytes_or_percent(text: str | None, expected: int | None) -> 
 
 @pytest.mark.parametrize("text", ["", "1Gi", "624M", "0.0641", "1e9", "%", "110%", "-1"])
 def test_cupy_dies_of_anything_else(text: str) -> None:
-    """
-    What is neither is a ValueError at the first allocation.
-    """
+    """What is neither is a ValueError at the first allocation."""
     assert death("cupy", CUPY_GPU_MEMORY_LIMIT=text).message.startswith("ValueError")
 
 
@@ -288,9 +258,7 @@ def test_cupy_dies_of_anything_else(text: str) -> None:
     ],
 )
 def test_paddle_reads_as_far_as_it_can(text: str | None, expected: int | None) -> None:
-    """
-    Paddle's flag is the number in front, in MiB; nothing readable is no limit.
-    """
+    """Paddle's flag is the number in front, in MiB; nothing readable is no limit."""
     variables = {} if text is None else {"FLAGS_gpu_memory_limit_mb": text}
 
     assert expected == limit("paddle", **variables)
@@ -307,9 +275,7 @@ def test_paddle_reads_as_far_as_it_can(text: str | None, expected: int | None) -
     ],
 )
 def test_julia_reads_units_both_ways(text: str | None, expected: int | None) -> None:
-    """
-    Julia's MiB are binary and its M decimal.
-    """
+    """Julia's MiB are binary and its M decimal."""
     variables = {} if text is None else {"JULIA_CUDA_HARD_MEMORY_LIMIT": text}
 
     assert expected == limit("julia", **variables)
@@ -317,9 +283,7 @@ def test_julia_reads_units_both_ways(text: str | None, expected: int | None) -> 
 
 @pytest.mark.parametrize("text", ["", "lots", "MiB"])
 def test_julia_dies_of_what_it_cannot_read(text: str) -> None:
-    """
-    Junk is an error when the package starts.
-    """
+    """Junk is an error when the package starts."""
     assert 1 == death("julia", JULIA_CUDA_HARD_MEMORY_LIMIT=text).code
 
 
@@ -340,9 +304,7 @@ def test_julia_dies_of_what_it_cannot_read(text: str) -> None:
 def test_each_framework_complains_in_its_own_words(
     framework: str, words: str, cap: int | None
 ) -> None:
-    """
-    Out of memory reads as users know it, whether the cap or the card was too small.
-    """
+    """Out of memory reads as users know it, whether the cap or the card was too small."""
     shortage = Shortage(DEVICE, 2 * GIB, 3 * GIB, 512, cap)
 
     assert words in FRAMEWORKS[framework].complain(shortage)

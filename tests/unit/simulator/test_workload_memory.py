@@ -1,6 +1,4 @@
-"""
-How a process takes memory: context, cap, arena, and what is left when it cannot.
-"""
+"""How a process takes memory: context, cap, arena, and what is left when it cannot."""
 
 from pathlib import Path
 
@@ -28,9 +26,7 @@ def open_memory(
 
 
 def test_the_context_is_outside_the_cap(state: State) -> None:
-    """
-    A process uses its context plus all that its framework may take.
-    """
+    """A process uses its context plus all that its framework may take."""
     limit = 1024
     memory = open_memory(state, "paddle", context=400 * MIB, FLAGS_gpu_memory_limit_mb=str(limit))
     memory.resize(limit * MIB)
@@ -39,9 +35,7 @@ def test_the_context_is_outside_the_cap(state: State) -> None:
 
 
 def test_beyond_the_cap_there_is_nothing(state: State) -> None:
-    """
-    One byte beyond the cap is out of memory while the card is empty.
-    """
+    """One byte beyond the cap is out of memory while the card is empty."""
     memory = open_memory(state, "paddle", FLAGS_gpu_memory_limit_mb="1024")
     memory.resize(GIB)
     with pytest.raises(OutOfMemoryError, match="Out of memory error on GPU 0"):
@@ -51,9 +45,7 @@ def test_beyond_the_cap_there_is_nothing(state: State) -> None:
 
 
 def test_a_failed_start_leaves_nothing_behind(state: State) -> None:
-    """
-    A process that its framework refuses to start holds no memory when it is gone.
-    """
+    """A process that its framework refuses to start holds no memory when it is gone."""
     with pytest.raises(FrameworkError) as caught:
         open_memory(
             state,
@@ -67,9 +59,7 @@ def test_a_failed_start_leaves_nothing_behind(state: State) -> None:
 
 
 def test_an_arena_is_taken_at_once(state: State) -> None:
-    """
-    JAX shows its whole share from the start, however little of it is in use.
-    """
+    """JAX shows its whole share from the start, however little of it is in use."""
     memory = open_memory(state, "jax", XLA_PYTHON_CLIENT_MEM_FRACTION="0.5")
     memory.resize(10 * MIB)
 
@@ -78,9 +68,7 @@ def test_an_arena_is_taken_at_once(state: State) -> None:
 
 
 def test_an_arena_backs_off_and_grows_later(state: State) -> None:
-    """
-    Beside a neighbour the arena is smaller; when he leaves, the cap can be reached after all.
-    """
+    """Beside a neighbour the arena is smaller; when he leaves, the cap can be reached after all."""
     neighbour = state.processes.put(state.find("0"), 4_000_000, 10 * GIB, kept=True)
     memory = open_memory(state, "jax")
     small = memory.shown
@@ -92,17 +80,13 @@ def test_an_arena_backs_off_and_grows_later(state: State) -> None:
 
 
 def test_without_growth_tensorflow_takes_the_card(state: State) -> None:
-    """
-    TensorFlow takes all but its reserve unless told to grow.
-    """
+    """TensorFlow takes all but its reserve unless told to grow."""
     assert USABLE - 1050 * MIB == open_memory(state, "tensorflow").shown
     assert 0 == open_memory(state, "tensorflow", card="1", TF_FORCE_GPU_ALLOW_GROWTH="true").shown
 
 
 def test_on_the_cpu_the_card_stays_empty(state: State) -> None:
-    """
-    A JAX process that fell back to the CPU runs and is not listed.
-    """
+    """A JAX process that fell back to the CPU runs and is not listed."""
     memory = open_memory(state, "jax", XLA_PYTHON_CLIENT_MEM_FRACTION="abc", context=300 * MIB)
     memory.resize(100 * GIB)
     memory.resize_managed(100 * GIB)
@@ -115,9 +99,7 @@ def test_on_the_cpu_the_card_stays_empty(state: State) -> None:
 
 
 def test_managed_memory_knows_no_cap(state: State) -> None:
-    """
-    A framework's cap does not see managed memory; the card does.
-    """
+    """A framework's cap does not see managed memory; the card does."""
     memory = open_memory(state, "paddle", FLAGS_gpu_memory_limit_mb="1024")
     memory.resize_managed(5 * GIB)
     with pytest.raises(OutOfMemoryError):
@@ -156,9 +138,7 @@ def test_another_process_takes_as_much_again(state: State) -> None:
 def test_the_cards_to_use(
     state: State, asked: str | None, visible: str | None, expected: list[tuple[int, int]]
 ) -> None:
-    """
-    What is asked for counts, else the first visible card; a cut one is its first instance.
-    """
+    """What is asked for counts, else the first visible card; a cut one is its first instance."""
     variables = {} if visible is None else {"NVIDIA_VISIBLE_DEVICES": visible}
     places = choose_cards(state, asked, variables)
 
@@ -167,16 +147,12 @@ def test_the_cards_to_use(
 
 @pytest.mark.parametrize("visible", ["", "none", "void"])
 def test_without_a_visible_card_it_is_said(state: State, visible: str) -> None:
-    """
-    A container without a card is told so, and by what variable.
-    """
+    """A container without a card is told so, and by what variable."""
     with pytest.raises(NoCardError, match="no CUDA-capable device is detected"):
         choose_cards(state, None, {"NVIDIA_VISIBLE_DEVICES": visible})
 
 
 def test_a_card_in_mig_mode_without_instances_is_no_card(state: State) -> None:
-    """
-    CUDA finds nothing on a card that waits to be cut.
-    """
+    """CUDA finds nothing on a card that waits to be cut."""
     with pytest.raises(NoCardError, match="has no instance to use"):
         choose_cards(state, "3", {})

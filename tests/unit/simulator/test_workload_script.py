@@ -1,6 +1,4 @@
-"""
-The language of workloads, and a script's way through time, without waiting.
-"""
+"""The language of workloads, and a script's way through time, without waiting."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -60,16 +58,12 @@ def actions(text: str) -> list[Action]:
     ],
 )
 def test_each_action_has_its_words(text: str, expected: Action) -> None:
-    """
-    A step is one action.
-    """
+    """A step is one action."""
     assert [expected] == actions(text)
 
 
 def test_steps_follow_each_other() -> None:
-    """
-    Steps are separated by semicolons; after is a wait before one.
-    """
+    """Steps are separated by semicolons; after is a wait before one."""
     assert [
         Hold(2 * GIB),
         Wait(5.0),
@@ -80,17 +74,13 @@ def test_steps_follow_each_other() -> None:
 
 
 def test_empty_steps_are_nothing() -> None:
-    """
-    A trailing semicolon and an empty script are fine.
-    """
+    """A trailing semicolon and an empty script are fine."""
     assert [Hold(GIB)] == actions(" hold 1Gi ; ; ")
     assert [] == actions("")
 
 
 def test_a_step_keeps_its_words() -> None:
-    """
-    What is shown of a step is what was written.
-    """
+    """What is shown of a step is what was written."""
     texts = [step.text for step in read_script("after 5s busy 60%; hold 1Gi")]
 
     assert ["wait 5s", "busy 60%", "hold 1Gi"] == texts
@@ -117,9 +107,7 @@ def test_a_step_keeps_its_words() -> None:
     ],
 )
 def test_the_offending_word_is_quoted(text: str, complaint: str) -> None:
-    """
-    An error names the step, the word and what was expected in its place.
-    """
+    """An error names the step, the word and what was expected in its place."""
     with pytest.raises(InvalidError) as caught:
         read_script(text)
 
@@ -127,9 +115,7 @@ def test_the_offending_word_is_quoted(text: str, complaint: str) -> None:
 
 
 class FakePauses:
-    """
-    Time that passes only in pauses and ends for good at a given second.
-    """
+    """Time that passes only in pauses and ends for good at a given second."""
 
     def __init__(self, end: float = 1000.0) -> None:
         self.time = 0.0
@@ -148,9 +134,7 @@ class FakePauses:
 
 
 class Stage:
-    """
-    A machine with one T4, a process on it, and what that process said.
-    """
+    """A machine with one T4, a process on it, and what that process said."""
 
     def __init__(self, folder: Path, *, patient: bool = False) -> None:
         self.state = State.create(folder / "cards", "T4")
@@ -173,9 +157,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_each_step_says_what_it_led_to(stage: Stage) -> None:
-    """
-    There is a line per step with what the card shows after it.
-    """
+    """There is a line per step with what the card shows after it."""
     code = stage.play("hold 2Gi; grow 512Mi; shrink 1Gi; busy 50%; free; exit 7")
 
     assert 7 == code
@@ -190,9 +172,7 @@ def test_each_step_says_what_it_led_to(stage: Stage) -> None:
 
 
 def test_growth_takes_its_time(stage: Stage) -> None:
-    """
-    512 MiB a second from 2 to 6 GiB take eight seconds and end exactly there.
-    """
+    """512 MiB a second from 2 to 6 GiB take eight seconds and end exactly there."""
     stage.play("hold 2Gi; grow 512Mi/s to 6Gi; exit 0")
 
     assert 6 * GIB == stage.memory.in_use
@@ -200,9 +180,7 @@ def test_growth_takes_its_time(stage: Stage) -> None:
 
 
 def test_shrinking_takes_its_time(stage: Stage) -> None:
-    """
-    The way down is as steady as the way up.
-    """
+    """The way down is as steady as the way up."""
     stage.play("hold 3Gi; shrink 1Gi/s to 1Gi; exit 0")
 
     assert GIB == stage.memory.in_use
@@ -210,18 +188,14 @@ def test_shrinking_takes_its_time(stage: Stage) -> None:
 
 
 def test_giving_back_more_than_there_is_ends_at_nothing(stage: Stage) -> None:
-    """
-    Less than nothing cannot be held.
-    """
+    """Less than nothing cannot be held."""
     stage.play("hold 1Gi; shrink 2Gi; exit 0")
 
     assert 0 == stage.memory.in_use
 
 
 def test_without_an_exit_it_holds_on(stage: Stage) -> None:
-    """
-    After the last step the process stays until it is stopped, and keeps its memory.
-    """
+    """After the last step the process stays until it is stopped, and keeps its memory."""
     with pytest.raises(StoppedError) as stopped:
         stage.play("hold 1Gi")
 
@@ -231,9 +205,7 @@ def test_without_an_exit_it_holds_on(stage: Stage) -> None:
 
 
 def test_a_patient_process_waits_for_memory(tmp_path: Path) -> None:
-    """
-    Out of memory, it says so once, keeps what it has and goes on when there is room.
-    """
+    """Out of memory, it says so once, keeps what it has and goes on when there is room."""
     stage = Stage(tmp_path, patient=True)
     neighbour = stage.state.processes.put(stage.state.find("0"), 4_000_000, 10 * GIB, kept=True)
     stage.pauses.at[3.0] = neighbour.release

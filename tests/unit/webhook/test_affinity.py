@@ -18,9 +18,7 @@ FLEET = Fleet([gpu_node(NODE)])
 
 
 def required(*terms: object) -> dict[str, Any]:
-    """
-    Build a pod with these node selector terms.
-    """
+    """Build a pod with these node selector terms."""
     rule = {"nodeSelectorTerms": list(terms)}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}
     return pod(gpushare(), affinity=affinity)
@@ -35,17 +33,13 @@ def allowed(raw: dict[str, Any]) -> bool:
 
 
 def test_a_pod_without_rules_may_run_anywhere() -> None:
-    """
-    No rule forbids nothing.
-    """
+    """No rule forbids nothing."""
     assert allowed(pod(gpushare()))
 
 
 @pytest.mark.parametrize(("name", "answer"), [("node-1", True), ("node-2", False)])
 def test_a_named_node_is_the_only_one(name: str, *, answer: bool) -> None:
-    """
-    A pod that names its node meets no other, whatever its selector says.
-    """
+    """A pod that names its node meets no other, whatever its selector says."""
     assert answer is allowed(pod(gpushare(), nodeName=name, nodeSelector={"zone": "b"}))
 
 
@@ -61,9 +55,7 @@ def test_a_named_node_is_the_only_one(name: str, *, answer: bool) -> None:
     ],
 )
 def test_every_label_of_a_selector_must_match(selector: dict[str, str], *, answer: bool) -> None:
-    """
-    An absent label matches nothing, not even an empty value.
-    """
+    """An absent label matches nothing, not even an empty value."""
     assert answer is allowed(pod(gpushare(), nodeSelector=selector))
 
 
@@ -104,9 +96,7 @@ def test_every_label_of_a_selector_must_match(selector: dict[str, str], *, answe
 def test_every_operator_means_what_the_scheduler_means(
     requirement: dict[str, object], *, answer: bool
 ) -> None:
-    """
-    Sets, presence and 64-bit comparisons; what cannot be compared is neither less nor more.
-    """
+    """Sets, presence and 64-bit comparisons; what cannot be compared is neither less nor more."""
     assert answer is allowed(required({"matchExpressions": [requirement]}))
 
 
@@ -155,24 +145,18 @@ def test_every_operator_means_what_the_scheduler_means(
     ],
 )
 def test_one_whole_term_must_hold(terms: list[object], *, answer: bool) -> None:
-    """
-    Terms are alternatives, their requirements are not, and an empty term matches no node.
-    """
+    """Terms are alternatives, their requirements are not, and an empty term matches no node."""
     assert answer is allowed(required(*terms))
 
 
 def test_preferences_forbid_nothing() -> None:
-    """
-    Only what is required decides.
-    """
+    """Only what is required decides."""
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
 
     assert allowed(pod(gpushare(), affinity={"nodeAffinity": preferred}))
 
 
 def test_a_term_of_the_wrong_shape_is_refused() -> None:
-    """
-    What is no term raises instead of matching.
-    """
+    """What is no term raises instead of matching."""
     with pytest.raises(InvalidError, match="is not an object"):
         allowed(required("zone=a"))

@@ -1,6 +1,4 @@
-"""
-What the webhook asks the API server about claims, and in which words it hears nothing.
-"""
+"""What the webhook asks the API server about claims, and in which words it hears nothing."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,9 +16,7 @@ Json = dict[str, Any]
 
 
 class Server:
-    """
-    Answers by path, and says of anything else that it is not there.
-    """
+    """Answers by path, and says of anything else that it is not there."""
 
     def __init__(self, answers: dict[str, JsonObject]) -> None:
         self.answers = answers
@@ -50,9 +46,7 @@ def ask(item: Json, **answers: Json) -> tuple[ClaimsFound, list[str]]:
 
 
 def test_the_classes_of_a_claim_are_found_with_it() -> None:
-    """
-    Or why they are not.
-    """
+    """Or why they are not."""
     item, known = of_class("shared", "gone", claims.CLASS), claims.device_class()
     found, _ = ask(item, **{f"{CLASSES}/shared": known})
 
@@ -64,9 +58,7 @@ def test_the_classes_of_a_claim_are_found_with_it() -> None:
 
 
 def test_no_more_classes_are_asked_for_than_a_creator_can_wait_for() -> None:
-    """
-    Of the others a word says so.
-    """
+    """Of the others a word says so."""
     found, asked = ask(of_class(*[f"class-{place}" for place in range(9)]))
 
     assert 8 == len([path for path in asked if path.startswith(CLASSES)])
@@ -74,9 +66,7 @@ def test_no_more_classes_are_asked_for_than_a_creator_can_wait_for() -> None:
 
 
 def test_a_claim_that_cannot_be_read_asks_for_no_classes() -> None:
-    """
-    Whoever reads it says what is wrong with it.
-    """
+    """Whoever reads it says what is wrong with it."""
     found, asked = ask({"spec": "nothing"})
 
     assert ({"gpu": {"spec": "nothing"}}, [f"{CLAIMS}/c"]) == (found, asked)

@@ -1,6 +1,4 @@
-"""
-Pods by which a tenant would get out of his limit: contradictions, forgeries, and sheer size.
-"""
+"""Pods by which a tenant would get out of his limit: contradictions, forgeries, and sheer size."""
 
 import copy
 import time
@@ -59,9 +57,7 @@ CONTRADICTING = {
 
 @pytest.mark.parametrize("asked", CONTRADICTING.values(), ids=CONTRADICTING)
 def test_evict_refuses_what_its_own_words_make_unreadable(asked: dict[str, Any]) -> None:
-    """
-    In evict the pod is refused with a remedy, in cap it is let in with the same words.
-    """
+    """In evict the pod is refused with a remedy, in cap it is let in with the same words."""
     refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
 
     assert isinstance(refused, Refusal)
@@ -70,9 +66,7 @@ def test_evict_refuses_what_its_own_words_make_unreadable(asked: dict[str, Any])
 
 
 def test_an_unknown_unit_does_not_hide_a_contradiction() -> None:
-    """
-    Two systems in one pod are refused even where the unit of one of them is not known.
-    """
+    """Two systems in one pod are refused even where the unit of one of them is not known."""
     policy = WebhookPolicy(default=CandidateCard(Units(gpushare_bytes=None), None))
     asked = pod(gpushare(), annotations={names.KAI_FRACTION: "0.5"})
 
@@ -108,9 +102,7 @@ def test_a_namespace_s_default_refuses_nobody(namespace: dict[str, str]) -> None
 
 
 def test_a_default_that_fits_no_container_is_not_written_onto_the_pod() -> None:
-    """
-    An agent reads the pod: what was not counted does not stand there.
-    """
+    """An agent reads the pod: what was not counted does not stand there."""
     asked = pod(container("a", **GPU), container("b", **GPU))
     result, _ = rewritten(asked, Mode.EVICT, {names.MEMORY: "1Mi"})
 
@@ -118,9 +110,7 @@ def test_a_default_that_fits_no_container_is_not_written_onto_the_pod() -> None:
 
 
 def test_a_pod_s_own_small_amount_is_refused_all_the_same() -> None:
-    """
-    What the pod itself says counts as its own, though the namespace has a default.
-    """
+    """What the pod itself says counts as its own, though the namespace has a default."""
     asked = pod(container(**GPU), annotations={names.MEMORY: "100Mi"})
 
     assert isinstance(decide(asked, Mode.EVICT, {names.MEMORY: "200Mi"}), Refusal)
@@ -153,9 +143,7 @@ def test_forged_keys_never_stay(asked: dict[str, Any], mode: str) -> None:
 
 
 def test_forged_keys_make_no_room_scarce() -> None:
-    """
-    A plan that somebody has forged does not keep the true one out.
-    """
+    """A plan that somebody has forged does not keep the true one out."""
     asked = pod(gpushare(), annotations={names.PLAN: "x" * 252 * 1024})
     result, said = rewritten(asked, Mode.EVICT)
 
@@ -164,9 +152,7 @@ def test_forged_keys_make_no_room_scarce() -> None:
 
 
 def test_a_pod_without_room_is_refused_in_evict() -> None:
-    """
-    In evict nobody sheds the plan by filling his pod up; in cap it is said.
-    """
+    """In evict nobody sheds the plan by filling his pod up; in cap it is said."""
     asked = pod(gpushare(), annotations=FULL)
     refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
 
@@ -184,9 +170,7 @@ def test_a_pod_without_room_is_refused_in_evict() -> None:
     ids=["containers", "a variable"],
 )
 def test_who_has_no_annotations_is_not_told_to_shorten_them(asked: dict[str, Any]) -> None:
-    """
-    Where the plan itself is too long, the refusal says what it is made of.
-    """
+    """Where the plan itself is too long, the refusal says what it is made of."""
     refused = decide(asked, Mode.EVICT)
 
     assert isinstance(refused, Refusal)
@@ -195,9 +179,7 @@ def test_who_has_no_annotations_is_not_told_to_shorten_them(asked: dict[str, Any
 
 
 def test_what_an_earlier_pass_wrote_stays_where_room_has_run_out() -> None:
-    """
-    Another webhook that fills the pod up afterwards takes no variable its value.
-    """
+    """Another webhook that fills the pod up afterwards takes no variable its value."""
     result, _ = rewritten(pod(gpushare()))
     before = environment(result)
     result["metadata"]["annotations"] |= FULL
@@ -218,9 +200,7 @@ def test_what_an_earlier_pass_wrote_stays_where_room_has_run_out() -> None:
     ],
 )
 def test_a_pod_that_is_too_much_work_is_not_looked_at(asked: dict[str, Any], what: str) -> None:
-    """
-    Above any pod of this world it is refused in evict, and left alone with a warning in cap.
-    """
+    """Above any pod of this world it is refused in evict, and left alone with a warning in cap."""
     refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
 
     assert isinstance(refused, Refusal)
@@ -233,9 +213,7 @@ def test_a_pod_that_is_too_much_work_is_not_looked_at(asked: dict[str, Any], wha
     "slots", [["s9999"], ["s9990", "s0"], [f"s{n * 100 + 99}" for n in range(100)]]
 )
 def test_slots_that_a_user_has_scattered_need_no_second_pass(slots: list[str]) -> None:
-    """
-    Whatever slots a pod's variables point at beforehand, a second pass finds nothing to do.
-    """
+    """Whatever slots a pod's variables point at beforehand, a second pass finds nothing to do."""
     path = "metadata.annotations['env.gpufence.io/{}']"
     pointing = [
         gpushare(f"c{at}", units="1")
@@ -258,9 +236,7 @@ def test_slots_that_a_user_has_scattered_need_no_second_pass(slots: list[str]) -
 @pytest.mark.parametrize("env", sorted(SETTABLE))
 @pytest.mark.parametrize("slot", ["s0", "s9999"])
 def test_a_slot_of_any_variable_needs_no_second_pass(env: str, slot: str) -> None:
-    """
-    Whichever variable has a slot of the user's own, be it one that goes, one pass is enough.
-    """
+    """Whichever variable has a slot of the user's own, be it one that goes, one pass is enough."""
     source = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
     result, _ = rewritten(pod(gpushare() | {"env": [{"name": env, "valueFrom": source}]}))
 
@@ -268,9 +244,7 @@ def test_a_slot_of_any_variable_needs_no_second_pass(env: str, slot: str) -> Non
 
 
 def test_forty_thousand_doubles_take_one_operation() -> None:
-    """
-    A list of which most has to go is replaced at once, and reads afterwards as it should.
-    """
+    """A list of which most has to go is replaced at once, and reads afterwards as it should."""
     doubles = [{"name": names.CUPY_LIMIT, "value": str(n)} for n in range(40_000)]
     began = time.process_time()
     said = decide(pod(gpushare() | {"env": [*doubles, {"name": "KEPT", "value": "1"}]}))
@@ -285,9 +259,7 @@ def test_forty_thousand_doubles_take_one_operation() -> None:
 
 
 def test_twenty_thousand_forged_keys_take_one_operation() -> None:
-    """
-    Annotations of which many have to go are replaced at once; the user's own stay.
-    """
+    """Annotations of which many have to go are replaced at once; the user's own stay."""
     forged = {f"{names.ENV_PREFIX}{n}": "1" for n in range(20_000)}
     asked = pod(gpushare(), annotations={**forged, "team": "ml"})
     said = decide(asked)
@@ -300,9 +272,7 @@ def test_twenty_thousand_forged_keys_take_one_operation() -> None:
 
 
 def test_thousands_of_keys_that_do_nothing_are_not_all_remarked_on() -> None:
-    """
-    Warnings stay a page, whatever a pod carries.
-    """
+    """Warnings stay a page, whatever a pod carries."""
     wrong = {f"{names.MEMORY_OF_CONTAINER}x{n}": "1Gi" for n in range(3000)}
     asked = pod(*(gpushare(f"c{n}", units="1") for n in range(20)), annotations=wrong)
     said = decide(asked)
@@ -312,9 +282,7 @@ def test_thousands_of_keys_that_do_nothing_are_not_all_remarked_on() -> None:
 
 
 def _least_seconds(asked: dict[str, Any], fleet: Fleet) -> float:
-    """
-    Return the least of several times: what other tests have left is collected now and then.
-    """
+    """Return the least of several times: what other tests have left is collected now and then."""
     times = []
     for _ in range(3):
         began = time.process_time()
@@ -324,9 +292,7 @@ def _least_seconds(asked: dict[str, Any], fleet: Fleet) -> float:
 
 
 def test_a_thousand_wishes_for_a_node_take_no_time() -> None:
-    """
-    A pod that requires more of its node than anybody does counts as if it took any node.
-    """
+    """A pod that requires more of its node than anybody does counts as if it took any node."""
     nodes = [
         gpu_node(node(card(), name=f"n{n}", labels={"host": f"n{n}"}) if n else node(card()))
         for n in range(300)
@@ -347,9 +313,7 @@ def test_a_thousand_wishes_for_a_node_take_no_time() -> None:
 
 @pytest.mark.parametrize("shape", ["pairs", "sidecars first"])
 def test_init_containers_and_sidecars_take_no_square(shape: str) -> None:
-    """
-    The most containers that are read take a fraction of a second.
-    """
+    """The most containers that are read take a fraction of a second."""
     half = MOST_CONTAINERS // 2 - 1
     pairs = [item for n in range(half) for item in (sidecar(f"s{n}"), gpushare(f"i{n}", units="1"))]
     early = pairs if shape == "pairs" else sorted(pairs, key=lambda item: item["name"][::-1])

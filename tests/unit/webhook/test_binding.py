@@ -1,6 +1,4 @@
-"""
-The values at binding.
-"""
+"""The values at binding."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,9 +36,7 @@ def value(exact: dict[str, str], created_pod: dict[str, Any], env: str) -> str:
 
 @pytest.mark.parametrize(("where", "expected"), [(T4, "0.466666"), (H100, "0.087500")])
 def test_values_are_exact_for_the_node(where: Any, expected: str) -> None:
-    """
-    At binding every value is that of the node's own card.
-    """
+    """At binding every value is that of the node's own card."""
     bound = created(pod(gpushare(units="10")))
     exact = exact_values(bound, where, POLICY)
 
@@ -50,9 +46,7 @@ def test_values_are_exact_for_the_node(where: Any, expected: str) -> None:
 
 
 def test_a_wish_counts_again() -> None:
-    """
-    A user's fraction above the careful default, but within the node's share, comes back.
-    """
+    """A user's fraction above the careful default, but within the node's share, comes back."""
     bound = created(
         pod(gpushare(units="10") | {"env": variables(XLA_PYTHON_CLIENT_MEM_FRACTION="0.3")})
     )
@@ -79,9 +73,7 @@ def test_the_scheduler_may_name_the_card() -> None:
 
 
 def test_the_namespaces_ceiling_of_that_time_counts() -> None:
-    """
-    The ceiling that held at creation is read from the plan.
-    """
+    """The ceiling that held at creation is read from the plan."""
     asked = pod(container(**{names.NVIDIA_GPU: "1"}), annotations={names.MEMORY: "12Gi"})
     bound = rewritten(asked, namespace={names.MAX_MEMORY: "3Gi"})[0]
     exact = exact_values(bound, T4, POLICY)
@@ -90,9 +82,7 @@ def test_the_namespaces_ceiling_of_that_time_counts() -> None:
 
 
 def test_a_limit_too_small_for_that_card_is_warned_about() -> None:
-    """
-    Where the card leaves a framework no room, the value is the least and the pod says so.
-    """
+    """Where the card leaves a framework no room, the value is the least and the pod says so."""
     bound = created(pod(gpushare(), annotations={names.MEMORY: "700Mi"}))
     exact = exact_values(bound, H100, POLICY)
 
@@ -113,9 +103,7 @@ def test_a_server_bound_where_it_would_overstep_is_held() -> None:
 
 
 def test_what_gpufence_has_not_seen_is_left() -> None:
-    """
-    A pod without gpufence.io/injected or with a plan that cannot be read gets nothing.
-    """
+    """A pod without gpufence.io/injected or with a plan that cannot be read gets nothing."""
     bound = created(pod(gpushare()))
     unseen, newer = (pod(gpushare()), pod(gpushare()))
     unseen["metadata"]["annotations"] = {names.PLAN: bound["metadata"]["annotations"][names.PLAN]}
@@ -125,9 +113,7 @@ def test_what_gpufence_has_not_seen_is_left() -> None:
 
 
 def test_observe_is_left() -> None:
-    """
-    In observe a binding stays as it is.
-    """
+    """In observe a binding stays as it is."""
     assert {} == exact_values(created(pod(gpushare()), Mode.OBSERVE), T4, POLICY)
 
 
@@ -141,18 +127,14 @@ def test_an_unknown_card_keeps_the_careful_values() -> None:
 
 
 def test_a_doubtful_unit_keeps_the_careful_values() -> None:
-    """
-    On a node whose unit is open the values stay as they are.
-    """
+    """On a node whose unit is open the values stay as they are."""
     doubtful = gpu_node(node(card(), allocatable={names.GPUSHARE_MEMORY: "700"}))
 
     assert {} == exact_values(created(pod(gpushare())), doubtful, POLICY)
 
 
 def test_a_pod_without_a_limit_is_left() -> None:
-    """
-    A pod whose limit could not be read has nothing to make exact.
-    """
+    """A pod whose limit could not be read has nothing to make exact."""
     asked = pod(container(**{names.NVIDIA_GPU: "1"}), annotations={names.MEMORY: "junk"})
 
     assert {} == exact_values(created(asked), T4, POLICY)

@@ -43,9 +43,7 @@ def limit(annotations: dict[str, str]) -> int | None:
 
 
 def test_what_is_asked_for_counts_until_what_was_consumed_is_known() -> None:
-    """
-    The values of the binding are larger and name the card that was allocated.
-    """
+    """The values of the binding are larger and name the card that was allocated."""
     made = rewritten_with_claims(claiming(), {"gpu": ASKED})
     exact = bound(made, claims.allocated(ASKED, claims.result(memory="3Gi")))
     after = copy.deepcopy(made)
@@ -81,9 +79,7 @@ def test_a_binding_in_doubt_leaves_the_careful_values(claim: Any) -> None:
 
 
 def test_a_claim_that_nobody_can_read_is_told_in_the_plan() -> None:
-    """
-    Even in evict nobody is refused for it: the claim may come later.
-    """
+    """Even in evict nobody is refused for it: the claim may come later."""
     made = rewritten_with_claims(claiming(), {"gpu": "does not exist"}, Mode.EVICT)
     said = made["metadata"]["annotations"]
 
@@ -92,9 +88,7 @@ def test_a_claim_that_nobody_can_read_is_told_in_the_plan() -> None:
 
 
 def test_a_claim_without_an_amount_is_told_in_the_plan() -> None:
-    """
-    Its driver's policy decides, so that no figure is given.
-    """
+    """Its driver's policy decides, so that no figure is given."""
     made = rewritten_with_claims(claiming(), {"gpu": claims.claim("c", claims.request())})
     said = made["metadata"]["annotations"]
 
@@ -103,9 +97,7 @@ def test_a_claim_without_an_amount_is_told_in_the_plan() -> None:
 
 
 def test_a_pod_with_devices_of_others_alone_is_left_alone() -> None:
-    """
-    A network card is none of ours.
-    """
+    """A network card is none of ours."""
     nic = {"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}
     said = rewrite(
         claiming(), Mode.EVICT, {}, Fleet(()), POLICY, claims={"gpu": claims.claim("c", nic)}
@@ -115,9 +107,7 @@ def test_a_pod_with_devices_of_others_alone_is_left_alone() -> None:
 
 
 def test_pods_of_one_claim_are_told_equal_parts() -> None:
-    """
-    What their frameworks take together is within it.
-    """
+    """What their frameworks take together is within it."""
     made = rewritten_with_claims(claiming(), {"gpu": claims.claim("c", claims.request("8Gi"))})
     shared = claims.allocated(
         claims.claim("c"), claims.result(memory="8Gi"), users=("uid-1", "uid-2")
@@ -129,9 +119,7 @@ def test_pods_of_one_claim_are_told_equal_parts() -> None:
 
 
 def test_a_pod_that_was_made_before_its_claim_has_an_exact_plan_when_it_is_bound() -> None:
-    """
-    It has no variables to write to, and the plan says who holds it.
-    """
+    """It has no variables to write to, and the plan says who holds it."""
     made = rewritten_with_claims(claiming(), {"gpu": "does not exist"})
     exact = bound(made, claims.allocated(ASKED, claims.result(memory="3Gi")))
 
@@ -148,9 +136,7 @@ def extended(resource: str, **annotations: str) -> dict[str, Any]:
 
 
 def served(made: dict[str, Any], resource: str, memory: str) -> dict[str, str]:
-    """
-    Bind a pod for whose resource the scheduler has made a claim.
-    """
+    """Bind a pod for whose resource the scheduler has made a claim."""
     mapping = {"containerName": "main", "requestName": "r", "resourceName": resource}
     status = {"resourceClaimName": "x", "requestMappings": [mapping]}
     item = claims.allocated(claims.claim("x"), claims.result(memory=memory, name="r"))
@@ -160,9 +146,7 @@ def served(made: dict[str, Any], resource: str, memory: str) -> dict[str, str]:
 
 
 def test_resources_that_name_a_class_are_exact_when_the_pod_is_bound() -> None:
-    """
-    Until then what the policy gives at least counts, and nothing where no node says so.
-    """
+    """Until then what the policy gives at least counts, and nothing where no node says so."""
     resource = f"{names.DRA_CLASS_PREFIX}{names.DRA_CLASSES[0]}"
     node = NODE._replace(cards=tuple(CARDS.values()), units=Units(claim_bytes=2 * GIB))
     fleet = Fleet([node])
@@ -177,9 +161,7 @@ def test_resources_that_name_a_class_are_exact_when_the_pod_is_bound() -> None:
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "example.com/gpu"])
 def test_what_a_claim_has_consumed_counts_beside_the_pods_own_word(resource: str) -> None:
-    """
-    Whatever the resource is called by which the scheduler came to make it.
-    """
+    """Whatever the resource is called by which the scheduler came to make it."""
     made = rewritten_with_claims(extended(resource, **{names.MEMORY: "4Gi"}), {})
     exact = served(made, resource, "1Gi")
     after = copy.deepcopy(made)
@@ -190,9 +172,7 @@ def test_what_a_claim_has_consumed_counts_beside_the_pods_own_word(resource: str
 
 
 def test_nobody_is_refused_for_a_request_that_is_rounded_up() -> None:
-    """
-    It is a lower bound, unless the pod's own word holds it down.
-    """
+    """It is a lower bound, unless the pod's own word holds it down."""
     little = {"gpu": claims.claim("c", claims.request("100Mi"))}
     made = rewritten_with_claims(claiming(), little, Mode.EVICT)
     tight = claiming()
@@ -203,9 +183,7 @@ def test_nobody_is_refused_for_a_request_that_is_rounded_up() -> None:
 
 
 def test_more_claims_than_anybody_reads_are_refused_in_evict() -> None:
-    """
-    Nobody could say what such a pod may hold, and that is its own doing.
-    """
+    """Nobody could say what such a pod may hold, and that is its own doing."""
     refs = [claims.by_name(f"c{number}", "c") for number in range(MOST_CLAIMS + 1)]
     raw = pod(container(), resourceClaims=refs)
     said = rewrite(copy.deepcopy(raw), Mode.EVICT, {}, Fleet(()), POLICY)

@@ -1,6 +1,4 @@
-"""
-All GPU nodes of a cluster, and the cards a pod might meet among them.
-"""
+"""All GPU nodes of a cluster, and the cards a pod might meet among them."""
 
 from typing import Any
 
@@ -23,9 +21,7 @@ FLEET = Fleet(NODES)
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
-    """
-    Build the affinity that requires one of these terms.
-    """
+    """Build the affinity that requires one of these terms."""
     key = "requiredDuringSchedulingIgnoredDuringExecution"
     return {"nodeAffinity": {key: {"nodeSelectorTerms": list(terms)}}}
 
@@ -86,35 +82,27 @@ def test_a_pod_meets_the_cards_of_the_nodes_that_it_allows(spec: dict[str, Any],
 
 
 def test_equal_nodes_count_once() -> None:
-    """
-    A thousand equal nodes are one card to reckon with.
-    """
+    """A thousand equal nodes are one card to reckon with."""
     fleet = Fleet([gpu_node(node(card(), name=f"n-{number}")) for number in range(1000)])
 
     assert 1 == len(fleet.candidates(read_pod(pod(gpushare())), T4))
 
 
 def test_nodes_without_the_resource_are_no_candidates() -> None:
-    """
-    A node that does not offer what the pod asks for adds no card.
-    """
+    """A node that does not offer what the pod asks for adds no card."""
     asked = read_pod(pod(container(**{names.VOLCANO_MEMORY: "3000"})))
 
     assert (T4,) == FLEET.candidates(asked, T4)
 
 
 def test_a_node_is_found_by_name() -> None:
-    """
-    A node can be asked for by its name.
-    """
+    """A node can be asked for by its name."""
     assert NODES[0] is FLEET.node("a")
     assert FLEET.node("nowhere") is None
 
 
 def test_what_is_remembered_has_an_end() -> None:
-    """
-    Pods may ask for any label and any card; answers stay right when no more are kept.
-    """
+    """Pods may ask for any label and any card; answers stay right when no more are kept."""
     fleet = Fleet(NODES)
     for number in range(1100):
         index = {names.GPUSHARE_CARD_INDEX: str(number)}

@@ -1,6 +1,4 @@
-"""
-Mounting the start-up hook.
-"""
+"""Mounting the start-up hook."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,9 +31,7 @@ def hooked(volumes: list[Any] | None = None, **item: Any) -> dict[str, Any]:
 
 
 def test_the_hook_is_mounted_from_an_annotation() -> None:
-    """
-    The source travels in an annotation, a volume shows it, and PYTHONPATH leads to it.
-    """
+    """The source travels in an annotation, a volume shows it, and PYTHONPATH leads to it."""
     result, _ = rewritten(hooked())
 
     assert "pass\n" == annotation(result, names.SITECUSTOMIZE)
@@ -45,18 +41,14 @@ def test_the_hook_is_mounted_from_an_annotation() -> None:
 
 
 def test_a_second_pass_mounts_nothing_again() -> None:
-    """
-    The hook is mounted once, however often the webhook is called.
-    """
+    """The hook is mounted once, however often the webhook is called."""
     result, _ = rewritten(hooked([{"name": "data", "emptyDir": {}}], volumeMounts=[]))
 
     assert isinstance(decide(result), Unchanged)
 
 
 def test_two_containers_share_one_volume() -> None:
-    """
-    Every GPU container mounts the same volume.
-    """
+    """Every GPU container mounts the same volume."""
     asked = pod(gpushare("a"), gpushare("b"), annotations={names.PYTHON_HOOK: "pythonpath"})
     result, _ = rewritten(asked)
 
@@ -75,18 +67,14 @@ def test_two_containers_share_one_volume() -> None:
     ],
 )
 def test_the_hook_is_found_first(said: str, expected: str) -> None:
-    """
-    The hook's folder stands in front of the user's own, whoever else has been there.
-    """
+    """The hook's folder stands in front of the user's own, whoever else has been there."""
     result, _ = rewritten(hooked(env=variables(PYTHONPATH=said)))
 
     assert expected == environment(result)[names.PYTHON_PATH]
 
 
 def test_what_env_from_may_bring_stays_in_force() -> None:
-    """
-    Beside envFrom the variable refers to itself, which the kubelet expands.
-    """
+    """Beside envFrom the variable refers to itself, which the kubelet expands."""
     result, _ = rewritten(hooked(envFrom=[{"configMapRef": {"name": "c"}}]))
 
     assert "/gpufence:$(PYTHONPATH)" == environment(result)[names.PYTHON_PATH]
@@ -106,9 +94,7 @@ def test_what_env_from_may_bring_stays_in_force() -> None:
     ],
 )
 def test_what_is_in_the_way_is_named(asked: dict[str, Any], reason: str) -> None:
-    """
-    Where the hook cannot be mounted, everything else is done and the reason is said.
-    """
+    """Where the hook cannot be mounted, everything else is done and the reason is said."""
     result, said = rewritten(asked)
 
     assert any(reason in text and "no start-up hook" in text for text in said.warnings)
@@ -116,27 +102,21 @@ def test_what_is_in_the_way_is_named(asked: dict[str, Any], reason: str) -> None
 
 
 def test_a_gpufence_without_a_hook_says_so() -> None:
-    """
-    Where there is no source to mount, the wish is answered with a warning.
-    """
+    """Where there is no source to mount, the wish is answered with a warning."""
     _, said = rewritten(hooked(), policy=replace(POLICY, hook_source=""))
 
     assert "main: this gpufence was started without a start-up hook to mount" in said.warnings
 
 
 def test_observe_mounts_nothing() -> None:
-    """
-    In observe no volume appears.
-    """
+    """In observe no volume appears."""
     result, _ = rewritten(hooked(), Mode.OBSERVE)
 
     assert "volumes" not in result["spec"]
 
 
 def test_the_hook_knows_of_the_hidden_variable() -> None:
-    """
-    With the hook, the variable that hides PyTorch's newer one is not worth a warning.
-    """
+    """With the hook, the variable that hides PyTorch's newer one is not worth a warning."""
     _, said = rewritten(hooked(env=variables(PYTORCH_CUDA_ALLOC_CONF="x:1")))
 
     assert () == said.warnings
@@ -166,9 +146,7 @@ def test_the_hook_reaches_site_folders_without_a_variable() -> None:
 
 
 def test_a_second_pass_mounts_no_line_again() -> None:
-    """
-    The lines are mounted once, beside mounts of the container's own.
-    """
+    """The lines are mounted once, beside mounts of the container's own."""
     mounts = [{"name": "data", "mountPath": "/data"}]
     result, _ = rewritten(sited(volumeMounts=mounts))
 

@@ -17,9 +17,7 @@ LIMIT = {"name": names.CUDA_LIMIT, "valueFrom": {"configMapKeyRef": {"name": "c"
 
 
 def shared(item: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """
-    Build a pod that KAI gives a share of a card.
-    """
+    """Build a pod that KAI gives a share of a card."""
     made = pod(item or container("main"), annotations={**SHARED, **changes.pop("said", {})})
     made["spec"].update(changes)
     return made
@@ -56,9 +54,7 @@ def test_an_isolated_pod_is_told_nothing(item: dict[str, Any]) -> None:
     ],
 )
 def test_a_pod_that_nothing_isolates_is_told(item: dict[str, Any]) -> None:
-    """
-    A share of a card without an isolator is told like any other.
-    """
+    """A share of a card without an isolator is told like any other."""
     _, said = rewritten(item)
 
     assert "frameworks are told main" in said.summary
@@ -66,9 +62,7 @@ def test_a_pod_that_nothing_isolates_is_told(item: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("labels", [{names.ACK_SCHEDULE: "cgpu"}, {names.ACK_CGPU: "true"}])
 def test_a_node_may_isolate(labels: dict[str, str]) -> None:
-    """
-    Where all nodes that a pod may meet isolate memory, it is told nothing.
-    """
+    """Where all nodes that a pod may meet isolate memory, it is told nothing."""
     manifest = node()
     manifest["metadata"]["labels"] = {**manifest["metadata"].get("labels", {}), **labels}
     _, said = rewritten(pod(gpushare("main", 3)), fleet=Fleet([gpu_node(manifest)]))
@@ -77,9 +71,7 @@ def test_a_node_may_isolate(labels: dict[str, str]) -> None:
 
 
 def test_cores_alone_declare_no_memory() -> None:
-    """
-    A share of a card's cores is no amount of memory.
-    """
+    """A share of a card's cores is no amount of memory."""
     _, said = rewritten(pod(container("main", **{names.GPUSHARE_CORES: "20"})))
 
     assert said.summary.startswith("not fenced: no container asks for GPU memory")

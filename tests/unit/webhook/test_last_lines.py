@@ -1,6 +1,4 @@
-"""
-What becomes the message of a container that fails.
-"""
+"""What becomes the message of a container that fails."""
 
 import pytest
 
@@ -42,9 +40,7 @@ def test_a_failing_container_keeps_its_last_lines(mode: Mode, said: dict[str, st
     ],
 )
 def test_whose_message_stays(said: dict[str, str], annotations: dict[str, str]) -> None:
-    """
-    A container that writes a message of its own, or is to be left alone, keeps what it says.
-    """
+    """A container that writes a message of its own, or is to be left alone, keeps what it says."""
     result, _ = rewritten(pod(gpushare() | said, annotations=annotations))
 
     assert said.get("terminationMessagePolicy") == (

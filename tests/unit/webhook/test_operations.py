@@ -1,6 +1,4 @@
-"""
-JSON-patch operations, made one by one.
-"""
+"""JSON-patch operations, made one by one."""
 
 import copy
 from typing import Any
@@ -18,9 +16,7 @@ def document() -> dict[str, Any]:
 
 
 def test_keys_are_escaped() -> None:
-    """
-    Slashes and tildes in keys are written as RFC 6901 wants them.
-    """
+    """Slashes and tildes in keys are written as RFC 6901 wants them."""
     patch = Patch(document())
     patch.update(("metadata", "annotations"), {"a/b~c": "2"})
     patch.remove(("metadata", "annotations"), "a/b~c")
@@ -29,9 +25,7 @@ def test_keys_are_escaped() -> None:
 
 
 def test_what_is_there_is_replaced_and_the_rest_added() -> None:
-    """
-    A member that exists is replaced, another one added.
-    """
+    """A member that exists is replaced, another one added."""
     patch = Patch(document())
     patch.update(("metadata", "annotations"), {"a/b~c": "2", "d": "3"})
 
@@ -40,9 +34,7 @@ def test_what_is_there_is_replaced_and_the_rest_added() -> None:
 
 @pytest.mark.parametrize("missing", [{}, {"annotations": None}])
 def test_parents_are_made(missing: dict[str, Any]) -> None:
-    """
-    Where the object is missing, or null, one operation makes it with all its members.
-    """
+    """Where the object is missing, or null, one operation makes it with all its members."""
     patch = Patch({"metadata": missing})
     patch.update(("metadata", "annotations"), {"a": "1", "b": "2"})
     patch.update(("metadata", "annotations"), {"c": "3"})
@@ -54,9 +46,7 @@ def test_parents_are_made(missing: dict[str, Any]) -> None:
 
 
 def test_the_object_agrees_with_its_operations() -> None:
-    """
-    Applied by somebody else, the operations lead to the object the patch holds.
-    """
+    """Applied by somebody else, the operations lead to the object the patch holds."""
     before = document()
     patch = Patch(document())
     patch.extend(("spec", "list"), [ITEM])
@@ -71,9 +61,7 @@ def test_the_object_agrees_with_its_operations() -> None:
 
 
 def test_nothing_to_do_is_no_operation() -> None:
-    """
-    Empty changes leave no trace.
-    """
+    """Empty changes leave no trace."""
     patch = Patch(document())
     patch.update(("metadata", "annotations"), {})
     patch.extend(("spec", "list"), [])
@@ -82,9 +70,7 @@ def test_nothing_to_do_is_no_operation() -> None:
 
 
 def test_what_cannot_apply_cannot_be_made() -> None:
-    """
-    An operation on what is not there raises here, before anybody else sees it.
-    """
+    """An operation on what is not there raises here, before anybody else sees it."""
     patch = Patch(document())
     with pytest.raises(KeyError):
         patch.remove(("metadata", "annotations"), "missing")
@@ -95,9 +81,7 @@ def test_what_cannot_apply_cannot_be_made() -> None:
 
 
 def test_an_operation_stays_what_it_was() -> None:
-    """
-    What is added to a list later is no part of the operation that made it.
-    """
+    """What is added to a list later is no part of the operation that made it."""
     patch = Patch({})
     patch.extend(("list",), [ITEM])
     patch.extend(("list",), [ITEM])

@@ -1,6 +1,4 @@
-"""
-The operator's settings about pods.
-"""
+"""The operator's settings about pods."""
 
 import pytest
 
@@ -17,16 +15,12 @@ def read(**variables: str) -> WebhookPolicy:
 
 
 def test_without_settings_the_defaults_hold() -> None:
-    """
-    An empty environment reads as the policy's own defaults.
-    """
+    """An empty environment reads as the policy's own defaults."""
     assert WebhookPolicy() == read()
 
 
 def test_units_and_card_are_read() -> None:
-    """
-    Unit, factor, card and compute capability stand in where no node tells.
-    """
+    """Unit, factor, card and compute capability stand in where no node tells."""
     policy = read(
         GPUFENCE_GPUSHARE_UNIT="MiB",
         GPUFENCE_VOLCANO_FACTOR="10",
@@ -41,9 +35,7 @@ def test_units_and_card_are_read() -> None:
 
 
 def test_a_dialects_scheduler_can_be_set_and_unset() -> None:
-    """
-    A setting names a dialect's scheduler; default-scheduler leaves its pods alone.
-    """
+    """A setting names a dialect's scheduler; default-scheduler leaves its pods alone."""
     policy = read(GPUFENCE_SCHEDULER_GPUSHARE="mine", GPUFENCE_SCHEDULER_KAI="default-scheduler")
 
     assert "mine" == policy.scheduler_names["gpushare"]
@@ -51,9 +43,7 @@ def test_a_dialects_scheduler_can_be_set_and_unset() -> None:
 
 
 def test_tolerations_are_read() -> None:
-    """
-    Tolerations are written as taints are, value and effect only where wanted.
-    """
+    """Tolerations are written as taints are, value and effect only where wanted."""
     policy = read(GPUFENCE_TOLERATIONS="team=ml:NoSchedule, example.com/spot, slow:NoExecute,")
 
     assert (
@@ -75,9 +65,7 @@ def test_tolerations_are_read() -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(name: str, value: str, remedy: str) -> None:
-    """
-    What cannot be read is refused with variable, value and remedy.
-    """
+    """What cannot be read is refused with variable, value and remedy."""
     with pytest.raises(SettingsError) as caught:
         read(**{name: value})
 

@@ -1,6 +1,4 @@
-"""
-What a profile that is to be applied does to the pods of its owner.
-"""
+"""What a profile that is to be applied does to the pods of its owner."""
 
 import copy
 from typing import Any
@@ -52,9 +50,7 @@ def test_a_pod_without_an_amount_gets_the_target(mode: Mode) -> None:
 
 
 def test_several_containers_get_an_amount_each() -> None:
-    """
-    Each asks for a GPU and each is known.
-    """
+    """Each asks for a GPU and each is known."""
     profile = PROFILE._replace(amounts={"main": 2 * GIB, "side": GIB, "gone": GIB})
     other = container("side", **{names.NVIDIA_GPU: "1"})
     result, _ = rewritten(pod(PLAIN, other, {"name": "proxy"}), profile=profile)
@@ -69,9 +65,7 @@ def test_several_containers_get_an_amount_each() -> None:
 
 
 def test_what_is_measured_of_some_containers_alone_is_not_applied() -> None:
-    """
-    Whose need nobody knows would get nothing.
-    """
+    """Whose need nobody knows would get nothing."""
     other = container("side", **{names.NVIDIA_GPU: "1"})
     result, said = rewritten(pod(PLAIN, other), profile=PROFILE)
 
@@ -81,9 +75,7 @@ def test_what_is_measured_of_some_containers_alone_is_not_applied() -> None:
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_an_amount_that_is_none_is_the_profiles_fault(mode: Mode) -> None:
-    """
-    The warning says whose it is, and the pod is made as without one.
-    """
+    """The warning says whose it is, and the pod is made as without one."""
     result, said = rewritten(pod(PLAIN), mode, profile=PROFILE._replace(amounts={"main": 1}))
 
     assert names.MEMORY not in result["metadata"]["annotations"]
@@ -94,9 +86,7 @@ def test_an_amount_that_is_none_is_the_profiles_fault(mode: Mode) -> None:
 
 
 def test_it_tightens_an_amount_and_never_touches_it() -> None:
-    """
-    What a scheduler counts stays; the limit is the smaller of both.
-    """
+    """What a scheduler counts stays; the limit is the smaller of both."""
     tight = PROFILE._replace(amounts={"main": 2 * GIB})
     result, _ = rewritten(pod(gpushare(units="3")), profile=tight)
     loose, _ = rewritten(pod(gpushare(units="3")), profile=PROFILE)
@@ -107,9 +97,7 @@ def test_it_tightens_an_amount_and_never_touches_it() -> None:
 
 @pytest.mark.parametrize("key", [names.MEMORY, f"{names.MEMORY}.main"])
 def test_what_a_pod_says_itself_holds(key: str) -> None:
-    """
-    Its own amount is neither replaced nor called the profile's.
-    """
+    """Its own amount is neither replaced nor called the profile's."""
     result, said = rewritten(pod(PLAIN, annotations={key: "7Gi"}), profile=PROFILE)
 
     assert 7 * GIB == limit_by_agent(result)
@@ -117,9 +105,7 @@ def test_what_a_pod_says_itself_holds(key: str) -> None:
 
 
 def test_a_profile_comes_before_the_namespaces_default() -> None:
-    """
-    What is measured of the owner is nearer to it than what holds for all.
-    """
+    """What is measured of the owner is nearer to it than what holds for all."""
     result, said = rewritten(
         pod(PLAIN), namespace={names.MEMORY: "1Gi", names.GROWTH: "enabled"}, profile=PROFILE
     )
@@ -130,9 +116,7 @@ def test_a_profile_comes_before_the_namespaces_default() -> None:
 
 
 def test_the_ceiling_of_the_namespace_holds() -> None:
-    """
-    Whatever a profile says, for webhook and agent.
-    """
+    """Whatever a profile says, for webhook and agent."""
     ceiling = {names.MAX_MEMORY: "4Gi"}
     result, said = rewritten(pod(PLAIN), namespace=ceiling, profile=PROFILE)
 
@@ -157,9 +141,7 @@ def test_a_target_that_is_too_small_here_keeps_nobody_out(mode: Mode) -> None:
 
 
 def test_a_pod_with_a_fault_of_its_own_is_refused_for_that() -> None:
-    """
-    A profile excuses nothing.
-    """
+    """A profile excuses nothing."""
     said = decide(pod(PLAIN, annotations={names.HEADROOM: "x"}), Mode.EVICT, profile=PROFILE)
 
     assert isinstance(said, Refusal)
@@ -178,9 +160,7 @@ def test_where_a_library_caps_the_amount_in_the_resources_counts() -> None:
 
 
 def test_a_forged_plan_names_no_profile() -> None:
-    """
-    What stands on a pod before is dropped, a profile's name too.
-    """
+    """What stands on a pod before is dropped, a profile's name too."""
     _, said = rewritten(pod(PLAIN), profile=PROFILE)
     forged = pod(PLAIN, annotations={names.PLAN: '{"v":1,"profile":{"name":"x","generation":1}}'})
     result, _ = rewritten(forged)
@@ -190,9 +170,7 @@ def test_a_forged_plan_names_no_profile() -> None:
 
 
 def test_binding_keeps_the_name_of_the_profile() -> None:
-    """
-    Whoever computes again for the card of a node says whose amounts they are, too.
-    """
+    """Whoever computes again for the card of a node says whose amounts they are, too."""
     result, _ = rewritten(pod(PLAIN), profile=PROFILE)
     bound = exact_values(copy.deepcopy(result), gpu_node(node()), POLICY)
 

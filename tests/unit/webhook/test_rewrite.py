@@ -1,6 +1,4 @@
-"""
-The decision as a whole: modes, refusals, forgeries, namespaces, scheduling.
-"""
+"""The decision as a whole: modes, refusals, forgeries, namespaces, scheduling."""
 
 from typing import Any
 
@@ -30,9 +28,7 @@ GPU = {names.NVIDIA_GPU: "1"}
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
 def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
-    """
-    The limits of the shared vectors are those of the plan, pod and containers alike.
-    """
+    """The limits of the shared vectors are those of the plan, pod and containers alike."""
     policy = WebhookPolicy(default=vector.card)
     said = decide(vector.pod, Mode.CAP, vector.namespace, policy=policy)
     if "parts" in vector.expected:
@@ -55,9 +51,7 @@ def test_every_pod_is_marked_as_seen() -> None:
 
 
 def test_the_plan_on_the_pod_is_the_plan() -> None:
-    """
-    The annotation reads back as the plan that was made, its amounts for people in whole MiB.
-    """
+    """The annotation reads back as the plan that was made, its amounts for people in whole MiB."""
     result, said = rewritten(pod(gpushare()))
 
     assert read_plan(write_plan(said.plan)) == read_plan(annotation(result, names.PLAN) or "")
@@ -74,16 +68,12 @@ def test_the_plan_on_the_pod_is_the_plan() -> None:
     ],
 )
 def test_other_pods_are_left_alone(asked: dict[str, Any]) -> None:
-    """
-    Windows pods, mirrors of static pods and pods without GPU stay as they are.
-    """
+    """Windows pods, mirrors of static pods and pods without GPU stay as they are."""
     assert isinstance(decide(asked, namespace={names.MEMORY: "2Gi"}), Unchanged)
 
 
 def test_a_pod_with_a_word_for_us_and_no_gpu_is_told_why() -> None:
-    """
-    A pod that speaks to gpufence but asks for no GPU memory is marked, and says why.
-    """
+    """A pod that speaks to gpufence but asks for no GPU memory is marked, and says why."""
     result, said = rewritten(pod(container(), annotations={names.HEADROOM: "auto"}))
 
     assert "nothing" == annotation(result, names.INJECTED)
@@ -91,9 +81,7 @@ def test_a_pod_with_a_word_for_us_and_no_gpu_is_told_why() -> None:
 
 
 def test_no_pod_at_all_is_an_error() -> None:
-    """
-    What is no pod raises instead of being guessed at.
-    """
+    """What is no pod raises instead of being guessed at."""
     with pytest.raises(InvalidError):
         decide({"spec": {"containers": "none"}})
 
@@ -111,9 +99,7 @@ def test_no_pod_at_all_is_an_error() -> None:
 def test_evict_refuses_what_can_never_run(
     annotations: dict[str, str], limits: dict[str, str], word: str
 ) -> None:
-    """
-    In evict such a pod is refused with the remedy, in cap the same words are a warning.
-    """
+    """In evict such a pod is refused with the remedy, in cap the same words are a warning."""
     asked = pod(container(**limits), annotations=annotations)
     refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
 
@@ -131,16 +117,12 @@ def test_evict_refuses_what_can_never_run(
     ],
 )
 def test_evict_refuses_nothing_else(asked: dict[str, Any]) -> None:
-    """
-    What only does nothing is let in, even in evict.
-    """
+    """What only does nothing is let in, even in evict."""
     assert isinstance(decide(asked, Mode.EVICT), Rewrite)
 
 
 def test_an_unknown_unit_never_refuses() -> None:
-    """
-    A node whose figures leave the unit open is nobody's reason to refuse a pod.
-    """
+    """A node whose figures leave the unit open is nobody's reason to refuse a pod."""
     doubtful = gpu_node(node(card(), allocatable={names.GPUSHARE_MEMORY: "700"}))
     said = decide(pod(gpushare()), Mode.EVICT, fleet=Fleet([doubtful]))
 
@@ -149,9 +131,7 @@ def test_an_unknown_unit_never_refuses() -> None:
 
 
 def test_a_doubtful_node_among_others_is_named() -> None:
-    """
-    Where some nodes can be reckoned with, those count, and the doubt about others is said.
-    """
+    """Where some nodes can be reckoned with, those count, and the doubt about others is said."""
     doubtful = gpu_node(node(card(), name="odd", allocatable={names.GPUSHARE_MEMORY: "700"}))
     result, said = rewritten(pod(gpushare()), fleet=Fleet([doubtful, gpu_node(node(card()))]))
 
@@ -160,9 +140,7 @@ def test_a_doubtful_node_among_others_is_named() -> None:
 
 
 def test_a_limit_that_fits_the_best_card_is_let_in() -> None:
-    """
-    A limit is too small only if it is so on every card the pod might meet.
-    """
+    """A limit is too small only if it is so on every card the pod might meet."""
     old = card(memory_bytes=8 * 2**30, compute_capability=(7, 5))
     new = card(memory_bytes=80 * 2**30, compute_capability=(9, 0))
     fleet = Fleet(
@@ -174,9 +152,7 @@ def test_a_limit_that_fits_the_best_card_is_let_in() -> None:
 
 
 def test_some_cards_unknown_is_said() -> None:
-    """
-    Where some nodes do not tell their cards, values may be too large there, and that is said.
-    """
+    """Where some nodes do not tell their cards, values may be too large there, and that is said."""
     dumb = gpu_node(node(name="dumb", allocatable={names.GPUSHARE_MEMORY: "15"}))
     _, said = rewritten(
         pod(gpushare()), fleet=Fleet([dumb, gpu_node(node(card()))]), policy=NO_CARD
@@ -186,9 +162,7 @@ def test_some_cards_unknown_is_said() -> None:
 
 
 def test_values_hold_on_every_card() -> None:
-    """
-    Before binding a fraction is that of the largest card, which is safe on all of them.
-    """
+    """Before binding a fraction is that of the largest card, which is safe on all of them."""
     large = card(memory_bytes=80 * 2**30, compute_capability=(9, 0))
     fleet = Fleet([gpu_node(node(card(), name="a")), gpu_node(node(large, name="b"))])
     result, said = rewritten(pod(gpushare(units="10")), fleet=fleet)
@@ -198,9 +172,7 @@ def test_values_hold_on_every_card() -> None:
 
 
 def test_a_pod_that_names_its_node_is_exact_at_once() -> None:
-    """
-    A pod with nodeName never binds, so it gets the exact values when it is created.
-    """
+    """A pod with nodeName never binds, so it gets the exact values when it is created."""
     large = card(memory_bytes=80 * 2**30, model="H100", compute_capability=(9, 0))
     fleet = Fleet([gpu_node(node(card(), name="a")), gpu_node(node(large, name="b"))])
     result, _ = rewritten(pod(gpushare(units="10"), nodeName="a"), fleet=fleet)
@@ -213,9 +185,7 @@ def test_a_pod_that_names_its_node_is_exact_at_once() -> None:
 
 
 def test_a_named_node_with_unknown_cards_makes_nothing_exact() -> None:
-    """
-    A pod with nodeName on a node that does not tell its cards keeps the careful values.
-    """
+    """A pod with nodeName on a node that does not tell its cards keeps the careful values."""
     dumb = gpu_node(node(name="a", allocatable={names.GPUSHARE_MEMORY: "15"}))
     asked = pod(gpushare(), nodeName="a")
     result, _ = rewritten(asked, fleet=Fleet([dumb]), policy=NO_CARD)
@@ -244,9 +214,7 @@ def test_forgeries_come_to_nothing() -> None:
 
 @pytest.mark.parametrize("slot", ["mine", "s0", "s07", "s99999"])
 def test_a_forged_slot_is_replaced(slot: str) -> None:
-    """
-    A variable that a user has pointed at a slot of ours gets our value like any other.
-    """
+    """A variable that a user has pointed at a slot of ours gets our value like any other."""
     entry = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
     asked = pod(
         gpushare("a") | {"env": [{"name": names.XLA_FRACTION, "valueFrom": entry}]},
@@ -261,9 +229,7 @@ def test_a_forged_slot_is_replaced(slot: str) -> None:
 
 
 def test_a_sidecar_that_joins_gets_slots_of_its_own() -> None:
-    """
-    A GPU container added by another webhook is told too, and the others keep their slots.
-    """
+    """A GPU container added by another webhook is told too, and the others keep their slots."""
     once, _ = rewritten(pod(container("a", **GPU), annotations={names.MEMORY: "8Gi"}))
     before = once["spec"]["containers"][0]
     once["spec"]["initContainers"] = [sidecar("late", **GPU)]
@@ -274,9 +240,7 @@ def test_a_sidecar_that_joins_gets_slots_of_its_own() -> None:
 
 
 def test_containers_without_gpu_stay_as_they_are() -> None:
-    """
-    Only containers that ask for the GPU are changed, ephemeral ones never.
-    """
+    """Only containers that ask for the GPU are changed, ephemeral ones never."""
     debug = {"name": "debug", "image": "busybox"}
     asked = pod(gpushare(), container("log"), ephemeralContainers=[debug])
     result, _ = rewritten(asked)
@@ -286,9 +250,7 @@ def test_containers_without_gpu_stay_as_they_are() -> None:
 
 
 def test_the_namespace_speaks_for_pods_that_do_not() -> None:
-    """
-    The namespace's words are written onto the pod, where a later change cannot reach them.
-    """
+    """The namespace's words are written onto the pod, where a later change cannot reach them."""
     result, said = rewritten(
         pod(container(**GPU)), namespace={names.MEMORY: "3Gi", names.MAX_MEMORY: "2Gi", "x": "y"}
     )
@@ -299,9 +261,7 @@ def test_the_namespace_speaks_for_pods_that_do_not() -> None:
 
 
 def test_a_typing_error_of_the_namespace_refuses_nobody() -> None:
-    """
-    A namespace's word that cannot be read is left out with a warning, in evict too.
-    """
+    """A namespace's word that cannot be read is left out with a warning, in evict too."""
     said = decide(pod(gpushare()), Mode.EVICT, {names.HEADROOM: "lots", names.MAX_MEMORY: "much"})
 
     assert isinstance(said, Rewrite)
@@ -309,9 +269,7 @@ def test_a_typing_error_of_the_namespace_refuses_nobody() -> None:
 
 
 def test_growth_in_observe_is_all_that_containers_see() -> None:
-    """
-    In observe with growth only the grow-on-demand variables are set.
-    """
+    """In observe with growth only the grow-on-demand variables are set."""
     asked = pod(gpushare() | {"env": variables(MINE="x")}, annotations={names.GROWTH: "enabled"})
     result, said = rewritten(asked, Mode.OBSERVE)
 
@@ -322,9 +280,7 @@ def test_growth_in_observe_is_all_that_containers_see() -> None:
 
 
 def test_who_opted_out_keeps_the_environment() -> None:
-    """
-    With inject disabled containers stay as they are; the limit stands all the same.
-    """
+    """With inject disabled containers stay as they are; the limit stands all the same."""
     result, said = rewritten(pod(gpushare(), annotations={names.INJECT: "disabled"}))
 
     assert {} == environment(result)
@@ -341,9 +297,7 @@ def test_who_opted_out_keeps_the_environment() -> None:
     ],
 )
 def test_nothing_is_injected_where_nothing_is_to_be_fenced(limits: dict[str, str]) -> None:
-    """
-    Systems with a cap of their own, and whole cards, get no variables.
-    """
+    """Systems with a cap of their own, and whole cards, get no variables."""
     result, _ = rewritten(pod(container(**limits)))
 
     assert {} == environment(result)
@@ -351,9 +305,7 @@ def test_nothing_is_injected_where_nothing_is_to_be_fenced(limits: dict[str, str
 
 
 def test_env_from_is_warned_about() -> None:
-    """
-    What envFrom brings cannot be seen, so it is said that ours wins.
-    """
+    """What envFrom brings cannot be seen, so it is said that ours wins."""
     _, said = rewritten(pod(gpushare() | {"envFrom": [{"configMapRef": {"name": "c"}}]}))
 
     assert ("main: envFrom may set variables unseen here; those of gpufence win over it",) == (
@@ -362,9 +314,7 @@ def test_env_from_is_warned_about() -> None:
 
 
 def test_annotations_that_leave_no_room_are_not_overfilled() -> None:
-    """
-    A pod whose annotations are nearly full stays as it is: too many would be refused.
-    """
+    """A pod whose annotations are nearly full stays as it is: too many would be refused."""
     full = decide(pod(gpushare(), annotations={"big": "x" * 254_000}))
     half = decide(pod(gpushare(), annotations={"big": "x" * 150_000}))
 

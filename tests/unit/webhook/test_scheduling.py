@@ -1,6 +1,4 @@
-"""
-Who schedules a pod, and which taints it bears.
-"""
+"""Who schedules a pod, and which taints it bears."""
 
 from dataclasses import replace
 
@@ -30,9 +28,7 @@ CARD_TAINT = {"key": names.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedu
 def test_the_scheduler_follows_the_dialect(
     limits: dict[str, str], said: str | None, scheduler: str
 ) -> None:
-    """
-    A dialect's own scheduler takes pods that did not choose one.
-    """
+    """A dialect's own scheduler takes pods that did not choose one."""
     asked = pod(container(**limits))
     if said is not None:
         asked["spec"]["schedulerName"] = said
@@ -42,9 +38,7 @@ def test_the_scheduler_follows_the_dialect(
 
 
 def test_observe_leaves_the_scheduler() -> None:
-    """
-    In observe nobody else schedules the pod, and it bears no more taints.
-    """
+    """In observe nobody else schedules the pod, and it bears no more taints."""
     result, _ = rewritten(pod(container(**{names.VOLCANO_MEMORY: "3000"})), Mode.OBSERVE)
 
     assert {"schedulerName", "tolerations"}.isdisjoint(result["spec"])
@@ -72,18 +66,14 @@ def test_observe_leaves_the_scheduler() -> None:
 def test_gpu_pods_bear_the_taint_of_gpu_nodes(
     limits: dict[str, str], own: list[dict[str, str]], expected: list[dict[str, str]]
 ) -> None:
-    """
-    Pods that ask for a share under another name tolerate what GPU nodes are tainted with.
-    """
+    """Pods that ask for a share under another name tolerate what GPU nodes are tainted with."""
     result, _ = rewritten(pod(container(**limits), tolerations=own))
 
     assert expected == result["spec"]["tolerations"]
 
 
 def test_the_operators_tolerations_are_added() -> None:
-    """
-    Configured tolerations come on top, unless the pod has them.
-    """
+    """Configured tolerations come on top, unless the pod has them."""
     policy = replace(
         POLICY,
         tolerations=(Toleration("team", "ml", "NoSchedule"), Toleration("spot", "yes")),
@@ -98,9 +88,7 @@ def test_the_operators_tolerations_are_added() -> None:
 
 
 def test_a_pod_of_ours_alone_tolerates_nothing_more() -> None:
-    """
-    A pod that asks for no GPU by any resource is not brought onto GPU nodes.
-    """
+    """A pod that asks for no GPU by any resource is not brought onto GPU nodes."""
     result, _ = rewritten(pod(container(), annotations={names.MEMORY: "2Gi"}))
 
     assert "tolerations" not in result["spec"]

@@ -1,6 +1,4 @@
-"""
-Servers that plan the card's memory by themselves.
-"""
+"""Servers that plan the card's memory by themselves."""
 
 from typing import Any
 
@@ -16,9 +14,7 @@ APPENDED = "--gpu-memory-utilization=$(GPUFENCE_SERVER_FRACTION)"
 
 
 def served(args: list[str] | None = None, *, wish: bool = False, **item: Any) -> dict[str, Any]:
-    """
-    Build a pod whose container starts vLLM, unless told otherwise.
-    """
+    """Build a pod whose container starts vLLM, unless told otherwise."""
     container = gpushare() | {"image": "vllm/vllm-openai:v0.11"} | item
     if args is not None:
         container["args"] = args
@@ -81,9 +77,7 @@ def test_the_flag_is_appended_on_demand() -> None:
 
 
 def test_a_flag_above_the_share_is_lowered_where_it_stands() -> None:
-    """
-    A flag of the user's that is too large is lowered where it stands.
-    """
+    """A flag of the user's that is too large is lowered where it stands."""
     result, said = rewritten(served(["--gpu-memory-utilization=0.9"], wish=True))
 
     assert [APPENDED] == result["spec"]["containers"][0]["args"]
@@ -92,9 +86,7 @@ def test_a_flag_above_the_share_is_lowered_where_it_stands() -> None:
 
 
 def test_a_flag_within_the_share_is_left_alone() -> None:
-    """
-    Nothing is appended where the user's own flag is small enough.
-    """
+    """Nothing is appended where the user's own flag is small enough."""
     args = ["--gpu-memory-utilization=0.1"]
     result, _ = rewritten(served(args, wish=True))
 
@@ -102,9 +94,7 @@ def test_a_flag_within_the_share_is_left_alone() -> None:
 
 
 def test_observe_appends_nothing() -> None:
-    """
-    In observe the arguments stay as they are.
-    """
+    """In observe the arguments stay as they are."""
     result, _ = rewritten(served(["--model", "m"], wish=True), Mode.OBSERVE)
 
     assert ["--model", "m"] == result["spec"]["containers"][0]["args"]
@@ -120,9 +110,7 @@ def test_observe_appends_nothing() -> None:
     ],
 )
 def test_nothing_is_appended_where_it_would_not_arrive(item: dict[str, Any], reason: str) -> None:
-    """
-    Where an argument would not reach the server, nothing is appended and the reason is said.
-    """
+    """Where an argument would not reach the server, nothing is appended and the reason is said."""
     asked = served(wish=True, **item)
     result, said = rewritten(asked)
 
@@ -131,9 +119,7 @@ def test_nothing_is_appended_where_it_would_not_arrive(item: dict[str, Any], rea
 
 
 def test_an_image_without_arguments_of_its_own_takes_one() -> None:
-    """
-    TensorFlow Serving's image has no arguments, so ours can stand alone.
-    """
+    """TensorFlow Serving's image has no arguments, so ours can stand alone."""
     result, _ = rewritten(served(wish=True, image="tensorflow/serving:2.19-gpu"))
 
     assert ["--per_process_gpu_memory_fraction=$(GPUFENCE_SERVER_FRACTION)"] == (
@@ -142,9 +128,7 @@ def test_an_image_without_arguments_of_its_own_takes_one() -> None:
 
 
 def test_triton_is_told_through_its_backend() -> None:
-    """
-    Triton's flag names the backend, and its absence alone is no fault.
-    """
+    """Triton's flag names the backend, and its absence alone is no fault."""
     image: Any = {"image": "nvcr.io/nvidia/tritonserver:24.08", "command": ["tritonserver"]}
     _, quiet = rewritten(served(**image))
     flag = "--backend-config=tensorflow,gpu-memory-fraction="
@@ -155,9 +139,7 @@ def test_triton_is_told_through_its_backend() -> None:
 
 
 def test_without_a_card_nothing_is_appended() -> None:
-    """
-    Where no card is known the flag would be empty, so it is not appended.
-    """
+    """Where no card is known the flag would be empty, so it is not appended."""
     result, said = rewritten(served(["--model", "m"], wish=True), policy=NO_CARD)
 
     assert ["--model", "m"] == result["spec"]["containers"][0]["args"]
@@ -165,27 +147,21 @@ def test_without_a_card_nothing_is_appended() -> None:
 
 
 def test_a_card_unknown_and_no_wish_is_silent_about_arguments() -> None:
-    """
-    Without the wish, an unknown card is not blamed on arguments.
-    """
+    """Without the wish, an unknown card is not blamed on arguments."""
     _, said = rewritten(served(["--model", "m"]), policy=NO_CARD)
 
     assert not any("argument" in text for text in said.warnings)
 
 
 def test_arguments_need_a_server() -> None:
-    """
-    gpufence.io/args on a container that starts no known server is worth a warning.
-    """
+    """gpufence.io/args on a container that starts no known server is worth a warning."""
     _, said = rewritten(served(["x"], wish=True, image="app:1"))
 
     assert "no server with a memory flag is started here" in said.warnings[0]
 
 
 def test_a_wish_for_the_servers_own_variable_counts() -> None:
-    """
-    A user may hold the server lower still through the variable that the flag reads.
-    """
+    """A user may hold the server lower still through the variable that the flag reads."""
     asked = served(["--model", "m"], wish=True, env=variables(GPUFENCE_SERVER_FRACTION="0.05"))
     result, _ = rewritten(asked)
 

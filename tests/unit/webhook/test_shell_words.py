@@ -1,6 +1,4 @@
-"""
-The words of a shell's command line, and where they stand.
-"""
+"""The words of a shell's command line, and where they stand."""
 
 import time
 
@@ -63,16 +61,12 @@ def test_words_are_what_a_shell_makes_of_them(source: str, expected: list[list[s
     ],
 )
 def test_a_text_without_its_end_says_so(source: str) -> None:
-    """
-    A quote, bracket or here-document without its other half leaves the text unclear.
-    """
+    """A quote, bracket or here-document without its other half leaves the text unclear."""
     assert not read_script(source).clear
 
 
 def test_a_word_knows_where_it_stands() -> None:
-    """
-    A word's place in the text includes its quotes.
-    """
+    """A word's place in the text includes its quotes."""
     source = "a 'b c'"
     word = read_script(source).commands[0][1]
 
@@ -80,9 +74,7 @@ def test_a_word_knows_where_it_stands() -> None:
 
 
 def test_a_word_knows_what_only_the_shell_can_tell() -> None:
-    """
-    A word is exact unless an expansion stands in it outside of single quotes.
-    """
+    """A word is exact unless an expansion stands in it outside of single quotes."""
     command = read_script("a '$b' \"$c\" \\$d $e").commands[0]
 
     assert [True, True, False, True, False] == [word.exact for word in command]
@@ -90,9 +82,7 @@ def test_a_word_knows_what_only_the_shell_can_tell() -> None:
 
 
 def test_a_command_that_reads_a_document_is_noted() -> None:
-    """
-    A command that is fed by a here-document or here-string is known.
-    """
+    """A command that is fed by a here-document or here-string is known."""
     assert frozenset({1}) == read_script("a\npython3 - <<END\nb\nEND").fed
 
 
@@ -113,9 +103,7 @@ def test_a_hostile_text_takes_no_longer_than_an_ordinary_one(piece: str) -> None
 
 
 def test_a_list_keeps_its_words() -> None:
-    """
-    The words of a list stand where they are written, without comments.
-    """
+    """The words of a list stand where they are written, without comments."""
     source = "a=(b # c\n 'd')"
     word = read_script(source).commands[0][0]
     items = word.items or ()

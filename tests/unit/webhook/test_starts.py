@@ -18,9 +18,7 @@ VLLM = ("vllm", "serve", "m")
 
 
 def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
-    """
-    Return what a command runs; None where it is nothing known.
-    """
+    """Return what a command runs; None where it is nothing known."""
     launch = read_launch(image, command, (), "", lambda: known)
     return launch.engine.name if launch is not None and launch.engine is not None else None
 
@@ -61,9 +59,7 @@ def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
     ],
 )
 def test_what_a_wrapper_starts_is_found(command: tuple[str, ...]) -> None:
-    """
-    A server is found behind whatever starts it.
-    """
+    """A server is found behind whatever starts it."""
     assert "vllm" == runs(*command, PROGRAM="vllm")
 
 
@@ -91,9 +87,7 @@ def test_what_a_wrapper_starts_is_found(command: tuple[str, ...]) -> None:
     ],
 )
 def test_what_starts_nothing_runs_nothing(command: tuple[str, ...]) -> None:
-    """
-    A wrapper without a program, or words that are only about one, run nothing that is known.
-    """
+    """A wrapper without a program, or words that are only about one, run nothing that is known."""
     assert runs(*command) is None
 
 
@@ -130,9 +124,7 @@ def test_wrappers_without_end_are_given_up() -> None:
     ],
 )
 def test_a_hostile_command_is_read_fast(item: dict[str, Any]) -> None:
-    """
-    A mebibyte of arguments takes no longer than a moment, whatever stands in it.
-    """
+    """A mebibyte of arguments takes no longer than a moment, whatever stands in it."""
     asked = container("main", **{names.NVIDIA_GPU: "1"}) | {"image": "vllm/vllm-openai"} | item
     began = time.process_time()
     decide(pod(asked, annotations={names.MEMORY: "6Gi", names.ARGS: "enabled"}))
@@ -141,9 +133,7 @@ def test_a_hostile_command_is_read_fast(item: dict[str, Any]) -> None:
 
 
 def test_many_containers_take_no_longer_than_one() -> None:
-    """
-    The texts of all containers together are bounded, however many there are.
-    """
+    """The texts of all containers together are bounded, however many there are."""
     script = "vllm " + "x y " * 7000
     items = [
         container(f"c{at}", **{names.NVIDIA_GPU: "1"})
@@ -196,9 +186,7 @@ def test_a_word_for_what_runs_is_checked(word: str, key: str) -> None:
 
 
 def test_what_runs_is_said_of_one_container() -> None:
-    """
-    A word for one container goes before the one for all.
-    """
+    """A word for one container goes before the one for all."""
     own = {names.FRAMEWORK: "sglang", f"{names.FRAMEWORK_OF_CONTAINER}main": "vllm"}
     _, said = rewritten(served("/start.sh", said=own))
 
@@ -206,9 +194,7 @@ def test_what_runs_is_said_of_one_container() -> None:
 
 
 def test_a_word_for_no_container_is_noted() -> None:
-    """
-    A word for a container that is not there names those that are.
-    """
+    """A word for a container that is not there names those that are."""
     _, said = rewritten(served("x", said={f"{names.FRAMEWORK_OF_CONTAINER}other": "vllm"}))
 
     assert (
@@ -217,9 +203,7 @@ def test_a_word_for_no_container_is_noted() -> None:
 
 
 def test_the_namespaces_word_for_a_container_counts() -> None:
-    """
-    A namespace may say what runs in containers of a name, beside a pod's own amount.
-    """
+    """A namespace may say what runs in containers of a name, beside a pod's own amount."""
     words = {f"{names.FRAMEWORK_OF_CONTAINER}main": "tgi"}
     _, said = rewritten(served("/start.sh"), namespace=words)
 
@@ -227,9 +211,7 @@ def test_the_namespaces_word_for_a_container_counts() -> None:
 
 
 def test_a_named_server_is_as_its_image_is() -> None:
-    """
-    A server that the user names is of the version that its image has.
-    """
+    """A server that the user names is of the version that its image has."""
     image = "ollama/ollama:0.30.1"
     _, said = rewritten(served("/start.sh", image=image, said={names.FRAMEWORK: "ollama"}))
 
@@ -237,9 +219,7 @@ def test_a_named_server_is_as_its_image_is() -> None:
 
 
 def test_a_named_server_is_told_where_its_flag_stands() -> None:
-    """
-    Of several programs the one with the flag is taken for the server that the user names.
-    """
+    """Of several programs the one with the flag is taken for the server that the user names."""
     script = "prepare --x; serve-it --gpu-memory-utilization 0.9; clean"
     said = {names.FRAMEWORK: "vllm", names.ARGS: "enabled"}
     result, _ = rewritten(served("sh", "-c", script, said=said))
@@ -251,9 +231,7 @@ def test_a_named_server_is_told_where_its_flag_stands() -> None:
 
 
 def test_a_wish_of_a_program_of_ones_own_is_kept() -> None:
-    """
-    A variable of ours that a container's own words name is set, though its server reads none.
-    """
+    """A variable of ours that a container's own words name is set, though its server reads none."""
     asked = served("sh", "-c", "echo $GPUFENCE_MEMORY_LIMIT_BYTES; ollama serve")
     seen = environment(rewritten(asked)[0])
 
@@ -262,9 +240,7 @@ def test_a_wish_of_a_program_of_ones_own_is_kept() -> None:
 
 
 def test_no_strict_variable_is_empty() -> None:
-    """
-    Where no card is known, readers that choke on empty text get none.
-    """
+    """Where no card is known, readers that choke on empty text get none."""
     asked = served("text-generation-launcher")
     result, _ = rewritten(asked, policy=NO_CARD)
 
@@ -272,9 +248,7 @@ def test_no_strict_variable_is_empty() -> None:
 
 
 def test_an_amount_left_free_needs_a_card() -> None:
-    """
-    What is to be left free cannot be told without a card, and the user's own stays.
-    """
+    """What is to be left free cannot be told without a card, and the user's own stays."""
     asked = served("ollama", "serve", env=variables(OLLAMA_GPU_OVERHEAD="5"))
     result, _ = rewritten(asked, policy=NO_CARD)
 
@@ -286,9 +260,7 @@ def test_an_amount_left_free_needs_a_card() -> None:
     [("12.5", "12.5"), ("junk", "10.801"), ("1", "10.801")],
 )
 def test_gibibytes_left_free_are_read(value: str, counts: str) -> None:
-    """
-    ComfyUI's own reserve counts where it leaves enough free.
-    """
+    """ComfyUI's own reserve counts where it leaves enough free."""
     command = ("python", "/ComfyUI/main.py", "--reserve-vram", value)
     result, _ = rewritten(served(*command, said={names.ARGS: "enabled"}))
     last = result["spec"]["containers"][0]["command"][-1]
@@ -301,9 +273,7 @@ def test_gibibytes_left_free_are_read(value: str, counts: str) -> None:
     [("4GB", True), ("4GiB", True), ("0.25", True), ("5000000000", False), ("lots", False)],
 )
 def test_amounts_of_rapids_are_read(value: str, *, stays: bool) -> None:
-    """
-    A pool's size counts as RAPIDS reads it: bytes, with a unit, or a share of the card.
-    """
+    """A pool's size counts as RAPIDS reads it: bytes, with a unit, or a share of the card."""
     flags = ("--rmm-pool-size=1GB", f"--rmm-maximum-pool-size={value}")
     result, _ = rewritten(served("dask-cuda-worker", *flags, said={names.ARGS: "enabled"}))
 
@@ -335,9 +305,7 @@ def test_an_edit_is_made_once() -> None:
 
 
 def test_processes_that_share_a_card_divide_a_servers_share() -> None:
-    """
-    Of a limit for two servers each plans half, after both contexts.
-    """
+    """Of a limit for two servers each plans half, after both contexts."""
     said = {names.ARGS: "enabled", names.PROCESSES_PER_CARD: "2"}
     seen = environment(rewritten(served("vllm", "serve", "m", said=said))[0])
 

@@ -1,6 +1,4 @@
-"""
-What becomes of the values that users have set themselves.
-"""
+"""What becomes of the values that users have set themselves."""
 
 from dataclasses import replace
 from typing import Any
@@ -62,18 +60,14 @@ def done(said: Rewrite, env: str) -> Done:
     ],
 )
 def test_the_smaller_of_both_counts(env: str, value: str, expected: str | None) -> None:
-    """
-    A container sees the user's value where that asks for less, and ours everywhere else.
-    """
+    """A container sees the user's value where that asks for less, and ours everywhere else."""
     result, _ = rewritten(with_env(**{env: value}))
 
     assert (value if expected is None else expected) == environment(result)[env]
 
 
 def test_a_lowered_value_is_said() -> None:
-    """
-    Whoever loses a larger value is told which one counts, and of what.
-    """
+    """Whoever loses a larger value is told which one counts, and of what."""
     _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"))
 
     assert said.warnings[0].startswith('main: XLA_PYTHON_CLIENT_MEM_FRACTION "0.9" is above')
@@ -81,9 +75,7 @@ def test_a_lowered_value_is_said() -> None:
 
 
 def test_a_kept_value_is_not_worth_a_word() -> None:
-    """
-    A value within the share stays without a warning.
-    """
+    """A value within the share stays without a warning."""
     _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.05"))
 
     assert () == said.warnings
@@ -103,9 +95,7 @@ def test_a_kept_value_is_not_worth_a_word() -> None:
     ],
 )
 def test_the_name_that_every_jax_reads_is_filled(newer: str, older: str, expected: str) -> None:
-    """
-    Older JAX reads one name only, so the smaller value stands there and the other is blank.
-    """
+    """Older JAX reads one name only, so the smaller value stands there and the other is blank."""
     own = {names.XLA_NEW_FRACTION: newer} | ({names.XLA_FRACTION: older} if older else {})
     result, said = rewritten(with_env(**own))
     seen = environment(result)
@@ -115,9 +105,7 @@ def test_the_name_that_every_jax_reads_is_filled(newer: str, older: str, expecte
 
 
 def test_a_newer_name_is_no_older_one_afterwards() -> None:
-    """
-    What the plan keeps as the user's stays under the name that the user wrote.
-    """
+    """What the plan keeps as the user's stays under the name that the user wrote."""
     _, said = rewritten(with_env(XLA_CLIENT_MEM_FRACTION="0.9"))
     settings = {item.env: item.user for item in said.plan.containers["main"].settings}
 
@@ -128,9 +116,7 @@ def test_a_newer_name_is_no_older_one_afterwards() -> None:
 
 @pytest.mark.parametrize("env", [names.XLA_FRACTION, names.XLA_NEW_FRACTION])
 def test_a_hidden_name_of_jax_keeps_the_other_away(env: str) -> None:
-    """
-    Where one of JAX's names cannot be read, neither is touched: both filled would be worse.
-    """
+    """Where one of JAX's names cannot be read, neither is touched: both filled would be worse."""
     source = {"configMapKeyRef": {"name": "c", "key": "k"}}
     result, said = rewritten(with_env({"name": env, "valueFrom": source}))
     other = ({names.XLA_FRACTION, names.XLA_NEW_FRACTION} - {env}).pop()
@@ -140,9 +126,7 @@ def test_a_hidden_name_of_jax_keeps_the_other_away(env: str) -> None:
 
 
 def test_what_refers_to_other_variables_is_left() -> None:
-    """
-    A value with $(VAR) would not be expanded in a slot, so it stays.
-    """
+    """A value with $(VAR) would not be expanded in a slot, so it stays."""
     result, said = rewritten(with_env(PYTORCH_ALLOC_CONF="expandable_segments:$(EXPAND)"))
 
     assert "expandable_segments:$(EXPAND)" == environment(result)[names.PYTORCH_CONF]
@@ -150,9 +134,7 @@ def test_what_refers_to_other_variables_is_left() -> None:
 
 
 def test_the_last_of_two_counts() -> None:
-    """
-    Of a variable that stands twice only the last stays, as it is the last that counts.
-    """
+    """Of a variable that stands twice only the last stays, as it is the last that counts."""
     first = {"name": "CUPY_GPU_MEMORY_LIMIT", "value": "1"}
     result, _ = rewritten(with_env(first, {"name": "X"}, CUPY_GPU_MEMORY_LIMIT="2"))
     env = result["spec"]["containers"][0]["env"]
@@ -162,9 +144,7 @@ def test_the_last_of_two_counts() -> None:
 
 
 def test_without_a_card_fractions_stay_the_users() -> None:
-    """
-    Where no card is known, fractions are the user's or empty, and amounts are set.
-    """
+    """Where no card is known, fractions are the user's or empty, and amounts are set."""
     result, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), policy=NO_CARD)
     seen = environment(result)
 
@@ -178,9 +158,7 @@ def test_without_a_card_fractions_stay_the_users() -> None:
 
 
 def test_without_a_limit_there_are_no_amounts() -> None:
-    """
-    Where even the limit is unknown, readers that choke on empty text get no variable at all.
-    """
+    """Where even the limit is unknown, readers that choke on empty text get no variable at all."""
     asked = pod(gpushare(units="0") | {"env": variables(CUPY_GPU_MEMORY_LIMIT="7")})
     asked["metadata"]["annotations"] = {names.KAI_FRACTION: "0.5"}
     result, _ = rewritten(asked, policy=NO_CARD)
@@ -191,9 +169,7 @@ def test_without_a_limit_there_are_no_amounts() -> None:
 
 
 def test_what_no_pass_sets_any_more_goes_back() -> None:
-    """
-    When a later pass injects nothing, the user's own values come back and ours go.
-    """
+    """When a later pass injects nothing, the user's own values come back and ours go."""
     result, _ = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"))
     result["metadata"]["annotations"][names.INJECT] = "disabled"
     back, _ = rewritten(result)
@@ -202,27 +178,21 @@ def test_what_no_pass_sets_any_more_goes_back() -> None:
 
 
 def test_a_percentage_of_an_unknown_card_does_not_count() -> None:
-    """
-    A share of a card that nobody knows cannot be compared, so our amount counts.
-    """
+    """A share of a card that nobody knows cannot be compared, so our amount counts."""
     result, _ = rewritten(with_env(CUPY_GPU_MEMORY_LIMIT="1%"), policy=NO_CARD)
 
     assert "2254857830" == environment(result)[names.CUPY_LIMIT]
 
 
 def test_a_second_pass_remembers_the_wish() -> None:
-    """
-    A second pass reads the user's wish from the plan, and finds nothing to do.
-    """
+    """A second pass reads the user's wish from the plan, and finds nothing to do."""
     result, _ = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), Mode.EVICT)
 
     assert isinstance(decide(result, Mode.EVICT), Unchanged)
 
 
 def test_a_reserve_of_the_operators_counts_for_all() -> None:
-    """
-    The operator's context reserve replaces the table's, TensorFlow's supplement included.
-    """
+    """The operator's context reserve replaces the table's, TensorFlow's supplement included."""
     policy = replace(NO_CARD, reserve_override=2 * 2**30)
     result, _ = rewritten(with_env(), policy=policy)
 
@@ -241,9 +211,7 @@ def test_a_reserve_of_the_operators_counts_for_all() -> None:
     ],
 )
 def test_what_defeats_a_cap_is_warned_about(env: str, value: str, word: str) -> None:
-    """
-    A variable that takes the effect from a cap stays and is named.
-    """
+    """A variable that takes the effect from a cap stays and is named."""
     result, said = rewritten(with_env(**{env: value}))
 
     assert value == environment(result)[env]
@@ -283,9 +251,7 @@ def test_pytorchs_other_backend_is_warned_about(options: str) -> None:
     ],
 )
 def test_harmless_values_are_not(env: str, value: str) -> None:
-    """
-    The same variables with harmless values are not worth a word.
-    """
+    """The same variables with harmless values are not worth a word."""
     _, said = rewritten(with_env(**{env: value}))
 
     assert () == said.warnings

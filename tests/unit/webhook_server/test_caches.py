@@ -1,6 +1,4 @@
-"""
-What is remembered of nodes and namespaces.
-"""
+"""What is remembered of nodes and namespaces."""
 
 import asyncio
 from typing import Any
@@ -35,9 +33,7 @@ def kept(item: dict[str, Any]) -> tuple[str, Any]:
 
 
 class Clock:
-    """
-    Time that stands still until it is told otherwise.
-    """
+    """Time that stands still until it is told otherwise."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -47,9 +43,7 @@ class Clock:
 
 
 def test_only_nodes_with_gpus_are_kept() -> None:
-    """
-    Of any other node nothing is remembered.
-    """
+    """Of any other node nothing is remembered."""
     cache = NodeCache()
     plain = {"metadata": {"name": "plain"}, "status": {"allocatable": {"cpu": "4"}}}
     cache.replace([kept(node("a")), kept(plain)])
@@ -59,16 +53,12 @@ def test_only_nodes_with_gpus_are_kept() -> None:
 
 
 def test_a_node_that_cannot_be_read_does_not_stop_the_others() -> None:
-    """
-    One broken object counts as a node without GPUs.
-    """
+    """One broken object counts as a node without GPUs."""
     assert ("odd", None) == kept({"metadata": {"name": "odd", "labels": ["x"]}})
 
 
 def test_a_node_that_loses_its_gpus_is_forgotten() -> None:
-    """
-    A change takes a node out as a deletion does, and doing it twice harms nobody.
-    """
+    """A change takes a node out as a deletion does, and doing it twice harms nobody."""
     cache = NodeCache()
     cache.replace([kept(node("a")), kept(node("b"))])
     cache.apply("MODIFIED", ("a", None))
@@ -79,9 +69,7 @@ def test_a_node_that_loses_its_gpus_is_forgotten() -> None:
 
 
 def test_equal_labels_share_their_memory() -> None:
-    """
-    Thousands of nodes repeat the same text, and it is held once.
-    """
+    """Thousands of nodes repeat the same text, and it is held once."""
     one, other = (kept(node(name, n=name))[1] for name in ("a", "b"))
     keys = [next(iter(each.labels)) for each in (one, other)]
 
@@ -89,9 +77,7 @@ def test_equal_labels_share_their_memory() -> None:
 
 
 def test_the_fleet_follows_a_change() -> None:
-    """
-    A node that joins is in the next fleet.
-    """
+    """A node that joins is in the next fleet."""
     clock = Clock()
     cache = NodeCache(clock)
     before = cache.fleet()
@@ -103,9 +89,7 @@ def test_the_fleet_follows_a_change() -> None:
 
 
 def test_a_heartbeat_makes_no_new_fleet() -> None:
-    """
-    A node that reports without news of its cards costs nothing.
-    """
+    """A node that reports without news of its cards costs nothing."""
     clock = Clock()
     cache = NodeCache(clock)
     cache.replace([kept(node("a"))])
@@ -117,9 +101,7 @@ def test_a_heartbeat_makes_no_new_fleet() -> None:
 
 
 def test_many_changes_make_few_fleets() -> None:
-    """
-    Right after a fleet was made the next one waits, and then takes all changes at once.
-    """
+    """Right after a fleet was made the next one waits, and then takes all changes at once."""
     clock = Clock()
     cache = NodeCache(clock)
     cache.apply("ADDED", kept(node("a")))
@@ -134,9 +116,7 @@ def test_many_changes_make_few_fleets() -> None:
 
 
 def test_a_new_list_is_taken_at_once() -> None:
-    """
-    After a relist nobody waits for the truth.
-    """
+    """After a relist nobody waits for the truth."""
     cache = NodeCache(Clock())
     cache.apply("ADDED", kept(node("a")))
     cache.fleet()
@@ -146,9 +126,7 @@ def test_a_new_list_is_taken_at_once() -> None:
 
 
 def test_only_our_words_of_a_namespace_are_kept() -> None:
-    """
-    Other annotations, some of them large, are not ours to hold.
-    """
+    """Other annotations, some of them large, are not ours to hold."""
     item = {"metadata": {"name": "a", "annotations": {"gpufence.io/memory": "2Gi", "x": "y"}}}
 
     assert ("a", {"gpufence.io/memory": "2Gi"}) == keep_namespace(item)
@@ -156,16 +134,12 @@ def test_only_our_words_of_a_namespace_are_kept() -> None:
 
 @pytest.mark.parametrize("annotations", [None, {}])
 def test_a_namespace_without_annotations_is_known_all_the_same(annotations: object) -> None:
-    """
-    No annotation is an answer, unlike no namespace.
-    """
+    """No annotation is an answer, unlike no namespace."""
     assert ("a", {}) == keep_namespace({"metadata": {"name": "a", "annotations": annotations}})
 
 
 def test_without_a_cluster_nobody_can_be_asked() -> None:
-    """
-    Questions about one pod or node have no answer there; a namespace has no words.
-    """
+    """Questions about one pod or node have no answer there; a namespace has no words."""
     cluster = WithoutCluster()
     with pytest.raises(UnknownError, match="no cluster to ask for pod a/p"):
         asyncio.run(cluster.read_pod("a", "p"))
@@ -176,9 +150,7 @@ def test_without_a_cluster_nobody_can_be_asked() -> None:
 
 
 def test_without_a_cluster_every_namespace_is_silent() -> None:
-    """
-    Development needs no namespaces and no nodes.
-    """
+    """Development needs no namespaces and no nodes."""
     cluster = WithoutCluster()
 
     assert ({}, None, None) == (cluster.namespace("a"), cluster.node("n"), cluster.trouble())
@@ -197,9 +169,7 @@ def profile(
 
 
 def test_a_profile_that_is_applied_is_kept_with_its_amounts() -> None:
-    """
-    Never more than its owner's own maximum, which the status may not have followed yet.
-    """
+    """Never more than its owner's own maximum, which the status may not have followed yet."""
     kept_name, kept_profile = keep_profile(profile())
     _, bounded = keep_profile(profile(max="5Gi"))
 
@@ -215,9 +185,7 @@ def test_a_profile_that_is_applied_is_kept_with_its_amounts() -> None:
     [profile(apply="Never"), profile(()), profile((("main", "lots"),)), profile(max="lots")],
 )
 def test_any_other_profile_is_not_held(item: dict[str, Any]) -> None:
-    """
-    It is shown only, has nothing to give, or nobody can read it.
-    """
+    """It is shown only, has nothing to give, or nobody can read it."""
     cache: SparseCache[AppliedProfile] = SparseCache()
     cache.replace([keep_profile(profile())])
     cache.apply("MODIFIED", keep_profile(item))
@@ -242,7 +210,5 @@ REPLICA_SET = {"controller": True, "kind": "ReplicaSet", "name": "web-5f", "apiV
     ],
 )
 def test_a_pods_profile_is_its_topmost_owners(metadata: dict[str, Any], expected: str) -> None:
-    """
-    As far as that is certain from the pod alone, and as agents call it.
-    """
+    """As far as that is certain from the pod alone, and as agents call it."""
     assert f"a/{expected}" == profile_of("a", {"metadata": metadata})

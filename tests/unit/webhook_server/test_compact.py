@@ -1,6 +1,4 @@
-"""
-Nodes that share what they have in common.
-"""
+"""Nodes that share what they have in common."""
 
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
@@ -21,16 +19,12 @@ def node(name: str, **labels: str) -> GpuNode:
 
 
 def test_a_compact_node_is_equal_to_the_one_it_was_made_of() -> None:
-    """
-    Nothing is lost and nothing is added.
-    """
+    """Nothing is lost and nothing is added."""
     assert node("a", zone="b") == compact(node("a", zone="b"))
 
 
 def test_labels_read_like_a_dict() -> None:
-    """
-    Keys, values, absence and length are those of the dict.
-    """
+    """Keys, values, absence and length are those of the dict."""
     labels = Labels({"b": "2", "a": "1"})
 
     assert {"a": "1", "b": "2"} == dict(labels)
@@ -39,9 +33,7 @@ def test_labels_read_like_a_dict() -> None:
 
 
 def test_labels_differ_by_keys_and_by_values() -> None:
-    """
-    Equality looks at both, also beside a dict.
-    """
+    """Equality looks at both, also beside a dict."""
     labels = Labels({"a": "1"})
 
     assert labels == Labels({"a": "1"})
@@ -52,9 +44,7 @@ def test_labels_differ_by_keys_and_by_values() -> None:
 
 
 def test_equal_parts_are_held_once() -> None:
-    """
-    Cards and resources of two nodes of a kind are the same objects.
-    """
+    """Cards and resources of two nodes of a kind are the same objects."""
     one, other = compact(node("a")), compact(node("b"))
 
     assert one.cards is other.cards

@@ -1,6 +1,4 @@
-"""
-What happens between HTTP and a hook when either goes wrong.
-"""
+"""What happens between HTTP and a hook when either goes wrong."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ SECRET = "the innermost secret"
 
 
 class Fine:
-    """
-    Answers everything.
-    """
+    """Answers everything."""
 
     expected = PODS
 
@@ -40,9 +36,7 @@ class Fine:
 
 
 class Broken:
-    """
-    Has a bug.
-    """
+    """Has a bug."""
 
     expected = PODS
 
@@ -54,9 +48,7 @@ class Broken:
 
 
 class Stage:
-    """
-    An endpoint with both hooks, and all that it sends and logs.
-    """
+    """An endpoint with both hooks, and all that it sends and logs."""
 
     def __init__(self, *, draining: bool = False) -> None:
         self.log = io.BytesIO()
@@ -72,9 +64,7 @@ class Stage:
     def post(
         self, path: str, *messages: Message, **scope: Any
     ) -> tuple[int, dict[str, str], bytes]:
-        """
-        Send messages of one request; what comes after the last one never comes.
-        """
+        """Send messages of one request; what comes after the last one never comes."""
         waiting = list(messages)
         sent: list[Message] = []
 
@@ -111,9 +101,7 @@ def part(body: bytes) -> Message:
 
 
 def test_a_bug_of_ours_is_a_500_that_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """
-    The caller gets no trace; the log has it, under the uid of the request.
-    """
+    """The caller gets no trace; the log has it, under the uid of the request."""
     stage = Stage()
     status, _, body = stage.post("/broken", whole(encoded(review(uid="u-1"))))
     (record,) = [each for each in caplog.records if each.exc_info]
@@ -128,9 +116,7 @@ def test_a_bug_of_ours_is_a_500_that_tells_nothing(caplog: pytest.LogCaptureFixt
 
 
 def test_a_body_in_pieces_is_put_together() -> None:
-    """
-    However it comes, it is one body.
-    """
+    """However it comes, it is one body."""
     body = encoded(review())
     status, headers, _ = Stage().post("/fine", part(body[:100]), part(b""), whole(body[100:]))
 
@@ -149,9 +135,7 @@ def test_a_body_in_pieces_is_put_together() -> None:
 def test_a_body_that_never_becomes_one_is_accounted_for(
     status: int, reason: str, messages: list[Message]
 ) -> None:
-    """
-    Slow, cut off, too large or empty: an answer, a count and a line for each.
-    """
+    """Slow, cut off, too large or empty: an answer, a count and a line for each."""
     stage = Stage()
 
     assert status == stage.post("/fine", *messages)[0]
@@ -159,9 +143,7 @@ def test_a_body_that_never_becomes_one_is_accounted_for(
 
 
 def test_a_length_over_the_limit_is_not_waited_for() -> None:
-    """
-    The header is enough to refuse, and the connection is not used again.
-    """
+    """The header is enough to refuse, and the connection is not used again."""
     headers = [(b"content-length", str(MOST_BODY_BYTES + 1).encode())]
     status, answer, _ = Stage().post("/fine", headers=headers)
 
@@ -169,9 +151,7 @@ def test_a_length_over_the_limit_is_not_waited_for() -> None:
 
 
 def test_a_draining_server_asks_its_callers_to_leave() -> None:
-    """
-    Each answer then closes its connection.
-    """
+    """Each answer then closes its connection."""
     headers = Stage(draining=True).post("/fine", whole(encoded(review())))[1]
 
     assert "close" == headers["connection"]
@@ -179,9 +159,7 @@ def test_a_draining_server_asks_its_callers_to_leave() -> None:
 
 @pytest.mark.parametrize("scope", [{"path": "/other"}, {"type": "websocket"}, {"type": "lifespan"}])
 def test_whatever_is_no_admission_goes_to_the_application(scope: dict[str, str]) -> None:
-    """
-    Other paths and other protocols are not the endpoint's.
-    """
+    """Other paths and other protocols are not the endpoint's."""
     stage = Stage()
     stage.post(**{"path": "/fine", **scope})
 
@@ -189,9 +167,7 @@ def test_whatever_is_no_admission_goes_to_the_application(scope: dict[str, str])
 
 
 def test_more_members_than_any_review_has_are_not_read() -> None:
-    """
-    The hook answers under the uid that the body begins with, without having read it.
-    """
+    """The hook answers under the uid that the body begins with, without having read it."""
     members = b"[" + b"{}," * 2**18 + b"{}]"
     body = b'{"request": {"uid": "u-1", "object": ' + members + b"}}"
     status, _, answer = Stage().post("/fine", whole(body))
@@ -201,9 +177,7 @@ def test_more_members_than_any_review_has_are_not_read() -> None:
 
 
 def test_members_without_a_uid_are_no_review() -> None:
-    """
-    Where nobody can be answered, it is a bad request like any other.
-    """
+    """Where nobody can be answered, it is a bad request like any other."""
     stage = Stage()
 
     assert 400 == stage.post("/fine", whole(b"," * (2**18 + 1)))[0]
@@ -211,9 +185,7 @@ def test_members_without_a_uid_are_no_review() -> None:
 
 
 async def _read_two(first: bytes, second: bytes) -> tuple[str, bytes]:
-    """
-    Keep one body unfinished while another comes whole; return what became of both.
-    """
+    """Keep one body unfinished while another comes whole; return what became of both."""
     now = 0.0
     bodies = Bodies(seconds=5.0, most_bytes=100, monotonic=lambda: now)
     gate = asyncio.Event()
@@ -248,16 +220,12 @@ async def _read_two(first: bytes, second: bytes) -> tuple[str, bytes]:
 
 @pytest.mark.parametrize(("size", "became"), [(60, "crowded"), (20, "whole")])
 def test_who_keeps_the_most_for_the_longest_gives_way(size: int, became: str) -> None:
-    """
-    A body that comes whole finds room, at the cost of one that does not.
-    """
+    """A body that comes whole finds room, at the cost of one that does not."""
     assert (became, b"x" * 70) == asyncio.run(_read_two(b"y" * size, b"x" * 70))
 
 
 def test_of_large_bodies_one_is_answered_at_a_time() -> None:
-    """
-    Small ones wait for nobody.
-    """
+    """Small ones wait for nobody."""
     bodies = Bodies()
 
     assert bodies.turn(b"x" * LARGE_BODY_BYTES) is None

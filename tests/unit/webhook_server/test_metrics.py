@@ -1,6 +1,4 @@
-"""
-What is counted and written of requests: the page of metrics and the lines of the log.
-"""
+"""What is counted and written of requests: the page of metrics and the lines of the log."""
 
 import io
 import json
@@ -18,9 +16,7 @@ GOLDEN = Path(__file__).with_name("metrics.golden.txt")
 
 
 def test_the_page_is_as_reviewed() -> None:
-    """
-    One whole page, compared as it was read and agreed to.
-    """
+    """One whole page, compared as it was read and agreed to."""
     metrics = Metrics(("observe", "cap", "evict", "bindings"))
     metrics.count_load("swapped")
     metrics.add_gauges(
@@ -36,25 +32,19 @@ def test_the_page_is_as_reviewed() -> None:
 
 
 def test_an_unknown_number_has_no_line() -> None:
-    """
-    What is not known is absent, and never zero.
-    """
+    """What is not known is absent, and never zero."""
     assert "# HELP g G.\n# TYPE g gauge\n" == write_page([Gauge("g", "G.", lambda: None).family()])
 
 
 def accounted(outcome: ReviewOutcome, level: int = logging.INFO) -> list[dict[str, Any]]:
-    """
-    Return the lines that a request leaves.
-    """
+    """Return the lines that a request leaves."""
     stream = io.BytesIO()
     Account(Metrics(("cap",)), RequestLog(level, stream))("cap", outcome, 0.00123)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def test_a_request_is_one_line_of_json() -> None:
-    """
-    The log has one object for a request, with all that the outcome knows.
-    """
+    """The log has one object for a request, with all that the outcome knows."""
     subject = Subject("uid-1", "team-a", "trainer", dry_run=True)
     outcome = ReviewOutcome(
         ReviewResult.REWRITTEN, subject, "namespace-unknown", "3 GiB of a T4", 4, 1
@@ -89,14 +79,10 @@ def test_a_request_is_one_line_of_json() -> None:
     ],
 )
 def test_the_level_says_whose_trouble_it_is(level: str, result: ReviewResult) -> None:
-    """
-    Our bugs are errors, strangers are warnings, and a refused wish is everyday life.
-    """
+    """Our bugs are errors, strangers are warnings, and a refused wish is everyday life."""
     assert [level] == [line["level"] for line in accounted(ReviewOutcome(result))]
 
 
 def test_a_quiet_log_has_no_everyday_lines() -> None:
-    """
-    At level warning only what is out of order is written.
-    """
+    """At level warning only what is out of order is written."""
     assert [] == accounted(ReviewOutcome(ReviewResult.REWRITTEN), logging.WARNING)

@@ -1,6 +1,4 @@
-"""
-Which pairs may go live.
-"""
+"""Which pairs may go live."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -38,9 +36,7 @@ def encrypted(key: bytes) -> bytes:
 
 
 def test_a_good_pair_tells_its_validity(leaf: Leaf) -> None:
-    """
-    The certificate's own dates decide when it is good.
-    """
+    """The certificate's own dates decide when it is good."""
     found = read_certificate(Pair(leaf.certificate, leaf.key))
 
     assert found.is_valid(datetime.now(UTC))
@@ -49,9 +45,7 @@ def test_a_good_pair_tells_its_validity(leaf: Leaf) -> None:
 
 @pytest.mark.parametrize("broken", ["encrypted", "no key", "half a chain", "no certificate"])
 def test_a_pair_that_cannot_serve_says_which_half(leaf: Leaf, broken: str) -> None:
-    """
-    The file to look at is named, and no key material is.
-    """
+    """The file to look at is named, and no key material is."""
     pairs = {
         "encrypted": Pair(leaf.certificate, encrypted(leaf.key)),
         "no key": Pair(leaf.certificate, b""),
@@ -68,18 +62,14 @@ def test_a_pair_that_cannot_serve_says_which_half(leaf: Leaf, broken: str) -> No
 
 
 def test_a_file_that_is_no_certificate_by_its_size_is_not_read(tmp_path: Path) -> None:
-    """
-    A wrong folder cannot fill the memory.
-    """
+    """A wrong folder cannot fill the memory."""
     write_files(tmp_path, Leaf(b"x" * (2**20 + 1), b""))
     with pytest.raises(PairError, match="larger than a certificate can be"):
         read_pair(tmp_path)
 
 
 def test_both_files_are_of_one_generation(authority: Authority, tmp_path: Path) -> None:
-    """
-    What `..data` names is read, whatever else lies in the folder.
-    """
+    """What `..data` names is read, whatever else lies in the folder."""
     first, second = authority.leaf(), authority.leaf()
     write_secret(tmp_path, first, 1)
     write_secret(tmp_path, second, 2)
@@ -88,16 +78,12 @@ def test_both_files_are_of_one_generation(authority: Authority, tmp_path: Path) 
 
 
 def test_moving_bytes_between_the_files_changes_the_digest() -> None:
-    """
-    The digest tells where one file ends.
-    """
+    """The digest tells where one file ends."""
     assert Pair(b"ab", b"c").digest != Pair(b"a", b"bc").digest
 
 
 def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_path: Path) -> None:
-    """
-    The same absence counts once; the pair that ends it goes live at the next look.
-    """
+    """The same absence counts once; the pair that ends it goes live at the next look."""
     loads: list[str] = []
     watch = CertificateWatch(tmp_path, loads.append, 60.0)
     watch.look()
@@ -126,9 +112,7 @@ def test_a_certificate_of_an_unknown_version_is_no_pair(leaf: Leaf) -> None:
 
 
 def test_a_certificate_of_tomorrow_goes_live_tomorrow(authority: Authority, tmp_path: Path) -> None:
-    """
-    What is not valid yet is refused once, and taken without another write when it is.
-    """
+    """What is not valid yet is refused once, and taken without another write when it is."""
     now = datetime.now(UTC)
     loads: list[str] = []
     watch = CertificateWatch(tmp_path, loads.append, 60.0, clock=lambda: now)
@@ -150,9 +134,7 @@ def test_a_certificate_of_tomorrow_goes_live_tomorrow(authority: Authority, tmp_
 def test_a_waiting_certificate_takes_over_from_one_that_expires(
     authority: Authority, tmp_path: Path
 ) -> None:
-    """
-    As soon as the live one is worth nothing, the other serves, such as it is.
-    """
+    """As soon as the live one is worth nothing, the other serves, such as it is."""
     now = datetime.now(UTC)
     watch = CertificateWatch(tmp_path, lambda _: None, 60.0, clock=lambda: now)
     write_files(tmp_path, authority.leaf(days=2.0))
@@ -167,9 +149,7 @@ def test_a_waiting_certificate_takes_over_from_one_that_expires(
 
 
 def test_a_ca_of_clients_that_is_none_lets_nobody_in(authority: Authority, tmp_path: Path) -> None:
-    """
-    A webhook that shall ask for certificates never serves without asking.
-    """
+    """A webhook that shall ask for certificates never serves without asking."""
     write_files(tmp_path, authority.leaf())
     ca = tmp_path / "client-ca.crt"
     watch = CertificateWatch(tmp_path, lambda _: None, 60.0, ca)

@@ -1,6 +1,4 @@
-"""
-Nodes whose cards are known by their ResourceSlices alone.
-"""
+"""Nodes whose cards are known by their ResourceSlices alone."""
 
 from typing import Any
 
@@ -37,9 +35,7 @@ def cache(*nodes: dict[str, Any], slices: tuple[dict[str, Any], ...] = ()) -> No
 
 
 def test_a_node_with_a_label_alone_has_the_cards_of_its_slices() -> None:
-    """
-    A pod may meet them, and a binding finds the node.
-    """
+    """A pod may meet them, and a binding finds the node."""
     known = cache(node(labels=PRESENT, allocatable={}), slices=(sliced(),))
     found = known.node("node-1")
 
@@ -49,9 +45,7 @@ def test_a_node_with_a_label_alone_has_the_cards_of_its_slices() -> None:
 
 
 def test_without_slices_such_a_node_is_no_gpu_node() -> None:
-    """
-    A label alone says nothing of cards, and another driver's slice neither.
-    """
+    """A label alone says nothing of cards, and another driver's slice neither."""
     known = cache(node(labels=PRESENT, allocatable={}), slices=(sliced(driver="nic.example.com"),))
 
     assert known.node("node-1") is None
@@ -59,9 +53,7 @@ def test_without_slices_such_a_node_is_no_gpu_node() -> None:
 
 
 def test_what_a_nodes_agent_has_written_counts_before_its_slices() -> None:
-    """
-    NVML knows the card better than whoever publishes it.
-    """
+    """NVML knows the card better than whoever publishes it."""
     own = card()
     found = cache(node(own, allocatable={}), slices=(sliced(),)).node("node-1")
 
@@ -70,17 +62,13 @@ def test_what_a_nodes_agent_has_written_counts_before_its_slices() -> None:
 
 
 def test_a_node_without_label_and_cards_is_forgotten() -> None:
-    """
-    Most nodes of a cluster have no GPU.
-    """
+    """Most nodes of a cluster have no GPU."""
     assert ("node-1", None) == keep_node(node(allocatable={}), Units())
     assert cache(slices=(sliced(),)).node("node-1") is None
 
 
 def test_a_node_knows_what_a_claim_without_an_amount_gets_there() -> None:
-    """
-    Whoever tells its cards: the least of what all its slices say.
-    """
+    """Whoever tells its cards: the least of what all its slices say."""
     shared = sliced()
     shared["spec"]["devices"][0]["allowMultipleAllocations"] = True
     shared["spec"]["devices"][0]["capacity"]["memory"]["requestPolicy"] = {"default": "1Gi"}

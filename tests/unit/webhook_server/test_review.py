@@ -1,6 +1,4 @@
-"""
-The envelope: what counts as a review, and what an answer looks like.
-"""
+"""The envelope: what counts as a review, and what an answer looks like."""
 
 import base64
 import json
@@ -35,27 +33,21 @@ def deep(levels: int) -> bytes:
 
 
 def test_a_review_names_its_subject() -> None:
-    """
-    A review says which object of which namespace it is about.
-    """
+    """A review says which object of which namespace it is about."""
     found = read_review(encoded(review(object=pod(name="p"), dryRun=True)), PODS)
 
     assert Subject("705ab4f5-6393-11e8-b7cc-42010a800002", "team-a", "p", True) == found.subject  # noqa: FBT003 - reads well enough
 
 
 def test_unknown_fields_of_the_object_survive() -> None:
-    """
-    The object is handed on as it came.
-    """
+    """The object is handed on as it came."""
     item = pod() | {"spec": {"containers": [], "fromTheFuture": [1, None, {"x": "\u00fc"}]}}
 
     assert item == read_review(encoded(review(object=item)), PODS).object
 
 
 def test_a_pod_without_a_name_is_called_by_what_will_become_one() -> None:
-    """
-    Before the API server has made a name, generateName stands in for it.
-    """
+    """Before the API server has made a name, generateName stands in for it."""
     item = pod(generateName="web-")
     del item["metadata"]["name"]
 
@@ -67,9 +59,7 @@ def test_a_pod_without_a_name_is_called_by_what_will_become_one() -> None:
     [{}, {"resource": {"group": "", "version": "v1", "resource": "bindings"}, "subResource": None}],
 )
 def test_both_ways_to_bind_are_bindings(request_: dict[str, Any]) -> None:
-    """
-    A Binding is read from pods/binding and from the older resource alike.
-    """
+    """A Binding is read from pods/binding and from the older resource alike."""
     found = read_review(encoded(binding_review(**request_)), BINDINGS)
 
     assert "trainer" == found.subject.name
@@ -122,57 +112,43 @@ def test_both_ways_to_bind_are_bindings(request_: dict[str, Any]) -> None:
     ],
 )
 def test_whatever_is_no_review_is_refused_by_a_word(reason: str, body: bytes) -> None:
-    """
-    Everything but a review of a pod's creation is refused with a fixed word.
-    """
+    """Everything but a review of a pod's creation is refused with a fixed word."""
     assert reason == refused(body).reason
 
 
 def test_a_refusal_repeats_nothing_of_the_body() -> None:
-    """
-    What a stranger wrote does not come back to anybody.
-    """
+    """What a stranger wrote does not come back to anybody."""
     error = refused(encoded(review(operation="<script>", namespace="<script>")))
 
     assert "<script>" not in error.sentence
 
 
 def test_a_refusal_knows_the_uid_once_it_was_read() -> None:
-    """
-    The log can name the request, even where the rest of it is wrong.
-    """
+    """The log can name the request, even where the rest of it is wrong."""
     assert "abc" == refused(encoded(review(uid="abc", operation="DELETE"))).uid
 
 
 def test_a_binding_is_no_pod() -> None:
-    """
-    A path answers only for the kind it is for.
-    """
+    """A path answers only for the kind it is for."""
     assert "wrong-kind" == refused(encoded(binding_review()), PODS).reason
 
 
 def test_a_name_that_stands_twice_counts_by_its_last_value() -> None:
-    """
-    Double names are read as the API server reads them.
-    """
+    """Double names are read as the API server reads them."""
     body = encoded(review()).replace(b'"uid":', b'"uid": "first", "uid":', 1)
 
     assert "705ab4f5-6393-11e8-b7cc-42010a800002" == read_review(body, PODS).subject.uid
 
 
 def test_a_wide_pod_is_not_a_deep_one() -> None:
-    """
-    Many objects beside each other are ordinary.
-    """
+    """Many objects beside each other are ordinary."""
     item = pod() | {"list": [{"n": [number]} for number in range(1000)]}
 
     assert item == read_review(encoded(review(object=item)), PODS).object
 
 
 def test_a_plain_yes_holds_no_patch() -> None:
-    """
-    The API server refuses a patch type without a patch.
-    """
+    """The API server refuses a patch type without a patch."""
     assert {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -181,9 +157,7 @@ def test_a_plain_yes_holds_no_patch() -> None:
 
 
 def test_a_yes_carries_patch_warnings_and_audit() -> None:
-    """
-    An answer says what it changes, what it warns of and what the audit log shall know.
-    """
+    """An answer says what it changes, what it warns of and what the audit log shall know."""
     operations = [{"op": "add", "path": "/metadata/annotations", "value": {"k": "\u00fc"}}]
     response = json.loads(write_allowed("u", operations, ["careful"], {"result": "rewritten"}))[
         "response"
@@ -201,9 +175,7 @@ def test_a_yes_carries_patch_warnings_and_audit() -> None:
 
 
 def test_a_no_tells_the_person_why() -> None:
-    """
-    A refusal carries a message and a status that kubectl shows.
-    """
+    """A refusal carries a message and a status that kubectl shows."""
     response = json.loads(write_denied('u"', "too small", ["w"], {"a": "b"}))["response"]
 
     assert {

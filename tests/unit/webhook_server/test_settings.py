@@ -1,6 +1,4 @@
-"""
-The webhook's settings.
-"""
+"""The webhook's settings."""
 
 from pathlib import Path
 
@@ -22,9 +20,7 @@ WRONG = {
 
 
 def test_every_setting_is_read() -> None:
-    """
-    Each variable reaches its field.
-    """
+    """Each variable reaches its field."""
     variables = {
         "GPUFENCE_LISTEN": "127.0.0.1:0",
         "GPUFENCE_STATUS_LISTEN": "[::1]:9000",
@@ -52,9 +48,7 @@ def test_every_setting_is_read() -> None:
 
 
 def test_every_mistake_is_named_at_once() -> None:
-    """
-    Whoever made seven mistakes learns of seven.
-    """
+    """Whoever made seven mistakes learns of seven."""
     with pytest.raises(SettingsError) as caught:
         read_settings(WebhookSettings, WRONG)
 
@@ -62,27 +56,21 @@ def test_every_mistake_is_named_at_once() -> None:
 
 
 def test_the_help_lists_every_setting() -> None:
-    """
-    What is read is in the help.
-    """
+    """What is read is in the help."""
     text = help_text(WebhookSettings)
 
     assert [] == [row.variable for row in rows(WebhookSettings) if f"  {row.variable} " not in text]
 
 
 def test_a_setting_for_each_dialect_is_known() -> None:
-    """
-    A dialect's scheduler is a setting, that of an unknown dialect is none.
-    """
+    """A dialect's scheduler is a setting, that of an unknown dialect is none."""
     variables = {"GPUFENCE_SCHEDULER_HAMI": "x", "GPUFENCE_SCHEDULER_SLURM": "x"}
 
     assert ("GPUFENCE_SCHEDULER_SLURM",) == unknown_settings(WebhookSettings, variables)
 
 
 def test_settings_are_shown_as_a_person_writes_them() -> None:
-    """
-    The log shows addresses as host and port, paths and tolerations as text.
-    """
+    """The log shows addresses as host and port, paths and tolerations as text."""
     taint = "team=ml:NoExecute"
     variables = {"GPUFENCE_STATUS_LISTEN": "[::1]:9000", "GPUFENCE_TOLERATIONS": taint}
     shown = shown_settings(read_settings(WebhookSettings, variables))

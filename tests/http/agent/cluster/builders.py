@@ -1,6 +1,4 @@
-"""
-An agent's cluster part before a scripted API server, and the answers such a server gives.
-"""
+"""An agent's cluster part before a scripted API server, and the answers such a server gives."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,9 +54,7 @@ def this_node(**more: Any) -> JsonObject:
 
 
 def telling_node() -> JsonObject:
-    """
-    Build the Node once it says what `CARDS` come to.
-    """
+    """Build the Node once it says what `CARDS` come to."""
     said = node_cards(*CARDS.cards, units={names.GPUSHARE_MEMORY: "GiB"})
     return this_node(annotations={names.CARDS: write_cards(said)})
 
@@ -107,9 +103,7 @@ def settings(**more: Any) -> ClusterSettings:
 
 @contextmanager
 def agent_of(server: ApiServer, *, wait: bool = True, **more: Any) -> Iterator[AgentCluster]:
-    """
-    Run an agent's cluster part, from when it knows everything on.
-    """
+    """Run an agent's cluster part, from when it knows everything on."""
     agent = AgentCluster(client_of(server), settings(**more))
     agent.start()
     try:

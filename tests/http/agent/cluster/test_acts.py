@@ -39,9 +39,7 @@ def carry_out(server: ApiServer, action: Action = Action.EVICT, **more: Any) -> 
 
 
 def test_who_asks_what(server: ApiServer) -> None:
-    """
-    The node asks about pods, the agent itself about words.
-    """
+    """The node asks about pods, the agent itself about words."""
     server.on(EVICTION, SUCCESS)
     carry_out(server)
 
@@ -53,9 +51,7 @@ def test_who_asks_what(server: ApiServer) -> None:
 
 
 def test_a_pod_that_is_there(server: ApiServer) -> None:
-    """
-    The last look needs no list where the pod itself may be read.
-    """
+    """The last look needs no list where the pod itself may be read."""
     server.on(f"GET {POD}", reply(pod()))
     server.on(EVICTION, SUCCESS)
     result = carry_out(server)
@@ -65,9 +61,7 @@ def test_a_pod_that_is_there(server: ApiServer) -> None:
 
 
 def test_a_look_at_the_pod(server: ApiServer) -> None:
-    """
-    Where the pod may not be read the last look lists one pod of this node, which a node may.
-    """
+    """Where the pod may not be read the last look lists one pod of this node, which a node may."""
     server.on(EVICTION, SUCCESS)
     carry_out(server)
 
@@ -94,9 +88,7 @@ def test_a_look_at_the_pod(server: ApiServer) -> None:
 def test_unclear_answers(
     server: ApiServer, action: Action, answer: Reply, after: Reply, expected: Answer
 ) -> None:
-    """
-    Where the answer leaves open what became of the pod, another look at it tells.
-    """
+    """Where the answer leaves open what became of the pod, another look at it tells."""
     server.on(EVICTION, answer)
     server.on(DELETION, answer)
     server.on(LOOK, listing(pod()), after)
@@ -127,9 +119,7 @@ def test_unclear_answers(
     ],
 )
 def test_the_last_look(server: ApiServer, key: str, answer: Reply, expected: Answer) -> None:
-    """
-    Nothing is asked where the last look finds no reason, or does not find out.
-    """
+    """Nothing is asked where the last look finds no reason, or does not find out."""
     server.on(EVICTION, SUCCESS)
     with agent_of(server) as agent:
         server.on(key, answer)
@@ -141,9 +131,7 @@ def test_the_last_look(server: ApiServer, key: str, answer: Reply, expected: Ans
 
 
 def test_an_api_server_that_never_answers(server: ApiServer) -> None:
-    """
-    An act ends in time, however many of its requests get no answer.
-    """
+    """An act ends in time, however many of its requests get no answer."""
     server.on(EVICTION, hang())
     with agent_of(server, request_seconds=0.2, act_seconds=0.3) as agent:
         begin = time.monotonic()
@@ -156,9 +144,7 @@ def test_an_api_server_that_never_answers(server: ApiServer) -> None:
 
 
 def test_no_time_left(server: ApiServer) -> None:
-    """
-    What would take too long altogether is not begun.
-    """
+    """What would take too long altogether is not begun."""
     result = carry_out(server, act_seconds=0.0)
 
     assert Answer.FAILED is result.answer
@@ -168,17 +154,13 @@ def test_no_time_left(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("action", [None, Action.KILL])
 def test_what_is_no_act_of_the_api(server: ApiServer, action: Action | None) -> None:
-    """
-    Signals are not the API server's, and an act that is none is a mistake of the caller.
-    """
+    """Signals are not the API server's, and an act that is none is a mistake of the caller."""
     with agent_of(server) as agent, pytest.raises(ValueError, match="no act of the API server's"):
         agent.carry_out(verdict(action))
 
 
 def test_before_anything_is_known(server: ApiServer) -> None:
-    """
-    An act fails before it is known as whom to act.
-    """
+    """An act fails before it is known as whom to act."""
     with agent_of(server) as ready:
         never = type(ready)(ready._client, ready._settings)
         result = never.carry_out(verdict())

@@ -1,6 +1,4 @@
-"""
-Pods' conditions on their way to the API server.
-"""
+"""Pods' conditions on their way to the API server."""
 
 from typing import Any
 
@@ -29,9 +27,7 @@ def body(server: ApiServer, key: str = PATCHED, position: int = -1) -> dict[str,
 
 
 def test_one_condition_of_the_very_pod_is_changed(server: ApiServer) -> None:
-    """
-    The patch names the pod's UID and one condition, and is merged by its type.
-    """
+    """The patch names the pod's UID and one condition, and is merged by its type."""
     server.on(PATCHED, OK)
     with agent_of(server) as agent:
         agent.say_idle([said()])
@@ -57,9 +53,7 @@ TROUBLE = {
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_trouble_with_one_pod_is_no_trouble_of_the_next(server: ApiServer, trouble: str) -> None:
-    """
-    A patch that fails is not repeated here, and the next pod has its turn.
-    """
+    """A patch that fails is not repeated here, and the next pod has its turn."""
     server.on(PATCHED, TROUBLE[trouble])
     server.on(OTHER, OK)
     with agent_of(server) as agent:

@@ -1,6 +1,4 @@
-"""
-What models have needed, on its way to the API server and back.
-"""
+"""What models have needed, on its way to the API server and back."""
 
 import logging
 from typing import Any
@@ -44,9 +42,7 @@ def damaged() -> JsonObject:
 
 
 def written(server: ApiServer, key: str, position: int = -1) -> tuple[str, dict[str, int]]:
-    """
-    Return the version that a request replaces, and the peaks by owner that it brings.
-    """
+    """Return the version that a request replaces, and the peaks by owner that it brings."""
     body: Any = server.wait_for(key, 1)[position].json
     found = read_need(body["data"][names.NEED_KEY])
     version = body["metadata"].get("resourceVersion", "")
@@ -54,9 +50,7 @@ def written(server: ApiServer, key: str, position: int = -1) -> tuple[str, dict[
 
 
 def found(agent: AgentCluster) -> list[str]:
-    """
-    Return the owners that were stored, once that has been read.
-    """
+    """Return the owners that were stored, once that has been read."""
     wait_for(lambda: agent.stored_need() is not None, agent)
     what = agent.stored_need()
     assert what is not None
@@ -64,9 +58,7 @@ def found(agent: AgentCluster) -> list[str]:
 
 
 def test_the_first_agent_of_a_node_makes_it(server: ApiServer) -> None:
-    """
-    Where nothing is stored it is made, and then replaced by its version.
-    """
+    """Where nothing is stored it is made, and then replaced by its version."""
     server.on(MADE, reply(stored(need(), "1"), 201))
     server.on(REPLACED, reply(stored(need(), "2")))
     with agent_of(server) as agent:
@@ -82,9 +74,7 @@ def test_the_first_agent_of_a_node_makes_it(server: ApiServer) -> None:
 
 
 def test_the_next_agent_finds_what_is_stored(server: ApiServer) -> None:
-    """
-    What is there is read once, before anything is written, and replaced by its version.
-    """
+    """What is there is read once, before anything is written, and replaced by its version."""
     server.on(READ, reply(stored(need("old"))))
     server.on(REPLACED, reply(stored(need(), "8")))
     with agent_of(server) as agent:
@@ -97,9 +87,7 @@ def test_the_next_agent_finds_what_is_stored(server: ApiServer) -> None:
 
 
 def test_nothing_is_written_over_before_it_is_read(server: ApiServer) -> None:
-    """
-    While the API server is away nobody knows what is stored; then it is put together.
-    """
+    """While the API server is away nobody knows what is stored; then it is put together."""
     server.on(READ, refusal(500), cut(), reply(stored(need("old"))))
     server.on(REPLACED, reply(stored(need(), "8")))
     with agent_of(server) as agent:
@@ -141,9 +129,7 @@ def test_what_somebody_else_has_written_is_not_lost(server: ApiServer, trouble: 
 def test_conflicts_without_end_are_given_up(
     server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    After some attempts the next word has its turn, and the log says why once.
-    """
+    """After some attempts the next word has its turn, and the log says why once."""
     server.on(READ, reply(stored(need())))
     server.on(REPLACED, refusal(409, "Conflict"))
     with caplog.at_level(logging.WARNING), agent_of(server) as agent:
@@ -179,9 +165,7 @@ def test_who_may_not_read_it_begins_with_nothing(
 def test_what_no_agent_wrote_is_written_anew(
     server: ApiServer, caplog: pytest.LogCaptureFixture, item: JsonObject
 ) -> None:
-    """
-    A forged or damaged object neither stops the agent nor gets into what it knows.
-    """
+    """A forged or damaged object neither stops the agent nor gets into what it knows."""
     server.on(READ, reply(item))
     server.on(REPLACED, reply(stored(need(), "8")))
     with caplog.at_level(logging.WARNING), agent_of(server) as agent:
@@ -194,9 +178,7 @@ def test_what_no_agent_wrote_is_written_anew(
 
 
 def test_a_hostile_object_costs_no_more_than_an_agent_keeps(server: ApiServer) -> None:
-    """
-    Of thousands of owners that somebody wrote as many are taken as an agent would keep.
-    """
+    """Of thousands of owners that somebody wrote as many are taken as an agent would keep."""
     day = NeedDay("2026-11-18", GIB)
     crowd = tuple(OwnerNeed(KEY._replace(name=f"w{n}"), (day,)) for n in range(4000))
     forged = stored(need())
@@ -209,9 +191,7 @@ def test_a_hostile_object_costs_no_more_than_an_agent_keeps(server: ApiServer) -
 
 
 def test_the_last_word_is_written_at_the_end(server: ApiServer) -> None:
-    """
-    What was handed over just before the end is written, one word however many there were.
-    """
+    """What was handed over just before the end is written, one word however many there were."""
     server.on(READ, reply(stored(need())))
     server.on(REPLACED, reply(stored(need(), "8")))
     with agent_of(server) as agent:
@@ -223,9 +203,7 @@ def test_the_last_word_is_written_at_the_end(server: ApiServer) -> None:
 
 
 def test_an_end_waits_for_nobody(server: ApiServer) -> None:
-    """
-    An API server that does not answer holds no agent up.
-    """
+    """An API server that does not answer holds no agent up."""
     server.on(READ, reply(stored(need())))
     server.on(REPLACED, hang())
     with agent_of(server, close_seconds=0.2) as agent:
@@ -236,9 +214,7 @@ def test_an_end_waits_for_nobody(server: ApiServer) -> None:
 
 
 def test_an_agent_that_never_began_ends(server: ApiServer) -> None:
-    """
-    Closing what was never started, or has not read anything yet, is no trouble.
-    """
+    """Closing what was never started, or has not read anything yet, is no trouble."""
     AgentCluster(client_of(server), settings()).close()
     server.on(READ, refusal(500))
     with agent_of(server) as agent:

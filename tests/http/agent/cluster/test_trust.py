@@ -1,6 +1,4 @@
-"""
-As whom an agent acts, and how far it believes what it knows.
-"""
+"""As whom an agent acts, and how far it believes what it knows."""
 
 from pathlib import Path
 
@@ -33,9 +31,7 @@ FORBIDDEN = refusal(403, "Forbidden")
 
 
 def test_trouble_is_no_refusal(server: ApiServer) -> None:
-    """
-    An API server that breaks off does not make the agent fall back to wider rights.
-    """
+    """An API server that breaks off does not make the agent fall back to wider rights."""
     server.on(f"GET {PODS}", cut(), cut(), refusal(500), listing(pod()))
     with agent_of(server, impersonation=Impersonation.AUTO) as agent:
         identity = agent.status().identity
@@ -44,9 +40,7 @@ def test_trouble_is_no_refusal(server: ApiServer) -> None:
 
 
 def test_nobody_may(server: ApiServer) -> None:
-    """
-    An agent without any rights says what to apply, and goes on once it has some.
-    """
+    """An agent without any rights says what to apply, and goes on once it has some."""
     server.on(f"GET {PODS}", FORBIDDEN)
     with agent_of(server, wait=False, impersonation=Impersonation.AUTO) as agent:
         wait_for(lambda: "deploy/base" in agent.status().trouble, agent)
@@ -60,9 +54,7 @@ def test_nobody_may(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("path", [PODS, NODES, NAMESPACES, POLICIES])
 def test_everything_must_have_been_read(server: ApiServer, path: str) -> None:
-    """
-    What is known is not acted on before everything has been read once.
-    """
+    """What is known is not acted on before everything has been read once."""
     server.on(f"GET {path}", FORBIDDEN)
     with agent_of(server, wait=False) as agent:
         wait_for(lambda: bool(agent.status().trouble), agent)
@@ -74,9 +66,7 @@ def test_everything_must_have_been_read(server: ApiServer, path: str) -> None:
 
 
 def test_a_kill_switch_that_cannot_be_read_any_more(server: ApiServer) -> None:
-    """
-    Losing the right to read the kill switch makes all that is known stale.
-    """
+    """Losing the right to read the kill switch makes all that is known stale."""
     server.on(f"GET {POLICIES}", listing(policy()), FORBIDDEN)
     server.on(f"WATCH {POLICIES}", FORBIDDEN)
     with agent_of(server, wait=False, outage_seconds=0.1) as agent:
@@ -89,9 +79,7 @@ def test_a_kill_switch_that_cannot_be_read_any_more(server: ApiServer) -> None:
 
 
 def test_half_open_connections(server: ApiServer) -> None:
-    """
-    Silence makes what is known stale, though nothing has failed.
-    """
+    """Silence makes what is known stale, though nothing has failed."""
     with agent_of(server, silence_seconds=0.3) as agent:
         wait_for(lambda: not agent.pods().fresh, agent)
         trouble = agent.status().trouble
@@ -100,9 +88,7 @@ def test_half_open_connections(server: ApiServer) -> None:
 
 
 def test_quiet_watches_are_opened_anew(server: ApiServer) -> None:
-    """
-    A cluster in which nothing happens stays fresh.
-    """
+    """A cluster in which nothing happens stays fresh."""
     watching = WatchSettings(silence_seconds=0.1, settled_seconds=0.0, backoff=QUICK)
     with agent_of(server, silence_seconds=5.0, watching=watching) as agent:
         for path in (PODS, NODES, NAMESPACES, POLICIES):
@@ -113,9 +99,7 @@ def test_quiet_watches_are_opened_anew(server: ApiServer) -> None:
 
 
 def test_nobody_is_fenced_before_the_cards_are_known(server: ApiServer) -> None:
-    """
-    Pods have no mode until the cards are known, since they would seem to have no limit.
-    """
+    """Pods have no mode until the cards are known, since they would seem to have no limit."""
     with agent_of(server) as agent:
         (before,) = agent.pods().by_uid.values()
         agent.publish(CARDS)
@@ -127,9 +111,7 @@ def test_nobody_is_fenced_before_the_cards_are_known(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("path", [NODES, POLICIES])
 def test_nobody_is_fenced_before_the_words_are_known(server: ApiServer, path: str) -> None:
-    """
-    Pods have no mode until the node's units and the kill switch are known.
-    """
+    """Pods have no mode until the node's units and the kill switch are known."""
     server.on(f"GET {path}", refusal(503))
     with agent_of(server, wait=False) as agent:
         agent.publish(CARDS)
@@ -141,9 +123,7 @@ def test_nobody_is_fenced_before_the_words_are_known(server: ApiServer, path: st
 
 
 def test_tokens_are_read_again(server: ApiServer, tmp_path: Path) -> None:
-    """
-    A token that the kubelet has renewed is used for what comes next, as the node too.
-    """
+    """A token that the kubelet has renewed is used for what comes next, as the node too."""
     token = tmp_path / "token"
     token.write_text("one")
     reading = ClientSettings(server=server.url, token_file=token, token_period_seconds=0.0)
@@ -164,9 +144,7 @@ def test_tokens_are_read_again(server: ApiServer, tmp_path: Path) -> None:
 
 
 def test_an_unreadable_pod(server: ApiServer) -> None:
-    """
-    A pod that cannot be read is left out, and no reason to stop.
-    """
+    """A pod that cannot be read is left out, and no reason to stop."""
     broken = pod(uid="broken", name=7)
     server.on(f"GET {PODS}", listing(broken, pod()))
     with agent_of(server) as agent:
@@ -176,9 +154,7 @@ def test_an_unreadable_pod(server: ApiServer) -> None:
 
 
 def test_closing_what_was_never_started(server: ApiServer) -> None:
-    """
-    A cluster part that never finds out who it is can be closed at once.
-    """
+    """A cluster part that never finds out who it is can be closed at once."""
     server.on(f"GET {PODS}", FORBIDDEN)
     with agent_of(server, wait=False, impersonation=Impersonation.AUTO) as agent:
         wait_for(lambda: bool(agent.status().trouble), agent)

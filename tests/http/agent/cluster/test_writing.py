@@ -1,6 +1,4 @@
-"""
-Events and the node's cards on their way, when the way is bad.
-"""
+"""Events and the node's cards on their way, when the way is bad."""
 
 import time
 from typing import Any
@@ -39,9 +37,7 @@ def body(server: ApiServer, key: str, position: int = -1) -> dict[str, Any]:
 
 
 def test_trouble_passes(server: ApiServer) -> None:
-    """
-    An Event that got no answer is tried again, under the same name.
-    """
+    """An Event that got no answer is tried again, under the same name."""
     server.on(CREATED, cut(), refusal(500), refusal(429), OK)
     with agent_of(server) as agent:
         agent.write([EventCreate(1, NOTICE)])
@@ -52,9 +48,7 @@ def test_trouble_passes(server: ApiServer) -> None:
 
 
 def test_an_answer_that_was_lost(server: ApiServer) -> None:
-    """
-    An Event that exists by then was written.
-    """
+    """An Event that exists by then was written."""
     server.on(CREATED, cut(), refusal(409, "AlreadyExists"))
     with agent_of(server) as agent:
         agent.write([EventCreate(1, NOTICE)])
@@ -65,9 +59,7 @@ def test_an_answer_that_was_lost(server: ApiServer) -> None:
 
 
 def test_trouble_that_stays(server: ApiServer) -> None:
-    """
-    An Event that gets no answer for too long is dropped, and the next one has its chance.
-    """
+    """An Event that gets no answer for too long is dropped, and the next one has its chance."""
     server.on(CREATED, cut(), cut(), OK)
     with agent_of(server, event_attempts=2) as agent:
         agent.write([EventCreate(1, NOTICE), EventCreate(2, NOTICE)])
@@ -91,9 +83,7 @@ def test_an_api_server_that_knows_no_rules_yet(server: ApiServer) -> None:
 
 
 def test_what_stays_forbidden(server: ApiServer) -> None:
-    """
-    An Event that stays forbidden for too long is refused, and the next one has its chance.
-    """
+    """An Event that stays forbidden for too long is refused, and the next one has its chance."""
     server.on(CREATED, refusal(403), OK)
     with agent_of(server, forbidden_seconds=0.0) as agent:
         agent.write([EventCreate(1, NOTICE), EventCreate(2, NOTICE)])
@@ -106,9 +96,7 @@ def test_what_stays_forbidden(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("code", [404, 422])
 def test_refusals(server: ApiServer, code: int) -> None:
-    """
-    An Event that is refused is not tried again.
-    """
+    """An Event that is refused is not tried again."""
     server.on(CREATED, refusal(code), OK)
     with agent_of(server) as agent:
         agent.write([EventCreate(1, NOTICE), EventCreate(2, NOTICE)])
@@ -120,9 +108,7 @@ def test_refusals(server: ApiServer, code: int) -> None:
 
 
 def test_a_count_of_an_unknown_event(server: ApiServer) -> None:
-    """
-    A repetition whose first Event was never written is written as a new one.
-    """
+    """A repetition whose first Event was never written is written as a new one."""
     server.on(CREATED, OK)
     with agent_of(server) as agent:
         agent.write([EventPatch(9, 4, NOTICE)])
@@ -132,9 +118,7 @@ def test_a_count_of_an_unknown_event(server: ApiServer) -> None:
 
 
 def test_a_full_queue(server: ApiServer) -> None:
-    """
-    What finds no place in the queue is dropped at once.
-    """
+    """What finds no place in the queue is dropped at once."""
     server.on(CREATED, hang())
     with agent_of(server, queued_events=3, request_seconds=0.2, close_seconds=0.1) as agent:
         agent.write(EventCreate(n, NOTICE) for n in range(10))
@@ -144,9 +128,7 @@ def test_a_full_queue(server: ApiServer) -> None:
 
 
 def test_the_last_words(server: ApiServer) -> None:
-    """
-    Events that wait when the program ends are written.
-    """
+    """Events that wait when the program ends are written."""
     server.on(CREATED, OK)
     with agent_of(server) as agent:
         agent.write(EventCreate(n, NOTICE) for n in range(20))
@@ -155,9 +137,7 @@ def test_the_last_words(server: ApiServer) -> None:
 
 
 def test_an_end_in_time(server: ApiServer) -> None:
-    """
-    An API server that does not answer does not hold up the end.
-    """
+    """An API server that does not answer does not hold up the end."""
     server.on(CREATED, hang())
     with agent_of(server, close_seconds=0.2) as agent:
         agent.write(EventCreate(n, NOTICE) for n in range(20))
@@ -169,9 +149,7 @@ def test_an_end_in_time(server: ApiServer) -> None:
 
 
 def test_an_end_in_trouble(server: ApiServer) -> None:
-    """
-    At the end nothing is tried twice.
-    """
+    """At the end nothing is tried twice."""
     server.on(CREATED, refusal(500))
     with agent_of(server, event_attempts=10**6) as agent:
         agent.write([EventCreate(1, NOTICE)])
@@ -181,9 +159,7 @@ def test_an_end_in_trouble(server: ApiServer) -> None:
 
 
 def test_long_memory(server: ApiServer) -> None:
-    """
-    Only so many Events are remembered; the count of one that is forgotten makes a new one.
-    """
+    """Only so many Events are remembered; the count of one that is forgotten makes a new one."""
     server.on(CREATED, OK)
     with agent_of(server, remembered_events=3) as agent:
         agent.write(EventCreate(n, NOTICE) for n in range(4))
@@ -194,9 +170,7 @@ def test_long_memory(server: ApiServer) -> None:
 
 
 def test_the_node_is_told_until_it_says_so(server: ApiServer) -> None:
-    """
-    The node's cards are written again after every failure.
-    """
+    """The node's cards are written again after every failure."""
     server.on(PATCHED, cut(), refusal(500), refusal(404), refusal(403), reply(telling_node()))
     with agent_of(server) as agent:
         before = agent.status().published
@@ -209,9 +183,7 @@ def test_the_node_is_told_until_it_says_so(server: ApiServer) -> None:
 
 
 def test_cards_before_the_node(server: ApiServer) -> None:
-    """
-    Nothing is written before the Node is known.
-    """
+    """Nothing is written before the Node is known."""
     server.on(f"GET {NODES}", refusal(503), refusal(503), listing(this_node()))
     server.on(PATCHED, reply(telling_node()))
     with agent_of(server, wait=False) as agent:

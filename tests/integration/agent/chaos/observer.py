@@ -27,9 +27,7 @@ _UID = re.compile(r"pod([0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12})\.slice")
 
 
 class Observer:
-    """
-    Looks ten times a second for as long as its block lasts; times are `time.monotonic()`.
-    """
+    """Looks ten times a second for as long as its block lasts; times are `time.monotonic()`."""
 
     def __init__(self, node: SimulatedNode, client: Client) -> None:
         self.history = History()
@@ -55,16 +53,12 @@ class Observer:
             thread.join(JOIN_SECONDS)
 
     def meet(self, uid: str, words: Words) -> None:
-        """
-        Learn of a pod that was just made.
-        """
+        """Learn of a pod that was just made."""
         with self._lock:
             self.history.lives[uid] = Life(uid, words, made_at=time.monotonic())
 
     def part(self, uid: str) -> bool:
-        """
-        Learn that a pod is about to be deleted by its owner; False if it is going already.
-        """
+        """Learn that a pod is about to be deleted by its owner; False if it is going already."""
         with self._lock:
             life = self.history.lives[uid]
             if life.evicted is None and life.left_at is None:
@@ -73,9 +67,7 @@ class Observer:
             return False
 
     def _ask(self) -> None:
-        """
-        Ask the API server for all pods, several times a second, whenever it answers.
-        """
+        """Ask the API server for all pods, several times a second, whenever it answers."""
         before = time.monotonic()
         query = {"fieldSelector": f"spec.nodeName={self._node.name}"}
         while not self._stop.wait(ASK_SECONDS):
@@ -86,9 +78,7 @@ class Observer:
                 before = asked
 
     def _compare(self, items: list[JsonObject], since: Span) -> None:
-        """
-        Find out who has begun to go, or is gone, since the question before.
-        """
+        """Find out who has begun to go, or is gone, since the question before."""
         there = {str(item["metadata"]["uid"]): item["metadata"] for item in items}
         going = {uid: data for uid, data in there.items() if data.get("deletionTimestamp")}
         with self._lock:
@@ -152,9 +142,7 @@ class Observer:
         return spread >= SUSPEND_NAMESPACES and 2 * len(over) > len(able)
 
     def _held(self, card: SimulatedCard, present: dict[int, str]) -> dict[str, int]:
-        """
-        Add up what each pod's processes hold of a card.
-        """
+        """Add up what each pod's processes hold of a card."""
         held: dict[str, int] = {}
         for use in card.uses:
             uid = present.get(use.pid) or self._owners.get(use.pid) or self._owner(use.pid)
@@ -171,9 +159,7 @@ class Observer:
 
 
 def _asked_at(metadata: JsonObject, since: Span) -> Span:
-    """
-    Say when a deletion was asked for, which the API server writes down in whole seconds.
-    """
+    """Say when a deletion was asked for, which the API server writes down in whole seconds."""
     ends = datetime.fromisoformat(metadata["deletionTimestamp"]).timestamp()
     ago = time.time() - ends + float(metadata.get("deletionGracePeriodSeconds") or 0)
     asked = time.monotonic() - ago

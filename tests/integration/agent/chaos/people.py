@@ -23,17 +23,13 @@ MODES: Final[Mapping[str, str | None]] = {
     FREE: None,
 }
 SHIELD: Final = {"app": "web"}
-"""
-The labels of pods that a disruption budget covers, which allows nobody to go.
-"""
+"""The labels of pods that a disruption budget covers, which allows nobody to go."""
 
 OWNERS: Final = (
     *(("batch/v1", "Job", f"job-{number}") for number in range(8)),
     *(("apps/v1", "ReplicaSet", f"set-{number}") for number in range(24)),
 )
-"""
-Who makes most of the pods; what an agent remembers of them stops growing after a while.
-"""
+"""Who makes most of the pods; what an agent remembers of them stops growing after a while."""
 
 CROWD: Final = 8
 _CROWD_PACE_SECONDS = 0.3
@@ -43,9 +39,7 @@ _FIRST_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """
-    One pod that comes at a second, and that its owner takes away after some more.
-    """
+    """One pod that comes at a second, and that its owner takes away after some more."""
 
     at: float
     stays: float
@@ -135,9 +129,7 @@ def _owned(dice: random.Random) -> dict[str, Any]:
 
 
 def _honest(dice: random.Random, limit: int) -> str:
-    """
-    Hold more and less within the limit.
-    """
+    """Hold more and less within the limit."""
     steps = [
         f"after {dice.uniform(0.5, 4):.1f}s hold {dice.randint(limit // 8, limit - 20)}Mi"
         for _ in range(6)
@@ -146,32 +138,24 @@ def _honest(dice: random.Random, limit: int) -> str:
 
 
 def _tolerated(dice: random.Random, limit: int) -> str:
-    """
-    Hold less above the limit than an eviction needs.
-    """
+    """Hold less above the limit than an eviction needs."""
     return f"hold {limit // 2}Mi; after 1s hold {limit + dice.randint(80, 220)}Mi"
 
 
 def _peaking(dice: random.Random, limit: int) -> str:
-    """
-    Be far over the limit for a moment, now and then.
-    """
+    """Be far over the limit for a moment, now and then."""
     low = limit // 2
     peak = f"hold {limit + dice.randint(400, 900)}Mi; after 300ms hold {low}Mi"
     return f"hold {low}Mi; " + "; ".join([f"after {dice.uniform(5, 7):.1f}s {peak}"] * 4)
 
 
 def _warming_up(dice: random.Random, limit: int) -> str:
-    """
-    Be far over the limit inside the grace.
-    """
+    """Be far over the limit inside the grace."""
     return f"hold {limit + dice.randint(300, 900)}Mi; after 1200ms hold {limit // 2}Mi"
 
 
 def _offending(dice: random.Random, limit: int) -> str:
-    """
-    Go over the limit after a while, and stay there.
-    """
+    """Go over the limit after a while, and stay there."""
     after = dice.uniform(_FIRST_SECONDS, 9)
     return f"hold {limit // 2}Mi; after {after:.1f}s hold {limit + dice.randint(300, 1000)}Mi"
 
@@ -185,25 +169,19 @@ def _born_greedy(dice: random.Random, limit: int) -> str:
 
 
 def _forking(dice: random.Random, limit: int) -> str:
-    """
-    Exceed the limit by several processes, none of which does alone.
-    """
+    """Exceed the limit by several processes, none of which does alone."""
     workers = dice.randint(1, 3)
     part = (limit + dice.randint(350, 700)) // (workers + 1)
     return f"hold {part}Mi; after {dice.uniform(2, 6):.1f}s fork {workers}"
 
 
 def _crashing(dice: random.Random, limit: int) -> str:
-    """
-    Crash and come again, as containers do.
-    """
+    """Crash and come again, as containers do."""
     return f"hold {limit // 2}Mi; after {dice.uniform(2, 6):.1f}s crash"
 
 
 def _crashing_over(dice: random.Random, limit: int) -> str:
-    """
-    Crash while over the limit: each process is a new one.
-    """
+    """Crash while over the limit: each process is a new one."""
     over = limit + dice.randint(300, 600)
     return f"hold {limit // 2}Mi; after 2s hold {over}Mi; after {dice.uniform(1, 8):.1f}s crash"
 

@@ -1,6 +1,4 @@
-"""
-The plan carried out: who comes and goes, and what goes wrong, each at its second.
-"""
+"""The plan carried out: who comes and goes, and what goes wrong, each at its second."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ AGAIN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """
-    Everything that is going to happen, fixed by the seed before it begins.
-    """
+    """Everything that is going to happen, fixed by the seed before it begins."""
 
     seed: int
     seconds: float
@@ -47,17 +43,13 @@ class Plan:
 def planned(
     seed: int, seconds: float, weather: Callable[[random.Random], list[Disturbance]]
 ) -> Plan:
-    """
-    Draw a plan; weather and people have dice of their own, so that one can change alone.
-    """
+    """Draw a plan; weather and people have dice of their own, so that one can change alone."""
     people = population(random.Random(f"people {seed}"), seconds)
     return Plan(seed, seconds, people, weather(random.Random(f"weather {seed}")))
 
 
 def said_seed(otherwise: int | None) -> int:
-    """
-    Return the seed that the environment names, or this one, or a new one.
-    """
+    """Return the seed that the environment names, or this one, or a new one."""
     text = os.environ.get(SEED, "")
     if text:
         return int(text)
@@ -70,9 +62,7 @@ def said_seconds(otherwise: float) -> float:
 
 @dataclass(slots=True)
 class Play:
-    """
-    A plan on a stage. `memory` is what agent and child held, every two seconds.
-    """
+    """A plan on a stage. `memory` is what agent and child held, every two seconds."""
 
     stage: Stage
     plan: Plan

@@ -15,9 +15,7 @@ from tests.integration.agent.chaos.spans import Span, both, fullest, widened, wi
 from tests.integration.agent.chaos.truth import History, Life, Start
 
 LOOK_SECONDS = 0.15
-"""
-How exactly the truth is known, which is looked at ten times a second.
-"""
+"""How exactly the truth is known, which is looked at ten times a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +43,7 @@ class Promise:
         return 3 * self.interval_seconds
 
     def longest(self, hold_seconds: float) -> float:
-        """
-        Return the longest a violation may last: until listed, confirmed, held, and decided.
-        """
+        """Return the longest a violation may last: until listed, confirmed, held, and decided."""
         looks = self.list_seconds + 3 * self.interval_seconds
         return looks + hold_seconds + 0.2 + self.spare_seconds
 
@@ -68,9 +64,7 @@ class Findings:
 
 
 def findings(history: History, promise: Promise) -> Findings:
-    """
-    Hold everything against the promise.
-    """
+    """Hold everything against the promise."""
     lives = history.lives.values()
     evicted = [life for life in lives if life.evicted is not None]
     false = [why for life in evicted for why in _false(life, history, promise)]
@@ -111,9 +105,7 @@ def _false(life: Life, history: History, promise: Promise) -> Iterator[str]:
 
 
 def _forbidden(window: Span, history: History, promise: Promise, who: str) -> Iterator[str]:
-    """
-    Yield why nobody at all was to go at that time.
-    """
+    """Yield why nobody at all was to go at that time."""
     for blind in history.blind:
         begin = blind.span.since + promise.decided_seconds
         if blind.forbids and begin < window.since and window.until < blind.span.until:
@@ -168,9 +160,7 @@ def _before(history: History, decided: Span) -> list[Start]:
 
 
 def _room(spans: list[Span], history: History, from_: float) -> list[Span]:
-    """
-    Count for the agent what the observer did not see, and how exactly it knows the rest.
-    """
+    """Count for the agent what the observer did not see, and how exactly it knows the rest."""
     unseen = [
         fog
         for fog in history.fog
@@ -182,9 +172,7 @@ def _room(spans: list[Span], history: History, from_: float) -> list[Span]:
 def _violations(
     life: Life, history: History, promise: Promise
 ) -> Iterator[tuple[Life, int, Span, float]]:
-    """
-    Yield every stretch of a violation that was in plain sight, with the longest it may last.
-    """
+    """Yield every stretch of a violation that was in plain sight, with the longest it may last."""
     words = life.words
     if not words.fenced or words.shielded or life.first_use is None:
         return
@@ -219,8 +207,6 @@ def _in_the_way(history: History, card: int) -> list[Span]:
 
 
 def _graces(life: Life, history: History, promise: Promise) -> list[Span]:
-    """
-    Return the pod's grace, which begins anew with every start.
-    """
+    """Return the pod's grace, which begins anew with every start."""
     since = [life.first_use or 0.0, *(start.ready_at for start in history.starts)]
     return [Span(at, at + promise.grace_seconds) for at in since if at >= (life.first_use or 0.0)]

@@ -1,6 +1,4 @@
-"""
-PURE. Stretches of time, and what they add up to.
-"""
+"""PURE. Stretches of time, and what they add up to."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -18,9 +16,7 @@ class Span(NamedTuple):
 
 
 def without(span: Span, holes: Iterable[Span]) -> list[Span]:
-    """
-    Cut holes out of a span and return the pieces that stay whole.
-    """
+    """Cut holes out of a span and return the pieces that stay whole."""
     pieces = []
     since = span.since
     for hole in sorted(holes):
@@ -35,9 +31,7 @@ def without(span: Span, holes: Iterable[Span]) -> list[Span]:
 
 
 def both(spans: Iterable[Span], others: Sequence[Span]) -> list[Span]:
-    """
-    Return the stretches that lie in spans of either kind.
-    """
+    """Return the stretches that lie in spans of either kind."""
     pieces = [
         Span(max(span.since, other.since), min(span.until, other.until))
         for span in spans

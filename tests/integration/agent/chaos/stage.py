@@ -1,6 +1,4 @@
-"""
-A control plane, a node, an agent, and the hands that do to them what the plan says.
-"""
+"""A control plane, a node, an agent, and the hands that do to them what the plan says."""
 
 import os
 import time
@@ -61,9 +59,7 @@ READY_SECONDS = 6.0
 
 @dataclass(frozen=True)
 class Stage:
-    """
-    Everything that runs, and what a plan does to it.
-    """
+    """Everything that runs, and what a plan does to it."""
 
     plane: ControlPlane
     site: NodeSite
@@ -73,9 +69,7 @@ class Stage:
     client: Client
 
     def enter(self, person: Person) -> str:
-        """
-        Create a pod and have the observer know it before anybody can act on it.
-        """
+        """Create a pod and have the observer know it before anybody can act on it."""
         manifest = {**person.manifest, "spec": {**person.manifest["spec"], "nodeName": NODE}}
         made = self.client.post(core("namespaces", person.namespace, "pods"), manifest)
         uid = str(made["metadata"]["uid"])
@@ -83,24 +77,18 @@ class Stage:
         return uid
 
     def leave(self, person: Person, uid: str) -> None:
-        """
-        Delete a pod as its owner does, unless it is going already.
-        """
+        """Delete a pod as its owner does, unless it is going already."""
         if self.observer.part(uid):
             path = core("namespaces", person.namespace, "pods", person.words.name)
             with suppress(NotFoundError, ConflictError):
                 self.client.delete(path, {"gracePeriodSeconds": 1, "preconditions": {"uid": uid}})
 
     def blinded(self, blind: Blind) -> None:
-        """
-        Write down that the agent could not see, or not act.
-        """
+        """Write down that the agent could not see, or not act."""
         self.observer.history.blind.append(blind)
 
     def restarted(self, stopped_at: float, ready_after: float, pause: float = 0.0) -> None:
-        """
-        Write down that all counting begins anew.
-        """
+        """Write down that all counting begins anew."""
         now = time.monotonic()
         start = Start(stopped_at, now, now + ready_after, pause)
         self.observer.history.starts.append(start)
@@ -108,9 +96,7 @@ class Stage:
 
 @contextmanager
 def staged() -> Iterator[Stage]:
-    """
-    Start everything, and end it whatever happens.
-    """
+    """Start everything, and end it whatever happens."""
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(Assets.from_environment(os.environ)))
         node = undo.enter_context(SimulatedNode(_node(plane)))
@@ -139,9 +125,7 @@ def _node(plane: ControlPlane) -> NodeOptions:
 
 
 def _shield(client: Client, namespace: str) -> None:
-    """
-    Make a disruption budget that lets nobody go, as its controller would keep it.
-    """
+    """Make a disruption budget that lets nobody go, as its controller would keep it."""
     path = group("policy/v1", "namespaces", namespace, "poddisruptionbudgets")
     made = client.post(
         path,

@@ -34,9 +34,7 @@ _WARM = 0.25
 
 
 def played(plan: Plan) -> list[int]:
-    """
-    Play a plan and hold what happened against what was promised; return the memory held.
-    """
+    """Play a plan and hold what happened against what was promised; return the memory held."""
     progress = Progress(sys.stderr)
     with staged() as stage:
         play = Play(stage, plan, progress)
@@ -79,9 +77,7 @@ def untold(stage: Stage) -> list[str]:
 
 
 def tellings(stage: Stage) -> dict[str, int]:
-    """
-    Count the events that tell of an eviction, by the uid of the pod.
-    """
+    """Count the events that tell of an eviction, by the uid of the pod."""
     found: dict[str, int] = {}
     for namespace in MODES:
         events = collect(stage.client.get, core("namespaces", namespace, "events"), as_is)
@@ -95,9 +91,7 @@ def tellings(stage: Stage) -> dict[str, int]:
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("assets")
 def test_a_minute_of_chaos() -> None:
-    """
-    In a minute of everything that goes wrong the agent keeps every promise.
-    """
+    """In a minute of everything that goes wrong the agent keeps every promise."""
     plan = planned(said_seed(SHORT_SEED), SHORT_SECONDS, lambda dice: short_program(dice, COUNT))
 
     played(plan)
@@ -107,9 +101,7 @@ def test_a_minute_of_chaos() -> None:
 @pytest.mark.timeout(7200)
 @pytest.mark.usefixtures("assets")
 def test_chaos_for_long(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    In half an hour of it the agent keeps every promise, and its memory stays what it was.
-    """
+    """In half an hour of it the agent keeps every promise, and its memory stays what it was."""
     seconds = said_seconds(LONG_SECONDS)
     plan = planned(said_seed(None), seconds, lambda dice: long_program(dice, COUNT, seconds))
     with capsys.disabled():

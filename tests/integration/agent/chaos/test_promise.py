@@ -1,6 +1,4 @@
-"""
-The reference model against histories made by hand: it must find what is wrong, and only that.
-"""
+"""The reference model against histories made by hand: it must find what is wrong, and only that."""
 
 from typing import Any
 
@@ -32,9 +30,7 @@ LONGEST = 2.0 + 1.2 + 2.0 + 0.2 + 2.0
 
 
 def life(over: tuple[float, float] | None = None, **more: Any) -> Life:
-    """
-    A pod that came at second 100 and was over its limit for a while.
-    """
+    """A pod that came at second 100 and was over its limit for a while."""
     words = Words("a", GIB, **{key: more.pop(key) for key in list(more) if key in _WORDS})
     spans = {} if over is None else {0: [Span(*over)]}
     return Life("uid-a", words, first_use=100.0, over=more.pop("spans", spans), **more)
@@ -52,9 +48,7 @@ def at(second: float) -> Span:
 
 
 def test_eviction_after_the_hold_is_right() -> None:
-    """
-    A pod over its limit for the hold may go, and its violation counts.
-    """
+    """A pod over its limit for the hold may go, and its violation counts."""
     result = found(life((110.0, 113.0), evicted=at(113.0)))
 
     assert ((), (), 1, 1) == (result.false, result.missed, result.evictions, result.violations)
@@ -75,16 +69,12 @@ def test_eviction_after_the_hold_is_right() -> None:
     ids=["never-over", "too-soon", "long-ago", "grace", "unfenced", "uninjected", "two-cards"],
 )
 def test_false_eviction_is_found(item: Life) -> None:
-    """
-    A pod that had not been over its limit for the hold, or may never go, went wrongly.
-    """
+    """A pod that had not been over its limit for the hold, or may never go, went wrongly."""
     assert 1 == len(found(item).false)
 
 
 def test_pressing_a_neighbour_is_reason_enough() -> None:
-    """
-    On a short card even a pod that no webhook saw may go, in its grace too.
-    """
+    """On a short card even a pod that no webhook saw may go, in its grace too."""
     spans = {0: [Span(100.0, 102.0)]}
     item = life(pressing=spans, barely=spans, evicted=at(102.0), injected=False)
 
@@ -92,27 +82,21 @@ def test_pressing_a_neighbour_is_reason_enough() -> None:
 
 
 def test_pressing_is_no_reason_where_it_cures_nothing() -> None:
-    """
-    A pod whose eviction ends no shortage does not go for one.
-    """
+    """A pod whose eviction ends no shortage does not go for one."""
     item = life(pressing={0: [Span(100.0, 102.0)]}, evicted=at(102.0))
 
     assert 1 == len(found(item).false)
 
 
 def test_eviction_while_suspended_is_found() -> None:
-    """
-    While evictions are suspended nobody goes for his own excess alone.
-    """
+    """While evictions are suspended nobody goes for his own excess alone."""
     item = life((105.0, 113.0), evicted=at(113.0))
 
     assert 1 == len(found(item, suspended=[Span(104.0, 120.0)]).false)
 
 
 def test_sawtooth_may_go() -> None:
-    """
-    Time over adds up as far as the time between does not drain it.
-    """
+    """Time over adds up as far as the time between does not drain it."""
     spans = [Span(110.0 + 2 * number, 111.5 + 2 * number) for number in range(3)]
 
     assert () == found(life(spans={0: spans}, evicted=at(115.2))).false
@@ -122,27 +106,21 @@ def test_sawtooth_may_go() -> None:
     "start", [Start(90.0, 120.0, 125.0, 0.0), Start(90.0, 111.0, 114.0, 2.0)], ids=["off", "new"]
 )
 def test_eviction_while_nobody_may_go_is_found(start: Start) -> None:
-    """
-    Nobody goes while the kill switch is on, or before a new count of time is over.
-    """
+    """Nobody goes while the kill switch is on, or before a new count of time is over."""
     item = life((105.0, 113.0), evicted=at(112.0))
 
     assert found(item, starts=[start]).false
 
 
 def test_eviction_without_the_operators_word_is_found() -> None:
-    """
-    Nobody goes while the operator's word cannot be read.
-    """
+    """Nobody goes while the operator's word cannot be read."""
     blind = Blind(Span(105.0, 120.0), "no policy", forbids=True)
 
     assert 1 == len(found(life((105.0, 113.0), evicted=at(112.0)), blind=[blind]).false)
 
 
 def test_what_nobody_saw_counts_for_the_agent() -> None:
-    """
-    Time in which the observer did not look may have been time over the limit.
-    """
+    """Time in which the observer did not look may have been time over the limit."""
     item = life(spans={0: [Span(110.0, 110.1)]}, evicted=at(113.5))
 
     assert () == found(item, fog=[Span(110.1, 113.0)]).false
@@ -150,17 +128,13 @@ def test_what_nobody_saw_counts_for_the_agent() -> None:
 
 
 def test_missed_violation_is_found() -> None:
-    """
-    A pod that stays over its limit for longer than was promised was missed.
-    """
+    """A pod that stays over its limit for longer than was promised was missed."""
     assert 1 == len(found(life((110.0, 110.0 + LONGEST + 0.1))).missed)
     assert () == found(life((110.0, 110.0 + LONGEST - 0.1))).missed
 
 
 def test_late_eviction_is_found() -> None:
-    """
-    An eviction that comes later than was promised does not make up for it.
-    """
+    """An eviction that comes later than was promised does not make up for it."""
     item = life((110.0, 125.0), evicted=at(124.0))
 
     assert (1, 0) == (len(found(item).missed), len(found(item).false))
@@ -178,16 +152,12 @@ def test_late_eviction_is_found() -> None:
     ids=["blind", "lost", "fog", "suspended", "started"],
 )
 def test_what_stood_in_the_way_excuses(more: dict[str, Any]) -> None:
-    """
-    Time in which the agent could not see, or was not to act, breaks a violation in two.
-    """
+    """Time in which the agent could not see, or was not to act, breaks a violation in two."""
     assert () == found(life((110.0, 120.0)), **more).missed
 
 
 def test_trouble_of_another_card_excuses_nothing() -> None:
-    """
-    A card that can be read is judged, whatever happens to the one beside it.
-    """
+    """A card that can be read is judged, whatever happens to the one beside it."""
     blind = [Blind(Span(115.0, 116.0), "lost", card=1)]
 
     assert 1 == len(found(life((110.0, 120.0)), blind=blind).missed)
@@ -205,16 +175,12 @@ def test_trouble_of_another_card_excuses_nothing() -> None:
     ids=["grace", "left", "unfenced", "uninjected", "shielded"],
 )
 def test_nothing_else_had_to_end(item: Life) -> None:
-    """
-    Pods in their grace, or that left, or that need not go, were not missed.
-    """
+    """Pods in their grace, or that left, or that need not go, were not missed."""
     assert () == found(item).missed
 
 
 def test_long_press_is_missed_too() -> None:
-    """
-    A pod that presses its neighbour has to go within the shorter time.
-    """
+    """A pod that presses its neighbour has to go within the shorter time."""
     spans = {0: [Span(100.0, 100.0 + LONGEST)]}
     item = life(pressing=spans, curing=spans)
 
@@ -223,9 +189,7 @@ def test_long_press_is_missed_too() -> None:
 
 
 def test_long_theft_is_missed_in_the_grace_too() -> None:
-    """
-    A pod that takes what others were promised has to go within the hold, whoever saw it made.
-    """
+    """A pod that takes what others were promised has to go within the hold, whoever saw it made."""
     spans = {0: [Span(100.0, 100.1 + LONGEST)]}
 
     assert 1 == len(found(life(taking=spans, curing=spans, injected=False)).missed)
@@ -233,18 +197,14 @@ def test_long_theft_is_missed_in_the_grace_too() -> None:
 
 
 def test_leaving_pods_excuse_nothing_where_nobody_is_hurt() -> None:
-    """
-    A pod over its limit goes though another one is on its way out.
-    """
+    """A pod over its limit goes though another one is on its way out."""
     leaving = {0: [Span(115.0, 116.0)]}
 
     assert 1 == len(found(life((110.0, 120.0)), leaving=leaving).missed)
 
 
 def test_looks_in_a_row_make_a_span() -> None:
-    """
-    What two looks in a row have seen held in between; a look in between that has not ends it.
-    """
+    """What two looks in a row have seen held in between; a look in between that has not ends it."""
     item = life()
     for second, used in ((1, 2), (2, 2), (3, 1), (4, 2)):
         item.saw(0, used * GIB, Span(second - 1, second), Stand())
@@ -254,9 +214,7 @@ def test_looks_in_a_row_make_a_span() -> None:
 
 
 def test_thresholds() -> None:
-    """
-    Over begins above 256 MiB or 3 %, pressing above 64 MiB.
-    """
+    """Over begins above 256 MiB or 3 %, pressing above 64 MiB."""
     assert (GIB + 256 * MIB, GIB + 64 * MIB) == Words("small", GIB).thresholds
     assert 10 * GIB + 10 * GIB * 3 // 100 == Words("large", 10 * GIB).thresholds[0]
 
@@ -272,9 +230,7 @@ PEOPLE = {
 
 
 def stood(nobodys: int = 0, going: tuple[str, ...] = (), **held: float) -> Stand:
-    """
-    Say who goes on a card where these hold so many GiB.
-    """
+    """Say who goes on a card where these hold so many GiB."""
     amounts = {uid: round(used * GIB) for uid, used in held.items()}
     free = TOTAL - sum(amounts.values()) - nobodys
     return stand_of(Moment(amounts, free, TOTAL, nobodys, going), 0, PEOPLE)
@@ -296,17 +252,13 @@ def stood(nobodys: int = 0, going: tuple[str, ...] = (), **held: float) -> Stand
     ],
 )
 def test_whom_a_shortage_evicts(stand: Stand, curing: set[str]) -> None:
-    """
-    The largest excess goes first, and nobody whose going cures nothing.
-    """
+    """The largest excess goes first, and nobody whose going cures nothing."""
     assert curing == stand.curing
     assert curing <= stand.barely
 
 
 def test_a_tolerated_pod_goes_only_where_it_cures() -> None:
-    """
-    A little over the limit is held against nobody unless hardly anything is free without it.
-    """
+    """A little over the limit is held against nobody unless hardly anything is free without it."""
     people = {"a": Words("a", GIB), "b": Words("b", 13 * GIB)}
     held = {"a": GIB + 250 * MIB, "b": 13 * GIB}
     free = 420 * MIB
@@ -318,9 +270,7 @@ def test_a_tolerated_pod_goes_only_where_it_cures() -> None:
 
 
 def test_spans() -> None:
-    """
-    Spans are cut, widened and added up as they are in the picture.
-    """
+    """Spans are cut, widened and added up as they are in the picture."""
     assert [Span(0, 1), Span(3, 4)] == without(Span(0, 4), [Span(2, 3), Span(1, 2.5), Span(9, 10)])
     assert [Span(1, 6)] == widened([Span(2, 3), Span(4, 5)], 1)
     assert [Span(4.5, 6)] == widened([Span(2, 3), Span(4, 5)], 1, from_=4.5)

@@ -1,6 +1,4 @@
-"""
-Everything that can go wrong, made to, and written down for the reference model.
-"""
+"""Everything that can go wrong, made to, and written down for the reference model."""
 
 import signal
 import time
@@ -21,17 +19,11 @@ from tests.integration.agent.chaos.weather import OF_CARD, Disturbance, Trouble
 
 FULL_FREE: Final = 300 * MIB
 CHILD_SECONDS: Final = 2.0
-"""
-A new child, or one whose driver works again, has read every card within that time.
-"""
+"""A new child, or one whose driver works again, has read every card within that time."""
 WATCH_SECONDS: Final = 10.0
-"""
-After an outage every watch has been opened again within that time.
-"""
+"""After an outage every watch has been opened again within that time."""
 WORD_SECONDS: Final = 1.0
-"""
-The operator's word reaches the agent within that time.
-"""
+"""The operator's word reaches the agent within that time."""
 
 _LIST = "nvmlDeviceGetComputeRunningProcesses"
 _MEMORY = "nvmlDeviceGetMemoryInfo"
@@ -49,9 +41,7 @@ _FAULTS: Final[Mapping[Trouble, Fault]] = {
 
 @contextmanager
 def trouble(stage: Stage, item: Disturbance) -> Iterator[None]:
-    """
-    Let something go wrong for as long as the block lasts.
-    """
+    """Let something go wrong for as long as the block lasts."""
     begin = time.monotonic()
     with _HANDS.get(item.trouble, _fault)(stage, item):
         yield
@@ -74,9 +64,7 @@ def _fault(stage: Stage, item: Disturbance) -> Iterator[None]:
 
 @contextmanager
 def _once(stage: Stage, item: Disturbance) -> Iterator[None]:
-    """
-    Let a single call crash or hang, and wait until the child that made it is replaced.
-    """
+    """Let a single call crash or hang, and wait until the child that made it is replaced."""
     children = stage.agent.children()
     with _fault(stage, item):
         stage.agent.wait_until_gone(children)

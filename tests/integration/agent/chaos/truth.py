@@ -42,9 +42,7 @@ class Words:
 
     @property
     def thresholds(self) -> tuple[int, int]:
-        """
-        Return the bytes above which the pod is over its limit, and pressing on a short card.
-        """
+        """Return the bytes above which the pod is over its limit, and pressing on a short card."""
         margin = max(EVICT_MARGIN, self.limit * EVICT_PERCENT // 100)
         return self.limit + margin, self.limit + SHORT_MARGIN
 
@@ -76,9 +74,7 @@ class Stand(NamedTuple):
 
 
 def stand_of(moment: Moment, place: int, people: Mapping[str, Words]) -> Stand:
-    """
-    Keep the card's ledger and say whom its shortage evicts.
-    """
+    """Keep the card's ledger and say whom its shortage evicts."""
     there = {uid: words for uid, words in people.items() if uid in moment.held}
     promised = {
         uid: words.limit
@@ -159,9 +155,7 @@ class Life:
     left_at: float | None = None
 
     def saw(self, card: int, used: int, seen: Span, stand: Stand) -> None:
-        """
-        Note what the pod holds at the end of `seen`, at whose beginning was the look before.
-        """
+        """Note what the pod holds at the end of `seen`, at whose beginning was the look before."""
         if self.first_use is None:
             self.first_use = seen.until
         over, pressing = self.words.thresholds
@@ -175,9 +169,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """
-    Time in which the agent could not see a card, or all of them, or was not to act at all.
-    """
+    """Time in which the agent could not see a card, or all of them, or was not to act at all."""
 
     span: Span
     why: str
@@ -222,9 +214,7 @@ class History:
 
 
 def _note(spans: list[Span], seen: Span, *, holds: bool) -> None:
-    """
-    Lengthen the last span, or begin one. What held at two looks in a row held in between.
-    """
+    """Lengthen the last span, or begin one. What held at two looks in a row held in between."""
     if not holds:
         return
     if spans and spans[-1].until == seen.since:

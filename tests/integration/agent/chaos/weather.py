@@ -1,6 +1,4 @@
-"""
-PURE. What goes wrong and when, drawn before anything begins: the same seed, the same weather.
-"""
+"""PURE. What goes wrong and when, drawn before anything begins: the same seed, the same weather."""
 
 import random
 from dataclasses import dataclass
@@ -9,9 +7,7 @@ from typing import Final
 
 
 class Trouble(StrEnum):
-    """
-    What can go wrong.
-    """
+    """What can go wrong."""
 
     CHILD_KILLED = "the child that reads NVML is killed"
     CHILD_STOPPED = "the child stops, as if a call never returned"
@@ -55,9 +51,7 @@ _BREAK_SECONDS = (8.0, 25.0)
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """
-    One trouble from a second on, for some seconds; `card` is where it hits if it hits one.
-    """
+    """One trouble from a second on, for some seconds; `card` is where it hits if it hits one."""
 
     at: float
     trouble: Trouble
@@ -66,9 +60,7 @@ class Disturbance:
 
 
 def short_program(dice: random.Random, cards: int) -> list[Disturbance]:
-    """
-    Draw the weather of a little more than a minute: one of each sort, clear sky in between.
-    """
+    """Draw the weather of a little more than a minute: one of each sort, clear sky in between."""
     program = (
         (5.0, dice.choice([Trouble.CHILD_KILLED, Trouble.LIBRARY_CRASHES]), 0.0),
         (10.0, dice.choice(OF_CARD), 3.0),
@@ -83,9 +75,7 @@ def short_program(dice: random.Random, cards: int) -> list[Disturbance]:
 
 
 def long_program(dice: random.Random, cards: int, seconds: float) -> list[Disturbance]:
-    """
-    Draw as much weather as there is time for, in no order.
-    """
+    """Draw as much weather as there is time for, in no order."""
     program = []
     at, last_of_child = dice.uniform(*_BREAK_SECONDS), 0.0
     while at < seconds - 30:

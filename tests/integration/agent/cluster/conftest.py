@@ -1,6 +1,4 @@
-"""
-One site for all tests of a module, and an agent's cluster part that runs all the while.
-"""
+"""One site for all tests of a module, and an agent's cluster part that runs all the while."""
 
 from collections.abc import Iterator
 
@@ -15,9 +13,7 @@ from tests.integration.agent.cluster.site import ClusterSite
 def bare(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ClusterSite]:
-    """
-    A site before anything is applied.
-    """
+    """A site before anything is applied."""
     folder = tmp_path_factory.mktemp("agent")
     with (
         control_plane.fresh_namespace("system") as system,
@@ -40,17 +36,13 @@ def cluster(site: ClusterSite) -> Iterator[AgentCluster]:
 
 @pytest.fixture
 def namespace(bare: ClusterSite) -> Iterator[str]:
-    """
-    A namespace that nobody else uses, made without the time that kubectl takes to start.
-    """
+    """A namespace that nobody else uses, made without the time that kubectl takes to start."""
     with bare.namespace() as name:
         yield name
 
 
 @pytest.fixture
 def fenced(site: ClusterSite, namespace: str) -> str:
-    """
-    A namespace of its own in which pods are evicted.
-    """
+    """A namespace of its own in which pods are evicted."""
     site.label(namespace, "evict")
     return namespace

@@ -1,6 +1,4 @@
-"""
-A node, the manifests of its agent, and pods to be judged, on a real API server.
-"""
+"""A node, the manifests of its agent, and pods to be judged, on a real API server."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,9 +33,7 @@ WATCHING = WatchSettings(backoff=Backoff(first_seconds=0.1, limit_seconds=0.2))
 
 
 class ClusterSite(PlaneSite):
-    """
-    One system namespace of its own, in which the shipped manifests are applied.
-    """
+    """One system namespace of its own, in which the shipped manifests are applied."""
 
     def __init__(self, plane: ControlPlane, folder: Path, system: str) -> None:
         super().__init__(plane, system)
@@ -45,9 +41,7 @@ class ClusterSite(PlaneSite):
         self.node = f"node-{uuid4().hex[:8]}"
 
     def install(self, *, plain: bool = False) -> None:
-        """
-        Apply the rights as they lie in the tree, but in another namespace.
-        """
+        """Apply the rights as they lie in the tree, but in another namespace."""
         self.apply(*self.shipped_agent(plain=plain))
         self.set_policy("evict")
         self.add_node(self.node)
@@ -60,9 +54,7 @@ class ClusterSite(PlaneSite):
         self.admin.patch(path, body, PatchType.MERGE)
 
     def add_pod(self, namespace: str, name: str = "a", **more: Any) -> JsonObject:
-        """
-        Bind a pod to the node, running and ready as its kubelet would say.
-        """
+        """Bind a pod to the node, running and ready as its kubelet would say."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -96,9 +88,7 @@ class ClusterSite(PlaneSite):
         observed: bool = True,
         pending: int = 0,
     ) -> None:
-        """
-        Make a disruption budget as the disruption controller would keep it.
-        """
+        """Make a disruption budget as the disruption controller would keep it."""
         path = group("policy/v1", "namespaces", namespace, "poddisruptionbudgets")
         made = self.admin.post(
             path,
@@ -120,9 +110,7 @@ class ClusterSite(PlaneSite):
         self.admin.patch(f"{path}/{name}/status", {"status": status}, PatchType.MERGE)
 
     def client(self, node: str = "") -> Client:
-        """
-        Speak as the agent's account in a pod on a node, by default the site's own.
-        """
+        """Speak as the agent's account in a pod on a node, by default the site's own."""
         token = self.folder / f"{uuid4().hex[:8]}.token"
         token.write_text(self.token_of_agent(node or self.node))
         settings = ClientSettings(
@@ -142,9 +130,7 @@ class ClusterSite(PlaneSite):
 
     @contextmanager
     def cluster(self, client: Client | None = None, **more: Any) -> Iterator[AgentCluster]:
-        """
-        Run an agent's part that speaks with the API server, from when it knows everything on.
-        """
+        """Run an agent's part that speaks with the API server, from when it knows everything on."""
         cluster = AgentCluster(client or self.client(), self.settings(**more))
         cluster.start()
         try:
@@ -156,9 +142,7 @@ class ClusterSite(PlaneSite):
 
 
 def known(cluster: AgentCluster, uid: str) -> PodOnNode:
-    """
-    Wait until the agent knows a pod that runs, with its limit.
-    """
+    """Wait until the agent knows a pod that runs, with its limit."""
 
     def find() -> PodOnNode | None:
         pod = cluster.pods().by_uid.get(uid)
@@ -168,9 +152,7 @@ def known(cluster: AgentCluster, uid: str) -> PodOnNode:
 
 
 def wait_for(find: Callable[[], T | None], cluster: AgentCluster) -> T:
-    """
-    Wait for something to be found.
-    """
+    """Wait for something to be found."""
     found: list[T] = []
 
     def look() -> bool:

@@ -1,6 +1,4 @@
-"""
-Events as people find them.
-"""
+"""Events as people find them."""
 
 from agent.cluster import AgentCluster
 from agent.events import EventCreate, EventPatch, Notice
@@ -36,9 +34,7 @@ def pod_of(site: ClusterSite, cluster: AgentCluster, namespace: str) -> PodOnNod
 def test_events_are_read_with_kubectl(
     site: ClusterSite, cluster: AgentCluster, fenced: str
 ) -> None:
-    """
-    The pod's events and its owner's stand where kubectl looks for them.
-    """
+    """The pod's events and its owner's stand where kubectl looks for them."""
     pod = pod_of(site, cluster, fenced)
     cluster.write(EventCreate(10 + n, notice) for n, notice in enumerate(notices(pod)))
     wait_for(lambda: len(found(site, fenced)) == 2 or None, cluster)
@@ -52,9 +48,7 @@ def test_events_are_read_with_kubectl(
 
 
 def test_repetitions_are_counted(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    An episode that lasts has one Event with its count and its latest message.
-    """
+    """An episode that lasts has one Event with its count and its latest message."""
     notice = notices(pod_of(site, cluster, fenced))[0]
     later = Notice(notice.reason, notice.regarding, "4,000 MiB used")
     cluster.write([EventCreate(20, notice), EventPatch(20, 2, notice), EventPatch(20, 3, later)])
@@ -67,9 +61,7 @@ def test_repetitions_are_counted(site: ClusterSite, cluster: AgentCluster, fence
 
 
 def test_expired_events_come_again(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    An Event that has expired meanwhile is made anew, with the count it had reached.
-    """
+    """An Event that has expired meanwhile is made anew, with the count it had reached."""
     notice = notices(pod_of(site, cluster, fenced))[0]
     cluster.write([EventCreate(30, notice)])
     (first,) = wait_for(lambda: found(site, fenced) or None, cluster)
@@ -83,9 +75,7 @@ def test_expired_events_come_again(site: ClusterSite, cluster: AgentCluster, fen
 
 
 def test_events_of_the_node(site: ClusterSite, cluster: AgentCluster) -> None:
-    """
-    `kubectl describe node` shows what concerns no single pod.
-    """
+    """`kubectl describe node` shows what concerns no single pod."""
     cluster.write(
         [EventCreate(40, Notice(names.NVML_UNAVAILABLE, about_node(site.node), "no driver"))]
     )

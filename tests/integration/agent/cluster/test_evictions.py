@@ -1,6 +1,4 @@
-"""
-Every answer to an eviction or a deletion that a real API server gives.
-"""
+"""Every answer to an eviction or a deletion that a real API server gives."""
 
 from dataclasses import replace
 
@@ -22,17 +20,13 @@ def conditions(pod: JsonObject) -> dict[str, str]:
 
 @pytest.fixture
 def pod(site: ClusterSite, cluster: AgentCluster, fenced: str) -> PodOnNode:
-    """
-    A running pod that may take its time to end.
-    """
+    """A running pod that may take its time to end."""
     made = site.add_pod(fenced, terminationGracePeriodSeconds=1000)
     return known(cluster, made["metadata"]["uid"])
 
 
 def test_evicted(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """
-    A pod that is evicted terminates within the most grace that an evicted pod gets.
-    """
+    """A pod that is evicted terminates within the most grace that an evicted pod gets."""
     result = cluster.carry_out(verdict(pod))
     now = site.pod(pod.namespace)
 
@@ -42,9 +36,7 @@ def test_evicted(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> No
 
 
 def test_no_grace_is_a_second(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    A pod that asks for no grace stays in the API until its node says that it has ended.
-    """
+    """A pod that asks for no grace stays in the API until its node says that it has ended."""
     made = site.add_pod(fenced, terminationGracePeriodSeconds=0)
     result = cluster.carry_out(verdict(known(cluster, made["metadata"]["uid"])))
 
@@ -53,9 +45,7 @@ def test_no_grace_is_a_second(site: ClusterSite, cluster: AgentCluster, fenced: 
 
 
 def test_blocked_by_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """
-    A disruption budget that allows nothing blocks an eviction.
-    """
+    """A disruption budget that allows nothing blocks an eviction."""
     site.add_budget(pod.namespace)
     result = cluster.carry_out(verdict(pod))
 
@@ -67,9 +57,7 @@ def test_blocked_by_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodO
 def test_blocked_by_a_budget_in_progress(
     site: ClusterSite, cluster: AgentCluster, pod: PodOnNode
 ) -> None:
-    """
-    A budget that its controller has not looked at yet blocks too, with a time to come back.
-    """
+    """A budget that its controller has not looked at yet blocks too, with a time to come back."""
     site.add_budget(pod.namespace, observed=False)
     result = cluster.carry_out(verdict(pod))
 
@@ -77,9 +65,7 @@ def test_blocked_by_a_budget_in_progress(
 
 
 def test_blocked_by_two_budgets(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """
-    Several budgets for one pod block it, though the API server calls that its own error.
-    """
+    """Several budgets for one pod block it, though the API server calls that its own error."""
     site.add_budget(pod.namespace, "one", allowed=1)
     site.add_budget(pod.namespace, "two", allowed=1)
     result = cluster.carry_out(verdict(pod))
@@ -91,9 +77,7 @@ def test_blocked_by_two_budgets(site: ClusterSite, cluster: AgentCluster, pod: P
 def test_blocked_by_an_impossible_budget(
     site: ClusterSite, cluster: AgentCluster, pod: PodOnNode
 ) -> None:
-    """
-    A budget in a state that cannot be blocks, though the API server calls that forbidden.
-    """
+    """A budget in a state that cannot be blocks, though the API server calls that forbidden."""
     site.add_budget(pod.namespace, allowed=1, pending=2001)
     result = cluster.carry_out(verdict(pod))
 
@@ -101,9 +85,7 @@ def test_blocked_by_an_impossible_budget(
 
 
 def test_deleted_past_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """
-    A deletion asks no budget.
-    """
+    """A deletion asks no budget."""
     site.add_budget(pod.namespace)
     result = cluster.carry_out(verdict(pod, Action.DELETE))
 
@@ -112,9 +94,7 @@ def test_deleted_past_a_budget(site: ClusterSite, cluster: AgentCluster, pod: Po
 
 
 def test_job_pods_count_as_failed(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    A Job's pod is deleted without the mark that would keep the Job from counting it.
-    """
+    """A Job's pod is deleted without the mark that would keep the Job from counting it."""
     made = site.add_pod(fenced, metadata=OF_JOB)
     pod = known(cluster, made["metadata"]["uid"])
     result = cluster.carry_out(verdict(pod, Action.EVICT_JOB))
@@ -127,9 +107,7 @@ def test_job_pods_count_as_failed(site: ClusterSite, cluster: AgentCluster, fenc
 
 
 def test_budgets_of_job_pods_count(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    A Job's pod is not deleted where a budget would refuse its eviction.
-    """
+    """A Job's pod is not deleted where a budget would refuse its eviction."""
     site.add_budget(fenced)
     made = site.add_pod(fenced, metadata=OF_JOB)
     pod = known(cluster, made["metadata"]["uid"])
@@ -143,9 +121,7 @@ def test_budgets_of_job_pods_count(site: ClusterSite, cluster: AgentCluster, fen
 def test_a_successor_is_spared(
     site: ClusterSite, cluster: AgentCluster, pod: PodOnNode, action: Action
 ) -> None:
-    """
-    A pod that has the name but not the UID is never touched.
-    """
+    """A pod that has the name but not the UID is never touched."""
     result = cluster.carry_out(verdict(replace(pod, uid="somebody-else"), action))
 
     assert Answer.REPLACED is result.answer
@@ -153,9 +129,7 @@ def test_a_successor_is_spared(
 
 
 def test_gone(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """
-    A pod that is gone is said to be gone, not forbidden.
-    """
+    """A pod that is gone is said to be gone, not forbidden."""
     path = core("namespaces", pod.namespace, "pods", pod.name)
     site.admin.delete(path, {"gracePeriodSeconds": 0})
 
@@ -164,9 +138,7 @@ def test_gone(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
 
 @pytest.mark.parametrize("reason", ["terminating", "mode", "kill switch", "no kill switch"])
 def test_cancelled(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode, reason: str) -> None:
-    """
-    What the last look finds counts, even before the watches have told of it.
-    """
+    """What the last look finds counts, even before the watches have told of it."""
     path = core("namespaces", pod.namespace, "pods", pod.name)
     if reason == "terminating":
         site.admin.delete(path)

@@ -1,6 +1,4 @@
-"""
-What the shipped rights let an agent do, and what they do not.
-"""
+"""What the shipped rights let an agent do, and what they do not."""
 
 from collections.abc import Callable, Iterator
 from uuid import uuid4
@@ -20,9 +18,7 @@ pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
 
 @pytest.fixture(scope="module")
 def neighbour(site: ClusterSite) -> str:
-    """
-    Another node.
-    """
+    """Another node."""
     name = f"node-{uuid4().hex[:8]}"
     site.add_node(name)
     return name
@@ -30,9 +26,7 @@ def neighbour(site: ClusterSite) -> str:
 
 @pytest.fixture(scope="module")
 def account(site: ClusterSite) -> Iterator[Client]:
-    """
-    The agent's own account, in a pod on the site's node.
-    """
+    """The agent's own account, in a pod on the site's node."""
     with site.client() as client:
         yield client
 
@@ -44,9 +38,7 @@ def as_node(site: ClusterSite, account: Client) -> Client:
 
 @pytest.mark.since(*AS_ITS_NODE)
 def test_the_node_is_impersonated(cluster: AgentCluster) -> None:
-    """
-    Where the API server lets an agent act as its node, it does.
-    """
+    """Where the API server lets an agent act as its node, it does."""
     assert Identity.IMPERSONATING is cluster.status().identity
 
 
@@ -80,18 +72,14 @@ REFUSED: dict[str, Callable[[Client, str, str], object]] = {
 
 @pytest.mark.parametrize("wish", REFUSED)
 def test_refused_as_the_node(site: ClusterSite, as_node: Client, wish: str) -> None:
-    """
-    As its node an agent may do nothing beyond what it needs.
-    """
+    """As its node an agent may do nothing beyond what it needs."""
     with pytest.raises(ForbiddenError):
         REFUSED[wish](as_node, site.node, site.system)
 
 
 @pytest.mark.parametrize("wish", REFUSED)
 def test_refused_as_itself(site: ClusterSite, account: Client, wish: str) -> None:
-    """
-    As itself an agent may do none of that either.
-    """
+    """As itself an agent may do none of that either."""
     with pytest.raises(ForbiddenError):
         REFUSED[wish](account, site.node, site.system)
 
@@ -113,9 +101,7 @@ def test_words_are_all_it_reads_itself(site: ClusterSite, account: Client, names
 
 
 def test_no_other_node_can_be_impersonated(account: Client, neighbour: str) -> None:
-    """
-    An agent's token is good for the node of its pod alone.
-    """
+    """An agent's token is good for the node of its pod alone."""
     with pytest.raises(ForbiddenError):
         account.impersonating(f"system:node:{neighbour}").list(
             core("pods"), {"fieldSelector": f"spec.nodeName={neighbour}"}
@@ -125,9 +111,7 @@ def test_no_other_node_can_be_impersonated(account: Client, neighbour: str) -> N
 def test_a_pod_of_its_node_is_told_to_say_whether_it_is_idle(
     site: ClusterSite, as_node: Client, fenced: str, neighbour: str
 ) -> None:
-    """
-    As its node an agent writes conditions of the pods there, and of no other node's.
-    """
+    """As its node an agent writes conditions of the pods there, and of no other node's."""
     body = {"status": {"conditions": [{"type": names.GPU_IDLE, "status": "True"}]}}
     for name, node in (("a", site.node), ("b", neighbour)):
         site.add_pod(fenced, name, nodeName=node)
@@ -153,9 +137,7 @@ GONE_BY: dict[str, Callable[[Client, str], object]] = {
 def test_pods_of_other_nodes_are_safe(
     site: ClusterSite, as_node: Client, fenced: str, neighbour: str, method: str
 ) -> None:
-    """
-    An agent of one node can neither evict nor delete a pod of another one.
-    """
+    """An agent of one node can neither evict nor delete a pod of another one."""
     site.add_pod(fenced, nodeName=neighbour)
     path = core("namespaces", fenced, "pods", "a")
 
@@ -165,9 +147,7 @@ def test_pods_of_other_nodes_are_safe(
 
 
 def test_a_node_that_is_not_its_own(site: ClusterSite, neighbour: str) -> None:
-    """
-    An agent that takes itself for another node's learns of nothing, and says why.
-    """
+    """An agent that takes itself for another node's learns of nothing, and says why."""
     agent = AgentCluster(site.client(), site.settings(node=neighbour))
     agent.start()
     try:
@@ -181,9 +161,7 @@ def test_a_node_that_is_not_its_own(site: ClusterSite, neighbour: str) -> None:
 
 
 def test_plain_rights_are_found(site: ClusterSite, fenced: str) -> None:
-    """
-    An account with rights of its own, as on an older Kubernetes, acts by those.
-    """
+    """An account with rights of its own, as on an older Kubernetes, acts by those."""
     made = site.add_pod(fenced)
     admin = site.admin.dedicated()
     # An administrator may impersonate whom it likes, so the setting says not to.

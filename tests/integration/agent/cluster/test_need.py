@@ -1,6 +1,4 @@
-"""
-The ConfigMap of a node's needs on a real API server: written, found again, and nobody else's.
-"""
+"""The ConfigMap of a node's needs on a real API server: written, found again, and nobody else's."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -77,9 +75,7 @@ def forged(node: str, version: str = "") -> JsonObject:
 
 
 def test_what_one_agent_stores_the_next_one_finds(guarded: ClusterSite) -> None:
-    """
-    An agent makes the ConfigMap of its node, replaces it, and the next one begins with it.
-    """
+    """An agent makes the ConfigMap of its node, replaces it, and the next one begins with it."""
     with guarded.cluster() as agent:
         first = owners(agent)
         agent.store_need(need(guarded.node, "a"))
@@ -122,9 +118,7 @@ WISHES: dict[str, Callable[[Client, ClusterSite, str], object]] = {
 
 @pytest.mark.parametrize("wish", WISHES)
 def test_an_agent_writes_no_other_configmap(guarded: ClusterSite, wish: str) -> None:
-    """
-    With the token of one node's agent nobody writes another node's need, nor the kill switch.
-    """
+    """With the token of one node's agent nobody writes another node's need, nor the kill switch."""
     other = f"node-{uuid4().hex[:8]}"
     guarded.admin.post(maps(guarded), configmap(need(other, "true"), NOW, ""))
     with guarded.client() as account:
@@ -136,9 +130,7 @@ def test_an_agent_writes_no_other_configmap(guarded: ClusterSite, wish: str) -> 
 
 
 def test_a_patch_is_no_way_round(guarded: ClusterSite) -> None:
-    """
-    An agent has no right to patch, delete or list any ConfigMap.
-    """
+    """An agent has no right to patch, delete or list any ConfigMap."""
     path = maps(guarded, need_configmap(guarded.node))
     with guarded.client() as account:
         for ask in (
@@ -194,9 +186,7 @@ def test_what_somebody_left_there_is_replaced(guarded: ClusterSite, data: dict[s
 
 
 def test_two_agents_of_a_node_lose_nothing(guarded: ClusterSite) -> None:
-    """
-    Where the agent before has not ended yet, each finds what the other has written.
-    """
+    """Where the agent before has not ended yet, each finds what the other has written."""
     path = maps(guarded, need_configmap(guarded.node))
 
     def stored() -> str:

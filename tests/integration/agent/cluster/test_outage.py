@@ -1,6 +1,4 @@
-"""
-The API server goes away and comes back.
-"""
+"""The API server goes away and comes back."""
 
 from agent.events import EventCreate, Notice
 from agent.events.episodes import about_node
@@ -11,9 +9,7 @@ from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wa
 
 
 def test_outage(site: ClusterSite, fenced: str) -> None:
-    """
-    While the API server is away nobody is evicted, and afterwards everything is as before.
-    """
+    """While the API server is away nobody is evicted, and afterwards everything is as before."""
     uid = site.add_pod(fenced)["metadata"]["uid"]
     with site.cluster(outage_seconds=0.3, event_attempts=1000) as agent:
         pod = known(agent, uid)

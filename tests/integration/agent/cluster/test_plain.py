@@ -1,6 +1,4 @@
-"""
-Before Kubernetes 1.36: the agent by its own account, bounded by policies.
-"""
+"""Before Kubernetes 1.36: the agent by its own account, bounded by policies."""
 
 from collections.abc import Callable, Iterator
 from uuid import uuid4
@@ -33,9 +31,7 @@ def neighbour(bare: ClusterSite) -> str:
 
 @pytest.fixture(scope="module")
 def site(bare: ClusterSite) -> Iterator[ClusterSite]:
-    """
-    The site with the component's rights and policies.
-    """
+    """The site with the component's rights and policies."""
     bare.install(plain=True)
     wait_until_enforced(bare)
     yield bare
@@ -45,9 +41,7 @@ def site(bare: ClusterSite) -> Iterator[ClusterSite]:
 
 @pytest.mark.parametrize("impersonation", [Impersonation.AUTO, Impersonation.OFF])
 def test_all_of_its_work(site: ClusterSite, fenced: str, impersonation: Impersonation) -> None:
-    """
-    The plain account can do all that an agent has to do, and finds out that it must.
-    """
+    """The plain account can do all that an agent has to do, and finds out that it must."""
     uids = [site.add_pod(fenced, name)["metadata"]["uid"] for name in "ab"]
     with site.cluster(impersonation=impersonation) as agent:
         wait_for(lambda: agent.status().published or None, agent)
@@ -79,9 +73,7 @@ FORBIDDEN: dict[str, Callable[[Client, ClusterSite, str, str], object]] = {
 
 @pytest.mark.parametrize("wish", FORBIDDEN)
 def test_what_policies_forbid(site: ClusterSite, fenced: str, neighbour: str, wish: str) -> None:
-    """
-    The plain account neither deletes pods of other nodes nor changes those nodes.
-    """
+    """The plain account neither deletes pods of other nodes nor changes those nodes."""
     site.add_pod(fenced, nodeName=neighbour)
 
     with site.client() as account:

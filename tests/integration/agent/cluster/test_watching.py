@@ -1,6 +1,4 @@
-"""
-What an agent knows of its pods, and how soon.
-"""
+"""What an agent knows of its pods, and how soon."""
 
 import time
 
@@ -28,9 +26,7 @@ def wait_for_mode(cluster: AgentCluster, uid: str, mode: Mode) -> None:
 def test_a_pod_is_known_with_its_limit(
     site: ClusterSite, cluster: AgentCluster, fenced: str
 ) -> None:
-    """
-    A pod that starts is known with its containers, its mode and its limit on each card.
-    """
+    """A pod that starts is known with its containers, its mode and its limit on each card."""
     made = site.add_pod(fenced)
     pod = known(cluster, made["metadata"]["uid"])
 
@@ -42,9 +38,7 @@ def test_a_pod_is_known_with_its_limit(
 
 
 def test_nothing_new_is_nothing_new(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    The very same pods are handed out while nothing has changed that matters.
-    """
+    """The very same pods are handed out while nothing has changed that matters."""
     made = site.add_pod(fenced)
     known(cluster, made["metadata"]["uid"])
     before = cluster.pods()
@@ -60,9 +54,7 @@ def test_nothing_new_is_nothing_new(site: ClusterSite, cluster: AgentCluster, fe
 
 
 def test_unfenced_pods_are_known(site: ClusterSite, cluster: AgentCluster, namespace: str) -> None:
-    """
-    A pod of a namespace without a mode is known, so that its memory has an owner.
-    """
+    """A pod of a namespace without a mode is known, so that its memory has an owner."""
     uid = site.add_pod(namespace)["metadata"]["uid"]
     pod = wait_for(lambda: cluster.pods().by_uid.get(uid), cluster)
 
@@ -70,9 +62,7 @@ def test_unfenced_pods_are_known(site: ClusterSite, cluster: AgentCluster, names
 
 
 def test_modes_change_at_once(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    A namespace's new word counts for the pods that run in it.
-    """
+    """A namespace's new word counts for the pods that run in it."""
     uid = site.add_pod(fenced)["metadata"]["uid"]
     known(cluster, uid)
     site.label(fenced, "observe")
@@ -81,9 +71,7 @@ def test_modes_change_at_once(site: ClusterSite, cluster: AgentCluster, fenced: 
 
 
 def test_kill_switch(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    The kill switch works within two seconds, and so does its loss.
-    """
+    """The kill switch works within two seconds, and so does its loss."""
     uid = site.add_pod(fenced)["metadata"]["uid"]
     known(cluster, uid)
     delays = []
@@ -105,9 +93,7 @@ def test_kill_switch(site: ClusterSite, cluster: AgentCluster, fenced: str) -> N
 
 
 def test_the_node_says_its_cards(site: ClusterSite, cluster: AgentCluster) -> None:
-    """
-    The Node says which cards it has and what its resources count in.
-    """
+    """The Node says which cards it has and what its resources count in."""
     wait_for(lambda: cluster.status().published or None, cluster)
     found = read_cards(said(site))
 
@@ -116,9 +102,7 @@ def test_the_node_says_its_cards(site: ClusterSite, cluster: AgentCluster) -> No
 
 
 def test_an_edited_annotation(site: ClusterSite, cluster: AgentCluster) -> None:
-    """
-    Whoever edits what the Node says of its cards finds it put right.
-    """
+    """Whoever edits what the Node says of its cards finds it put right."""
     wait_for(lambda: cluster.status().published or None, cluster)
     right = said(site)
     wrong = {"metadata": {"annotations": {names.CARDS: right.replace('"GiB"', '"MiB"')}}}
@@ -128,9 +112,7 @@ def test_an_edited_annotation(site: ClusterSite, cluster: AgentCluster) -> None:
 
 
 def test_a_mebibyte_node(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    Limits follow when the node begins to count in MiB, and when it stops to tell.
-    """
+    """Limits follow when the node begins to count in MiB, and when it stops to tell."""
     status = core("nodes", site.node, "status")
 
     def offer(units: str | None) -> None:
@@ -153,9 +135,7 @@ def test_a_mebibyte_node(site: ClusterSite, cluster: AgentCluster, fenced: str) 
 
 
 def test_a_card_more(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    A card that appears has limits as the others do.
-    """
+    """A card that appears has limits as the others do."""
     uid = site.add_pod(fenced)["metadata"]["uid"]
     known(cluster, uid)
     cluster.publish(node_cards(*CARDS.cards, card(2)))

@@ -1,3 +1,1 @@
-"""
-The agent as a real process on a simulated node, with a real API server.
-"""
+"""The agent as a real process on a simulated node, with a real API server."""

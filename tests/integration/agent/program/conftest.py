@@ -1,6 +1,4 @@
-"""
-One node for all tests of a module; agents come and go.
-"""
+"""One node for all tests of a module; agents come and go."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -32,9 +30,7 @@ def shared_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
 
 @pytest.fixture
 def site(shared_site: NodeSite, namespace: str) -> Iterator[NodeSite]:
-    """
-    The node without pods of other tests; theirs go before their namespace does.
-    """
+    """The node without pods of other tests; theirs go before their namespace does."""
     del namespace
     yield shared_site
     shared_site.clear()

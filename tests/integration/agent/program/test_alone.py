@@ -1,6 +1,4 @@
-"""
-The agent on a machine without a cluster: it measures and shows.
-"""
+"""The agent on a machine without a cluster: it measures and shows."""
 
 import http.client
 import subprocess
@@ -17,9 +15,7 @@ from tests.support.processes import LOOPBACK
 
 
 def test_without_a_cluster_memory_is_nobodys(tmp_path: Path) -> None:
-    """
-    Cards and processes are shown; nobody is judged, and the unknown is absent from the pages.
-    """
+    """Cards and processes are shown; nobody is judged, and the unknown is absent from the pages."""
     path = tmp_path / "cards"
     state = State.create(path, "T4,A100-40")
     sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

@@ -1,6 +1,4 @@
-"""
-The commands that people run on a node.
-"""
+"""The commands that people run on a node."""
 
 import json
 import os
@@ -55,9 +53,7 @@ def test_check_finds_all_that_the_agent_needs(site: NodeSite, namespace: str) ->
 
 
 def test_check_names_what_is_missing(site: NodeSite) -> None:
-    """
-    An account without rights is told what it cannot read, with the remedy.
-    """
+    """An account without rights is told what it cannot read, with the remedy."""
     site.plane.kubectl("create", "serviceaccount", "nobody", "-n", site.system)
     token = site.plane.service_account_token(site.system, "nobody")
     kubeconfig = site.plane.token_kubeconfig("nobody", token)
@@ -71,9 +67,7 @@ def test_check_names_what_is_missing(site: NodeSite) -> None:
 
 
 def test_check_tells_a_lowered_kill_switch(site: NodeSite) -> None:
-    """
-    A kill switch below evict is a warning; rights on another node are missing.
-    """
+    """A kill switch below evict is a warning; rights on another node are missing."""
     site.set_policy("cap")
     other = {"GPUFENCE_IMPERSONATION": "on", "GPUFENCE_NODE": "another"}
     try:
@@ -86,9 +80,7 @@ def test_check_tells_a_lowered_kill_switch(site: NodeSite) -> None:
 
 
 def test_check_without_a_cluster_says_so(site: NodeSite, tmp_path: Path) -> None:
-    """
-    No kubeconfig, and one of a server that is not there, are both told with a remedy.
-    """
+    """No kubeconfig, and one of a server that is not there, are both told with a remedy."""
     alone = site.environment()
     del alone["KUBECONFIG"]
     nowhere = tmp_path / "config"
@@ -128,9 +120,7 @@ def test_snapshot_shows_cards_and_whose_processes_they_serve(
 
 
 def test_snapshot_without_nvml_fails_with_its_reason(site: NodeSite) -> None:
-    """
-    A driver that does not answer is told, with exit code 1.
-    """
+    """A driver that does not answer is told, with exit code 1."""
     site.node.state.faults.add(Fault.code(NvmlCode.DRIVER_NOT_LOADED))
     try:
         done = run("snapshot", **site.environment())
@@ -142,9 +132,7 @@ def test_snapshot_without_nvml_fails_with_its_reason(site: NodeSite) -> None:
 
 
 def test_every_command_has_help() -> None:
-    """
-    --help of the program and of each command ends well and names what can be set.
-    """
+    """--help of the program and of each command ends well and names what can be set."""
     helps = {name: run(*name.split()) for name in ("--help", "run --help", "snapshot -h")}
     helps["check -h"] = run("check", "-h")
 
@@ -155,9 +143,7 @@ def test_every_command_has_help() -> None:
 
 
 def test_wrong_calls_end_with_code_2() -> None:
-    """
-    An unknown command, a stray argument and a missing node are told before anything begins.
-    """
+    """An unknown command, a stray argument and a missing node are told before anything begins."""
     calls = [run("evict"), run("run", "now"), run(), run("check")]
 
     assert [2, 2, 2, 2] == [done.returncode for done in calls]

@@ -1,6 +1,4 @@
-"""
-Pods that are as large as an API server takes them, bound to the agent's node.
-"""
+"""Pods that are as large as an API server takes them, bound to the agent's node."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,9 +16,7 @@ from tests.support.agent.process import AgentProcess
 from tests.support.observing import MEASURING, children_naming, eventually, memory_of
 
 PODS = 20
-"""
-Some 135 MiB in one answer, more than the agent may hold.
-"""
+"""Some 135 MiB in one answer, more than the agent may hold."""
 WRITTEN = "<" * (1_150 * 1024)  # JSON makes six bytes of each
 MOST_BYTES = 128 * MIB
 
@@ -59,9 +55,7 @@ def _fill(site: NodeSite, namespace: str) -> None:
 
 
 def _most_memory_of(agent: AgentProcess) -> int:
-    """
-    Return the most that the agent has held, its child included.
-    """
+    """Return the most that the agent has held, its child included."""
     pid = agent.process.pid
     status = Path(f"/proc/{pid}/status").read_text()
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -38,9 +38,7 @@ BLINDING = {
 
 @pytest.fixture(autouse=True)
 def well_in_the_end(site: NodeSite) -> Iterator[None]:
-    """
-    Let everything work again.
-    """
+    """Let everything work again."""
     yield
     site.node.state.faults.clear()
 
@@ -129,9 +127,7 @@ def test_a_lost_driver_is_waited_for(site: NodeSite, namespace: str) -> None:
 
 
 def test_a_new_driver_is_taken_up(site: NodeSite, namespace: str) -> None:
-    """
-    After an upgrade of the driver under way, a new child measures and the violator goes.
-    """
+    """After an upgrade of the driver under way, a new child measures and the violator goes."""
     ground = site.ground(namespace)
     with site.agent() as agent:
         place(ground, fenced_pod("good", WITHIN))
@@ -146,9 +142,7 @@ def test_a_new_driver_is_taken_up(site: NodeSite, namespace: str) -> None:
 
 
 def assert_no_zero(metrics: dict[str, float]) -> None:
-    """
-    What is unknown has no line; nobody who holds memory is said to hold none.
-    """
+    """What is unknown has no line; nobody who holds memory is said to hold none."""
     used = [value for name, value in metrics.items() if "pod_memory_used_bytes{" in name]
 
     assert 0 not in used

@@ -1,6 +1,4 @@
-"""
-Who is evicted and who is not, and what people can read about it.
-"""
+"""Who is evicted and who is not, and what people can read about it."""
 
 import signal
 import time
@@ -65,9 +63,7 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
 
 
 def test_a_pod_whose_first_thread_has_ended_is_evicted(site: NodeSite, namespace: str) -> None:
-    """
-    A process that goes on in other threads than its first is its pod's, and the pod goes.
-    """
+    """A process that goes on in other threads than its first is its pod's, and the pod goes."""
     ground = site.ground(namespace)
     place(ground, fenced_pod("good", WITHIN), fenced_pod("headless", f"{OVER}; leave"))
     ground.wait_for_log("headless", "leave")
@@ -124,9 +120,7 @@ def test_the_last_resort_ends_a_pod_that_does_not_end(site: NodeSite, namespace:
 def test_below_evict_nobody_is_evicted(
     site: NodeSite, control_plane: ControlPlane, namespace: str
 ) -> None:
-    """
-    In cap and in observe a violator is told that it would be evicted, and stays.
-    """
+    """In cap and in observe a violator is told that it would be evicted, and stays."""
     with control_plane.fresh_namespace() as other, site.agent() as agent:
         capped = site.ground(namespace, "cap")
         observed = site.ground(other, "observe")
@@ -141,9 +135,7 @@ def test_below_evict_nobody_is_evicted(
 
 
 def test_the_kill_switch_holds_everybody_back(site: NodeSite, namespace: str) -> None:
-    """
-    Under a lower highest mode a violator stays, and goes once it is raised again.
-    """
+    """Under a lower highest mode a violator stays, and goes once it is raised again."""
     site.set_policy("cap")
     try:
         ground = site.ground(namespace)
@@ -160,9 +152,7 @@ def test_the_kill_switch_holds_everybody_back(site: NodeSite, namespace: str) ->
 
 
 def test_sigterm_ends_the_agent_at_once(site: NodeSite) -> None:
-    """
-    The agent ends within a second or two of SIGTERM, with exit code 0.
-    """
+    """The agent ends within a second or two of SIGTERM, with exit code 0."""
     with site.agent() as agent:
         began = time.monotonic()
         agent.process.send_signal(signal.SIGTERM)

@@ -39,9 +39,7 @@ def states(agent: AgentProcess) -> dict[str, str]:
 
 
 def idle_metrics(agent: AgentProcess, figure: str = "idle_seconds") -> dict[str, float]:
-    """
-    Return a figure by the name of the pod.
-    """
+    """Return a figure by the name of the pod."""
     start = f"gpufence_pod_gpu_{figure}{{"
     return {
         line.split('pod="')[1].split('"')[0]: value

@@ -1,6 +1,4 @@
-"""
-What models need, remembered by real agents that come and go.
-"""
+"""What models need, remembered by real agents that come and go."""
 
 import signal
 from typing import Any
@@ -24,9 +22,7 @@ def known(agent: AgentProcess) -> NodeNeed:
 
 
 def stored(site: NodeSite) -> NodeNeed | None:
-    """
-    Return what is in the node's ConfigMap; None where there is none.
-    """
+    """Return what is in the node's ConfigMap; None where there is none."""
     path = core("namespaces", site.system, "configmaps", need_configmap(site.node.name))
     try:
         return read_need(site.admin.get(path)["data"][names.NEED_KEY])
@@ -35,9 +31,7 @@ def stored(site: NodeSite) -> NodeNeed | None:
 
 
 def days(need: NodeNeed | None, namespace: str) -> dict[str, NeedDay]:
-    """
-    Return the newest day of each owner of a namespace, by its name.
-    """
+    """Return the newest day of each owner of a namespace, by its name."""
     return {
         owner.key.name: owner.days[-1]
         for owner in (need.owners if need else ())
@@ -58,9 +52,7 @@ def wait_for_peak(agent: AgentProcess, namespace: str, name: str, least: int) ->
 
 
 def owned(item: dict[str, Any], name: str) -> dict[str, Any]:
-    """
-    Have a pod made by a ReplicaSet of a Deployment.
-    """
+    """Have a pod made by a ReplicaSet of a Deployment."""
     item["metadata"]["labels"] = {"pod-template-hash": "6664c96cd5"}
     item["metadata"]["ownerReferences"] = [
         {
@@ -94,9 +86,7 @@ def test_restarts_forget_nothing(site: NodeSite, namespace: str) -> None:
 
 
 def test_it_is_stored_at_its_pace(site: NodeSite, namespace: str) -> None:
-    """
-    An agent that is killed without a word has lost no more than its pace.
-    """
+    """An agent that is killed without a word has lost no more than its pace."""
     ground = site.ground(namespace)
     place(ground, fenced_pod("model", WITHIN))
     with site.agent(**SOON) as agent:
@@ -131,9 +121,7 @@ def test_out_of_memory_is_remembered(site: NodeSite, namespace: str) -> None:
 
 
 def test_the_drivers_high_water_mark_sees_what_no_look_did(site: NodeSite, namespace: str) -> None:
-    """
-    Where the driver accounts, memory that came and went between two lists is the peak.
-    """
+    """Where the driver accounts, memory that came and went between two lists is the peak."""
     card = site.node.state.cards[1]
     card.accounting = True
     ground = site.ground(namespace)

@@ -1,6 +1,4 @@
-"""
-Cards that are promised to several pods, of which one takes what the others do not hold yet.
-"""
+"""Cards that are promised to several pods, of which one takes what the others do not hold yet."""
 
 import time
 from functools import partial
@@ -42,9 +40,7 @@ def test_theft_of_an_idle_neighbours_promise_ends(site: NodeSite, namespace: str
 
 
 def test_a_budget_shields_no_theft(site: NodeSite, namespace: str) -> None:
-    """
-    A disruption budget that lets nobody go holds the thief for three refusals.
-    """
+    """A disruption budget that lets nobody go holds the thief for three refusals."""
     ground = site.ground(namespace)
     greedy = fenced_pod("greedy", THEFT)
     greedy["metadata"]["labels"] = {"app": "web"}
@@ -93,9 +89,7 @@ def _was_named(site: NodeSite, name: str) -> bool:
 
 
 def _shield(ground: Fenced) -> None:
-    """
-    Make a disruption budget that lets nobody go, as its controller would keep it.
-    """
+    """Make a disruption budget that lets nobody go, as its controller would keep it."""
     path = group("policy/v1", "namespaces", ground.namespace, "poddisruptionbudgets")
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     made = ground.admin.post(path, {"metadata": {"name": "nobody"}, "spec": spec})

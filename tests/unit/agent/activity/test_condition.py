@@ -1,6 +1,4 @@
-"""
-What pods are to say of themselves, and when that is news.
-"""
+"""What pods are to say of themselves, and when that is news."""
 
 from dataclasses import replace
 
@@ -28,9 +26,7 @@ UNKNOWN = PodTrack(why="the driver cannot tell", held=CARD)
 
 
 class Pods:
-    """
-    One pod, and an API server that shows what it was told after a while.
-    """
+    """One pod, and an API server that shows what it was told after a while."""
 
     def __init__(self, shown: str = "") -> None:
         self.pod = pod("a", idle_said=shown)
@@ -59,26 +55,20 @@ class Pods:
     ],
 )
 def test_a_pod_says_what_it_does(track: PodTrack, expected: tuple[str, str]) -> None:
-    """
-    What is known of a pod is the status of its condition, and the evidence its reason.
-    """
+    """What is known of a pod is the status of its condition, and the evidence its reason."""
     assert [expected] == Pods().says(track)
 
 
 @pytest.mark.parametrize(("held", "begins"), [(CARD, "no kernels"), ((), "it was given a GPU")])
 def test_an_idle_pod_says_of_what_it_does_nothing(held: frozenset[str], begins: str) -> None:
-    """
-    One that holds memory does no work, one that holds none has only claimed its GPU.
-    """
+    """One that holds memory does no work, one that holds none has only claimed its GPU."""
     (change,) = Pods().told(IDLE._replace(held=frozenset(held)))
 
     assert change.message.startswith(begins)
 
 
 def test_the_condition_names_the_very_pod() -> None:
-    """
-    What is to be written has the pod's UID, and a sentence.
-    """
+    """What is to be written has the pod's UID, and a sentence."""
     (change,) = Pods().told(UNKNOWN)
 
     assert ("team-a", "a", UID) == change[:3]
@@ -86,53 +76,39 @@ def test_the_condition_names_the_very_pod() -> None:
 
 
 def test_idle_takes_a_minute() -> None:
-    """
-    Who has been idle for less is not called so, and goes on saying what he said.
-    """
+    """Who has been idle for less is not called so, and goes on saying what he said."""
     assert [] == Pods("False").says(IDLE._replace(idle_since=NOW - 59.0))
 
 
 def test_who_has_just_come_says_nothing() -> None:
-    """
-    A pod that was seen only once is no news.
-    """
+    """A pod that was seen only once is no news."""
     assert [] == Pods().says(UNKNOWN._replace(idle_since=NOW))
 
 
 def test_a_new_agent_takes_back_what_it_cannot_know() -> None:
-    """
-    What the agent before said is unknown to the new one, at its first look.
-    """
+    """What the agent before said is unknown to the new one, at its first look."""
     assert [("Unknown", "NotMeasurable")] == Pods("True").says(UNKNOWN._replace(idle_since=NOW))
 
 
 def test_a_new_agent_has_to_watch_for_a_minute_itself() -> None:
-    """
-    A True of the agent before is taken back also where the new one has begun to know.
-    """
+    """A True of the agent before is taken back also where the new one has begun to know."""
     young = IDLE._replace(idle_since=NOW - 5.0)
 
     assert [("Unknown", "NotMeasurable")] == Pods("True").says(young)
 
 
 def test_who_holds_nothing_and_claims_nothing_is_not_known_to_be_idle() -> None:
-    """
-    A pod that has left its cards, and was given none, takes its word back.
-    """
+    """A pod that has left its cards, and was given none, takes its word back."""
     assert [("Unknown", "NotMeasurable")] == Pods("True").says()
 
 
 def test_who_never_said_anything_and_holds_nothing_says_nothing() -> None:
-    """
-    Pods without GPU memory that were given no GPU get no condition.
-    """
+    """Pods without GPU memory that were given no GPU get no condition."""
     assert [] == Pods().says()
 
 
 def test_who_has_ended_says_nothing() -> None:
-    """
-    A pod that has succeeded or failed is left alone.
-    """
+    """A pod that has succeeded or failed is left alone."""
     pods = Pods("True")
     pods.pod = replace(pods.pod, ended=True)
 
@@ -140,16 +116,12 @@ def test_who_has_ended_says_nothing() -> None:
 
 
 def test_what_is_shown_is_no_news() -> None:
-    """
-    A condition that stands as it should is not written again.
-    """
+    """A condition that stands as it should is not written again."""
     assert [] == Pods("True").says(IDLE)
 
 
 def test_what_was_just_written_is_not_written_again() -> None:
-    """
-    It takes a while until the API server shows it; after that it is written anew.
-    """
+    """It takes a while until the API server shows it; after that it is written anew."""
     pods = Pods()
 
     assert [("True", "NoKernels")] == pods.says(IDLE)
@@ -158,9 +130,7 @@ def test_what_was_just_written_is_not_written_again() -> None:
 
 
 def test_a_true_is_taken_back_at_once() -> None:
-    """
-    A pod that begins to work while its True is still on its way to the API server says so.
-    """
+    """A pod that begins to work while its True is still on its way to the API server says so."""
     pods = Pods("False")
     pods.says(IDLE)
 
@@ -168,9 +138,7 @@ def test_a_true_is_taken_back_at_once() -> None:
 
 
 def test_changes_that_take_nothing_back_are_few() -> None:
-    """
-    Who is unknown now and busy then says so once a minute.
-    """
+    """Who is unknown now and busy then says so once a minute."""
     pods = Pods()
     first = pods.says(BUSY)
     pods.show("False")
@@ -181,9 +149,7 @@ def test_changes_that_take_nothing_back_are_few() -> None:
 
 
 def test_nothing_is_kept_of_pods_that_are_gone() -> None:
-    """
-    What was said of a pod is forgotten with it.
-    """
+    """What was said of a pod is forgotten with it."""
     pods = Pods()
     pods.says(BUSY)
     _, said = conditions(pods_on_node([]), ActivityMemory(), pods.said, POLICY, NOW)
@@ -192,9 +158,7 @@ def test_nothing_is_kept_of_pods_that_are_gone() -> None:
 
 
 def test_a_message_has_a_bound() -> None:
-    """
-    A driver's long story is cut.
-    """
+    """A driver's long story is cut."""
     (change,) = Pods().told(UNKNOWN._replace(why="x" * 5000))
 
     assert 256 == len(change.message)

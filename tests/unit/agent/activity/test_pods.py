@@ -1,6 +1,4 @@
-"""
-What a pod does on all cards of its node together.
-"""
+"""What a pod does on all cards of its node together."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,9 +39,7 @@ def told(
     now: float = NOW,
     **claim: Any,
 ) -> PodTrack:
-    """
-    Return what follows of a pod from what it does on the first cards of a node.
-    """
+    """Return what follows of a pod from what it does on the first cards of a node."""
     known = {f"GPU-{index}": card for index, card in enumerate(cards)}
     held = {(UID, f"GPU-{index}"): track for index, track in enumerate(tracks)}
     observation = Observation(Sample(now, ()), pods_on_node([pod("a", **claim)]), {})
@@ -57,9 +53,7 @@ def state(track: PodTrack) -> tuple[str, str]:
 
 @pytest.fixture
 def card() -> Watched:
-    """
-    A card with a pod that has done nothing for a while beside one that holds no memory.
-    """
+    """A card with a pod that has done nothing for a while beside one that holds no memory."""
     made = Watched()
     made.add("a", 1)
     made.claim("claims")
@@ -80,16 +74,12 @@ def card() -> Watched:
     ],
 )
 def test_all_cards_count(tracks: list[Track], expected: tuple[str, str]) -> None:
-    """
-    Busy anywhere is busy, unknown anywhere else is unknown, and idle is idle everywhere.
-    """
+    """Busy anywhere is busy, unknown anywhere else is unknown, and idle is idle everywhere."""
     assert expected == state(told(*tracks))
 
 
 def test_idle_begins_with_the_last_work_anywhere() -> None:
-    """
-    The card on which a pod worked last decides, the one that it has left included.
-    """
+    """The card on which a pod worked last decides, the one that it has left included."""
     past = PodTrack(idle_since=NOW - 500)
 
     assert 60.0 == told(LONG_IDLE, IDLE, past=past).idle_seconds(NOW)
@@ -97,9 +87,7 @@ def test_idle_begins_with_the_last_work_anywhere() -> None:
 
 
 def test_who_gives_a_card_back_is_busy() -> None:
-    """
-    Leaving one of two cards is a sign of life.
-    """
+    """Leaving one of two cards is a sign of life."""
     past = PodTrack(idle_since=NOW - 500, held=frozenset({"GPU-0", "GPU-1"}))
     left = told(LONG_IDLE, past=past)
 
@@ -108,25 +96,19 @@ def test_who_gives_a_card_back_is_busy() -> None:
 
 
 def test_who_is_lost_on_any_card_begins_anew() -> None:
-    """
-    Of a pod that was idle and of which nobody knows on one card, no idle time is kept.
-    """
+    """Of a pod that was idle and of which nobody knows on one card, no idle time is kept."""
     assert told(IDLE, UNKNOWN, past=PodTrack(idle_since=NOW - 60)).idle_since is None
 
 
 def test_a_doubt_keeps_what_was_known() -> None:
-    """
-    What nobody knows at the moment alone, is not lost.
-    """
+    """What nobody knows at the moment alone, is not lost."""
     doubtful = UNKNOWN._replace(idle_since=NOW - 60)
 
     assert NOW - 60 == told(doubtful, past=PodTrack(idle_since=NOW - 60)).idle_since
 
 
 def test_nothing_is_known_of_pods_that_claim_and_hold_nothing() -> None:
-    """
-    A pod without a GPU is none of these.
-    """
+    """A pod without a GPU is none of these."""
     observation = Observation(Sample(NOW, ()), pods_on_node([pod("a")]), {})
 
     found = pods_watched(observation, ActivityMemory(), {}, {}, [], mean_seconds=60.0, now=NOW)
@@ -135,17 +117,13 @@ def test_nothing_is_known_of_pods_that_claim_and_hold_nothing() -> None:
 
 
 def test_a_claim_without_memory_is_idle(card: Watched) -> None:
-    """
-    A pod that was given a GPU and never touched it is idle since it was first seen.
-    """
+    """A pod that was given a GPU and never touched it is idle since it was first seen."""
     assert ("idle", "NoKernels") == state(card.whole("claims"))
     assert 2 * POLICY.interval_seconds == card.whole("claims").idle_seconds(card.now)
 
 
 def test_a_claim_counts_from_when_it_is_seen(card: Watched) -> None:
-    """
-    However long the cards have been watched, a pod's own time begins with the pod.
-    """
+    """However long the cards have been watched, a pod's own time begins with the pod."""
     card.claim("late")
     card.pass_()
     card.pass_()
@@ -154,9 +132,7 @@ def test_a_claim_counts_from_when_it_is_seen(card: Watched) -> None:
 
 
 def test_work_without_memory_is_work(card: Watched) -> None:
-    """
-    A process that works and is on no list yet makes its pod busy.
-    """
+    """A process that works and is on no list yet makes its pod busy."""
     card.start("claims", 7)
     card.pass_([7])
 
@@ -165,9 +141,7 @@ def test_work_without_memory_is_work(card: Watched) -> None:
 
 
 def test_a_claim_that_begins_to_hold_memory_is_followed(card: Watched) -> None:
-    """
-    Its first process on a card ends its idle time.
-    """
+    """Its first process on a card ends its idle time."""
     card.start("claims", 7)
     card.holds[7] = GIB
     card.settle(3)
@@ -200,9 +174,7 @@ SPOILED: dict[str, Callable[[Watched], None]] = {
 
 @pytest.mark.parametrize("trouble", SPOILED)
 def test_a_card_that_is_not_watched_hides_claims(card: Watched, trouble: str) -> None:
-    """
-    Where any card does not tell, nobody who holds nothing is idle, and his time begins anew.
-    """
+    """Where any card does not tell, nobody who holds nothing is idle, and his time begins anew."""
     SPOILED[trouble](card)
     card.pass_()
 
@@ -213,9 +185,7 @@ def test_a_card_that_is_not_watched_hides_claims(card: Watched, trouble: str) ->
 
 
 def test_a_worker_that_has_ended_may_be_a_claim(card: Watched) -> None:
-    """
-    A process that came, worked and went may have been that of a pod that holds nothing.
-    """
+    """A process that came, worked and went may have been that of a pod that holds nothing."""
     card.pass_([7])
     during = card.whole("claims")
     card.settle(2)
@@ -235,9 +205,7 @@ def test_a_process_that_nobody_knows_may_be_a_claims(card: Watched) -> None:
 
 
 def test_a_process_of_the_node_is_no_claims(card: Watched) -> None:
-    """
-    One that is known to be of no pod leaves claims idle.
-    """
+    """One that is known to be of no pod leaves claims idle."""
     card.living[9] = occupant(9, None, None)
     card.holds[9] = GIB
     card.pass_([9], percent=50)
@@ -246,18 +214,14 @@ def test_a_process_of_the_node_is_no_claims(card: Watched) -> None:
 
 
 def test_a_neighbour_that_works_is_no_claims(card: Watched) -> None:
-    """
-    Load that is known to be another pod's leaves claims idle.
-    """
+    """Load that is known to be another pod's leaves claims idle."""
     card.pass_([1], percent=50)
 
     assert 15.0 == card.whole("claims").idle_seconds(card.now)
 
 
 def test_work_on_an_instance_that_nobody_holds_is_anybodys() -> None:
-    """
-    Where nobody tells processes apart and no pod holds memory, work may be that of a claim.
-    """
+    """Where nobody tells processes apart and no pod holds memory, work may be that of a claim."""
     card = Watched()
     card.claim("claims")
     card.settle()
@@ -282,9 +246,7 @@ def test_a_card_that_is_busy_alone_has_somebody(card: Watched) -> None:
 
 
 def test_a_hole_begins_claims_anew(card: Watched) -> None:
-    """
-    After an answer that does not follow the one before, a claim's time begins anew.
-    """
+    """After an answer that does not follow the one before, a claim's time begins anew."""
     card.pass_(hole=True)
     during = state(card.whole("claims"))
     card.pass_()
@@ -294,16 +256,12 @@ def test_a_hole_begins_claims_anew(card: Watched) -> None:
 
 
 def test_without_a_card_claims_are_unknown() -> None:
-    """
-    On a node that shows no card nobody is idle.
-    """
+    """On a node that shows no card nobody is idle."""
     assert "no card of the node can be read" == told(cards=(), claims=True).why
 
 
 def test_a_card_that_is_not_identified_hides_claims() -> None:
-    """
-    Who holds nothing may work on a card that has never said which one it is.
-    """
+    """Who holds nothing may work on a card that has never said which one it is."""
     sample = Sample(NOW, (), unidentified=(Trouble("index 3: no access"),))
     observation = Observation(sample, pods_on_node([pod("a", claims=True)]), {})
     found = pods_watched(
@@ -314,9 +272,7 @@ def test_a_card_that_is_not_identified_hides_claims() -> None:
 
 
 def test_a_quiet_tick_costs_nothing(card: Watched) -> None:
-    """
-    Between two answers nothing is worked out anew.
-    """
+    """Between two answers nothing is worked out anew."""
     assert card.observation is not None
     before = card.memory
     card.now += 1.0
@@ -326,9 +282,7 @@ def test_a_quiet_tick_costs_nothing(card: Watched) -> None:
 
 
 def test_who_is_touched_by_nothing_stays_as_he_is() -> None:
-    """
-    A new answer of one card works out nobody anew who holds memory of another one alone.
-    """
+    """A new answer of one card works out nobody anew who holds memory of another one alone."""
     other = "uid-b"
     index = pods_on_node([pod("a"), pod("b")])
     tracks = {(UID, "GPU-0"): BUSY, (other, "GPU-1"): IDLE}
@@ -347,9 +301,7 @@ def test_who_is_touched_by_nothing_stays_as_he_is() -> None:
 
 
 def test_who_rests_on_is_not_worked_out_anew(card: Watched) -> None:
-    """
-    Answers that show no work change nothing about a pod that did none before.
-    """
+    """Answers that show no work change nothing about a pod that did none before."""
     before = card.whole("a")
     card.pass_()
 
@@ -358,9 +310,7 @@ def test_who_rests_on_is_not_worked_out_anew(card: Watched) -> None:
 
 
 def test_who_gave_all_back_is_not_busy_for_ever(card: Watched) -> None:
-    """
-    What a pod did when it was last seen to do something ends with the next answer.
-    """
+    """What a pod did when it was last seen to do something ends with the next answer."""
     del card.holds[1]
     card.pods["a"] = replace(card.pods["a"], claims=True)
     card.index = pods_on_node(card.pods.values())
@@ -371,9 +321,7 @@ def test_who_gave_all_back_is_not_busy_for_ever(card: Watched) -> None:
 
 
 def test_work_on_two_cards_at_once_counts_once() -> None:
-    """
-    A pod that uses two cards at the same time is busy for that time, not twice.
-    """
+    """A pod that uses two cards at the same time is busy for that time, not twice."""
     cards = (CARD._replace(working={UID: 1.0}),) * 2
     past = PodTrack(idle_since=NOW - 20, known_since=NOW - 20)
 
@@ -381,9 +329,7 @@ def test_work_on_two_cards_at_once_counts_once() -> None:
 
 
 def test_the_share_ends_with_the_card_that_was_heard_of_last() -> None:
-    """
-    Of two cards that answer one after the other, the time that both have told of counts.
-    """
+    """Of two cards that answer one after the other, the time that both have told of counts."""
     cards = (CARD._replace(until=NOW - 2), CARD)
     past = PodTrack(idle_since=NOW - 20, known_since=NOW - 12)
 
@@ -391,9 +337,7 @@ def test_the_share_ends_with_the_card_that_was_heard_of_last() -> None:
 
 
 def test_work_on_a_card_where_it_holds_nothing_counts() -> None:
-    """
-    Who works before a list names it is at work all the same.
-    """
+    """Who works before a list names it is at work all the same."""
     cards = (CARD, CARD._replace(working={UID: 0.5}))
     past = PodTrack(idle_since=NOW - 20, known_since=NOW - 20)
 

@@ -1,6 +1,4 @@
-"""
-How much of the last minute a pod was at work.
-"""
+"""How much of the last minute a pod was at work."""
 
 import pytest
 
@@ -11,9 +9,7 @@ from tests.support.agent.watching import Watched
 
 @pytest.fixture
 def card() -> Watched:
-    """
-    A card with a pod that has done nothing for a while beside one that holds no memory.
-    """
+    """A card with a pod that has done nothing for a while beside one that holds no memory."""
     made = Watched()
     made.add("a", 1)
     made.claim("claims")
@@ -22,9 +18,7 @@ def card() -> Watched:
 
 
 def test_the_busy_share_is_that_of_a_minute(card: Watched) -> None:
-    """
-    Three answers with work in a minute are a quarter of it, wherever they lie.
-    """
+    """Three answers with work in a minute are a quarter of it, wherever they lie."""
     card.settle(12)
     for workers in ([1], (), [1], (), [1]):
         card.pass_(workers)
@@ -33,9 +27,7 @@ def test_the_busy_share_is_that_of_a_minute(card: Watched) -> None:
 
 
 def test_the_busy_share_ends_a_minute_later(card: Watched) -> None:
-    """
-    What is older than a minute is forgotten.
-    """
+    """What is older than a minute is forgotten."""
     card.settle(12)
     card.pass_([1])
     card.settle(12)
@@ -44,9 +36,7 @@ def test_the_busy_share_ends_a_minute_later(card: Watched) -> None:
 
 
 def test_the_busy_share_of_a_young_pod_is_that_of_its_time() -> None:
-    """
-    What was not watched does not count: who worked ever since is busy all the time.
-    """
+    """What was not watched does not count: who worked ever since is busy all the time."""
     card = Watched()
     card.add("a", 1)
     shares = []
@@ -58,9 +48,7 @@ def test_the_busy_share_of_a_young_pod_is_that_of_its_time() -> None:
 
 
 def test_a_hole_is_not_counted_as_rest(card: Watched) -> None:
-    """
-    After a hole the share is that of the time since.
-    """
+    """After a hole the share is that of the time since."""
     card.settle(12)
     card.pass_([1], hole=True)
     card.pass_([1])
@@ -69,9 +57,7 @@ def test_a_hole_is_not_counted_as_rest(card: Watched) -> None:
 
 
 def test_who_works_half_of_the_time_is_half_busy(card: Watched) -> None:
-    """
-    Of a time in which a pod worked, the share counts that the driver gives it.
-    """
+    """Of a time in which a pod worked, the share counts that the driver gives it."""
     card.settle(12)
     for _ in range(12):
         card.pass_({1: 0.5})
@@ -103,7 +89,5 @@ def test_what_the_cpu_does_counts_as_well(card: Watched) -> None:
     ],
 )
 def test_spans_cover_a_part_of_a_time(spans: list[Span], expected: float) -> None:
-    """
-    The card that was used most counts, and what lies outside not at all.
-    """
+    """The card that was used most counts, and what lies outside not at all."""
     assert expected == covered(spans, 0, 10)

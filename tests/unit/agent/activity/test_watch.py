@@ -1,6 +1,4 @@
-"""
-Who is busy, who is idle since when, and of whom nobody knows.
-"""
+"""Who is busy, who is idle since when, and of whom nobody knows."""
 
 from collections.abc import Callable
 
@@ -18,9 +16,7 @@ UNKNOWN = ("unknown", "NotMeasurable")
 
 @pytest.fixture
 def card() -> Watched:
-    """
-    A card with two pods that have done nothing for a while.
-    """
+    """A card with two pods that have done nothing for a while."""
     made = Watched()
     made.add("a", 1)
     made.add("b", 2)
@@ -29,9 +25,7 @@ def card() -> Watched:
 
 
 def test_who_has_just_come_is_not_idle() -> None:
-    """
-    The first look has nothing to compare with, so it makes nobody idle.
-    """
+    """The first look has nothing to compare with, so it makes nobody idle."""
     card = Watched()
     card.add("a", 1)
     card.pass_()
@@ -41,17 +35,13 @@ def test_who_has_just_come_is_not_idle() -> None:
 
 
 def test_idle_counts_from_when_one_is_watched(card: Watched) -> None:
-    """
-    A pod that does nothing is idle since the first look at it.
-    """
+    """A pod that does nothing is idle since the first look at it."""
     assert IDLE == card.state("a")
     assert 2 * POLICY.interval_seconds == card.idle_seconds("a")
 
 
 def test_kernels_make_busy_for_the_pod_alone(card: Watched) -> None:
-    """
-    One process that worked makes its pod busy, and the neighbour stays idle.
-    """
+    """One process that worked makes its pod busy, and the neighbour stays idle."""
     card.pass_([1], percent=40)
 
     assert BUSY == card.state("a")
@@ -60,9 +50,7 @@ def test_kernels_make_busy_for_the_pod_alone(card: Watched) -> None:
 
 
 def test_idle_begins_when_the_work_ends(card: Watched) -> None:
-    """
-    After work the time counts from the last look that showed some.
-    """
+    """After work the time counts from the last look that showed some."""
     card.pass_([1])
     card.settle(2)
 
@@ -71,9 +59,7 @@ def test_idle_begins_when_the_work_ends(card: Watched) -> None:
 
 
 def test_busy_seconds_add_up(card: Watched) -> None:
-    """
-    Time between two looks in which there was work counts whole, also over a hole in between.
-    """
+    """Time between two looks in which there was work counts whole, also over a hole in between."""
     card.pass_([1])
     card.pass_([1])
     card.pass_(hole=True)
@@ -84,9 +70,7 @@ def test_busy_seconds_add_up(card: Watched) -> None:
 
 @pytest.mark.parametrize("moved", [64 * MIB, -64 * MIB])
 def test_memory_that_moves_is_loading(card: Watched, moved: int) -> None:
-    """
-    A pod that takes or gives back 64 MiB is busy.
-    """
+    """A pod that takes or gives back 64 MiB is busy."""
     card.holds[1] = GIB + moved
     card.pass_()
 
@@ -94,9 +78,7 @@ def test_memory_that_moves_is_loading(card: Watched, moved: int) -> None:
 
 
 def test_memory_that_creeps_is_loading_in_the_end(card: Watched) -> None:
-    """
-    Small steps add up: what counts is the way from where the memory last stood.
-    """
+    """Small steps add up: what counts is the way from where the memory last stood."""
     for step in range(1, 5):
         card.holds[1] = GIB + step * 16 * MIB
         card.pass_()
@@ -105,9 +87,7 @@ def test_memory_that_creeps_is_loading_in_the_end(card: Watched) -> None:
 
 
 def test_memory_that_moves_beside_a_slow_list(card: Watched) -> None:
-    """
-    While a driver is slow with the list, memory that moves may be anybody's.
-    """
+    """While a driver is slow with the list, memory that moves may be anybody's."""
     card.slow = True
     card.holds[1] = 2 * GIB
     card.pass_()
@@ -116,9 +96,7 @@ def test_memory_that_moves_beside_a_slow_list(card: Watched) -> None:
 
 
 def test_a_process_that_comes_is_loading(card: Watched) -> None:
-    """
-    A pod whose processes on the card are others than before is busy.
-    """
+    """A pod whose processes on the card are others than before is busy."""
     card.start("a", 7)
     card.holds[7] = MIB
     card.pass_()
@@ -130,9 +108,7 @@ def test_a_process_that_comes_is_loading(card: Watched) -> None:
     ("seconds", "state"), [(0.2, IDLE), (0.25, ("busy", "CPUBusy")), (5.0, ("busy", "CPUBusy"))]
 )
 def test_the_cpu_counts(card: Watched, seconds: float, state: tuple[str, str]) -> None:
-    """
-    A twentieth of a core by the processes on the card is work; a loop that waits takes less.
-    """
+    """A twentieth of a core by the processes on the card is work; a loop that waits takes less."""
     card.cpu[1] = seconds
     card.pass_()
 
@@ -140,9 +116,7 @@ def test_the_cpu_counts(card: Watched, seconds: float, state: tuple[str, str]) -
 
 
 def test_the_cpu_of_several_processes_is_added_up(card: Watched) -> None:
-    """
-    Each takes too little alone, together they compute.
-    """
+    """Each takes too little alone, together they compute."""
     card.start("a", 7)
     card.holds[7] = MIB
     card.settle(2)
@@ -153,9 +127,7 @@ def test_the_cpu_of_several_processes_is_added_up(card: Watched) -> None:
 
 
 def test_a_server_that_spins_may_leave_its_cpu_out() -> None:
-    """
-    Of a pod that says so only the card counts, and its CPU time is not even read.
-    """
+    """Of a pod that says so only the card counts, and its CPU time is not even read."""
     card = Watched()
     card.add("a", 1, cpu_ignored=frozenset({"main"}))
     card.settle()
@@ -166,9 +138,7 @@ def test_a_server_that_spins_may_leave_its_cpu_out() -> None:
 
 
 def test_cpu_that_cannot_be_read_is_unknown(card: Watched) -> None:
-    """
-    Without the CPU time of any of its processes nobody knows whether a pod computes.
-    """
+    """Without the CPU time of any of its processes nobody knows whether a pod computes."""
     card.silent.add(1)
     card.pass_()
 
@@ -185,9 +155,7 @@ SPOILED: dict[str, Callable[[Watched], None]] = {
 
 @pytest.mark.parametrize("trouble", SPOILED)
 def test_what_cannot_be_measured_is_unknown(card: Watched, trouble: str) -> None:
-    """
-    Where the card does not tell, everybody on it is unknown, and says why.
-    """
+    """Where the card does not tell, everybody on it is unknown, and says why."""
     SPOILED[trouble](card)
     card.pass_()
 
@@ -196,9 +164,7 @@ def test_what_cannot_be_measured_is_unknown(card: Watched, trouble: str) -> None
 
 
 def test_time_begins_anew_after_unknown(card: Watched) -> None:
-    """
-    What was idle before a look that failed is not added to what is idle after it.
-    """
+    """What was idle before a look that failed is not added to what is idle after it."""
     card.answers = False
     card.pass_()
     card.answers = True
@@ -209,9 +175,7 @@ def test_time_begins_anew_after_unknown(card: Watched) -> None:
 
 
 def test_garbled_figures_count_for_nothing(card: Watched) -> None:
-    """
-    With entries of zombies in it the whole answer is worth nothing.
-    """
+    """With entries of zombies in it the whole answer is worth nothing."""
     card.pass_([2], garbled=True)
 
     assert UNKNOWN == card.state("a") == card.state("b")
@@ -227,18 +191,14 @@ def test_a_hole_begins_anew(card: Watched) -> None:
 
 
 def test_work_in_a_look_after_a_hole_is_work(card: Watched) -> None:
-    """
-    Busy is certain also where nobody knows what was before.
-    """
+    """Busy is certain also where nobody knows what was before."""
     card.pass_([1], hole=True)
 
     assert BUSY == card.state("a")
 
 
 def test_silence_is_unknown(card: Watched) -> None:
-    """
-    Nobody is idle on a card of which nothing was heard for three intervals.
-    """
+    """Nobody is idle on a card of which nothing was heard for three intervals."""
     assert card.observation is not None
     work = card.observation.sample.cards[0].work
     card.now += POLICY.gap_seconds
@@ -251,9 +211,7 @@ def test_silence_is_unknown(card: Watched) -> None:
 
 
 def test_a_restart_begins_anew(card: Watched) -> None:
-    """
-    A new agent knows of nobody that he is idle.
-    """
+    """A new agent knows of nobody that he is idle."""
     card.restart_agent()
     card.pass_()
 
@@ -274,9 +232,7 @@ def test_a_card_that_is_busy_alone_is_suspicious(card: Watched) -> None:
 
 
 def test_a_card_that_stays_busy_alone_has_somebody(card: Watched) -> None:
-    """
-    After half a minute of load that is nobody's, what was idle before counts no more.
-    """
+    """After half a minute of load that is nobody's, what was idle before counts no more."""
     for _ in range(6):
         card.pass_(percent=90)
     card.pass_()
@@ -287,9 +243,7 @@ def test_a_card_that_stays_busy_alone_has_somebody(card: Watched) -> None:
 
 
 def test_a_busy_neighbour_explains_the_card(card: Watched) -> None:
-    """
-    Load that belongs to a process that is known makes nobody else unknown.
-    """
+    """Load that belongs to a process that is known makes nobody else unknown."""
     for _ in range(8):
         card.pass_([2], percent=90)
 
@@ -297,9 +251,7 @@ def test_a_busy_neighbour_explains_the_card(card: Watched) -> None:
 
 
 def test_a_process_of_the_node_explains_the_card(card: Watched) -> None:
-    """
-    So does load of a process that is known to belong to no pod.
-    """
+    """So does load of a process that is known to belong to no pod."""
     card.living[9] = occupant(9, None, None)
     card.holds[9] = MIB
     for _ in range(8):
@@ -309,9 +261,7 @@ def test_a_process_of_the_node_explains_the_card(card: Watched) -> None:
 
 
 def test_a_worker_on_no_list_is_looked_up(card: Watched) -> None:
-    """
-    A process that has started since the list was made works for its pod.
-    """
+    """A process that has started since the list was made works for its pod."""
     card.start("a", 7)
     card.pass_([7])
 
@@ -319,9 +269,7 @@ def test_a_worker_on_no_list_is_looked_up(card: Watched) -> None:
 
 
 def test_a_worker_that_has_ended_may_be_anybodys(card: Watched) -> None:
-    """
-    A process that came, worked and went between two lists leaves nobody idle.
-    """
+    """A process that came, worked and went between two lists leaves nobody idle."""
     card.pass_([7])
 
     assert UNKNOWN == card.state("a") == card.state("b")
@@ -329,27 +277,21 @@ def test_a_worker_that_has_ended_may_be_anybodys(card: Watched) -> None:
 
 
 def test_on_an_instance_all_work(card: Watched) -> None:
-    """
-    Where nobody tells processes apart, work is everybody's.
-    """
+    """Where nobody tells processes apart, work is everybody's."""
     card.pass_(None, percent=0.01)
 
     assert BUSY == card.state("a") == card.state("b")
 
 
 def test_an_instance_that_rests_is_idle(card: Watched) -> None:
-    """
-    An instance without any work makes its pods idle.
-    """
+    """An instance without any work makes its pods idle."""
     card.pass_(None, percent=0.0)
 
     assert IDLE == card.state("a")
 
 
 def test_a_pod_that_hides_its_memory_is_unknown(card: Watched) -> None:
-    """
-    What holds an amount that the driver does not say may be loading.
-    """
+    """What holds an amount that the driver does not say may be loading."""
     card.holds[1] = None
     card.pass_()
 
@@ -357,9 +299,7 @@ def test_a_pod_that_hides_its_memory_is_unknown(card: Watched) -> None:
 
 
 def test_who_leaves_is_forgotten(card: Watched) -> None:
-    """
-    Nothing is remembered of a pod that holds nothing any more.
-    """
+    """Nothing is remembered of a pod that holds nothing any more."""
     del card.holds[1]
     card.pass_()
 

@@ -1,6 +1,4 @@
-"""
-Every row of the table of answers to an eviction.
-"""
+"""Every row of the table of answers to an eviction."""
 
 from typing import Any
 
@@ -43,9 +41,7 @@ def failure(
     ],
 )
 def test_refusals(error: KubeError, answer: Answer, after: float) -> None:
-    """
-    Only a budget's own word blocks; all else fails, and says why.
-    """
+    """Only a budget's own word blocks; all else fails, and says why."""
     result = read_refusal(error)
 
     assert (answer, after) == (result.answer, result.after_seconds)
@@ -53,16 +49,12 @@ def test_refusals(error: KubeError, answer: Answer, after: float) -> None:
 
 
 def test_the_budget_is_named() -> None:
-    """
-    The cause below the message names the budget.
-    """
+    """The cause below the message names the budget."""
     assert "no budget all has 0 left" == read_refusal(failure(429, **BUDGET)).detail
 
 
 def test_a_second_look() -> None:
-    """
-    A conflict and a broken connection leave open what happened.
-    """
+    """A conflict and a broken connection leave open what happened."""
     unsure = [is_unsure(item) for item in (failure(409), UnreachableError("away"), failure(500))]
 
     assert [True, True, False] == unsure

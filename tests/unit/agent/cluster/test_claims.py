@@ -1,6 +1,4 @@
-"""
-How often the claims of pods are asked for.
-"""
+"""How often the claims of pods are asked for."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,16 +51,12 @@ def reading(server: ApiServer, pods: dict[str, JsonObject]) -> Iterator[ClaimRea
 
 
 def asked(server: ApiServer) -> tuple[int, int]:
-    """
-    Count the questions for the claim and for the cards of the node.
-    """
+    """Count the questions for the claim and for the cards of the node."""
     return len(server.seen(f"GET {CLAIMS}/c")), len(server.seen(f"GET {SLICES}"))
 
 
 def test_a_claim_that_is_known_is_asked_for_once() -> None:
-    """
-    What a pod has got does not change, so that a node at rest asks nothing.
-    """
+    """What a pod has got does not change, so that a node at rest asks nothing."""
     pods = {"uid-1": claiming()}
     with ApiServer() as server:
         server.on(f"GET {CLAIMS}/c", reply(GIVEN))
@@ -78,9 +72,7 @@ def test_a_claim_that_is_known_is_asked_for_once() -> None:
 
 
 def test_where_only_the_card_is_missing_the_claim_is_not_asked_for_again() -> None:
-    """
-    A node whose driver has published nothing yet costs a question for its slices.
-    """
+    """A node whose driver has published nothing yet costs a question for its slices."""
     nothing, all_of_it = reply({"items": []}), reply({"items": [published()]})
     with ApiServer() as server:
         server.on(f"GET {CLAIMS}/c", reply(GIVEN))
@@ -92,9 +84,7 @@ def test_where_only_the_card_is_missing_the_claim_is_not_asked_for_again() -> No
 
 
 def test_what_is_in_doubt_is_asked_for_again() -> None:
-    """
-    A claim that the API server does not show yet is there a moment later.
-    """
+    """A claim that the API server does not show yet is there a moment later."""
     with ApiServer() as server:
         server.on(f"GET {CLAIMS}/c", NOWHERE, reply({}, 500), reply(GIVEN))
         server.on(f"GET {SLICES}", reply({"items": [published()]}))
@@ -105,9 +95,7 @@ def test_what_is_in_doubt_is_asked_for_again() -> None:
 
 
 def test_a_pod_in_doubt_is_not_asked_about_for_the_changes_of_others() -> None:
-    """
-    However often those change, its own turn comes by the clock.
-    """
+    """However often those change, its own turn comes by the clock."""
     pods = {"uid-1": claiming()}
     with ApiServer() as server:
         server.on(f"GET {CLAIMS}/c", NOWHERE)
@@ -124,9 +112,7 @@ def test_a_pod_in_doubt_is_not_asked_about_for_the_changes_of_others() -> None:
 
 
 def test_a_pod_that_has_changed_is_asked_about_at_once() -> None:
-    """
-    Its claim may have been made by now.
-    """
+    """Its claim may have been made by now."""
     pods = {"uid-1": claiming()}
     with ApiServer() as server:
         server.on(f"GET {CLAIMS}/c", NOWHERE, reply(GIVEN))

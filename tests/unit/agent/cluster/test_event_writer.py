@@ -1,6 +1,4 @@
-"""
-Whose Events wait for whose, against a server that forbids some.
-"""
+"""Whose Events wait for whose, against a server that forbids some."""
 
 import time
 from collections.abc import Iterator
@@ -62,9 +60,7 @@ def test_a_namespace_that_forbids_events_holds_up_nobody(
 
 
 def test_evictions_are_told_first(writer: EventWriter, server: ApiServer) -> None:
-    """
-    An eviction waits for no Event that came before it.
-    """
+    """An eviction waits for no Event that came before it."""
     wait_until(lambda: writer.written == 2)
     first, second = (str(item.body) for item in server.seen(posted("team-b")))
 

@@ -1,6 +1,4 @@
-"""
-What is remembered of watched objects, and that nothing is lost by forgetting the rest.
-"""
+"""What is remembered of watched objects, and that nothing is lost by forgetting the rest."""
 
 import json
 from typing import Any
@@ -42,9 +40,7 @@ def ground(**more: Any) -> PodContext:
 
 
 def full_pod() -> dict[str, Any]:
-    """
-    Build a pod with all that an API server adds, most of it for others.
-    """
+    """Build a pod with all that an API server adds, most of it for others."""
     raw = pod(
         gpushare(),
         init=[sidecar("side"), gpushare("first")],
@@ -84,9 +80,7 @@ def full_pod() -> dict[str, Any]:
 
 
 def test_nothing_is_lost() -> None:
-    """
-    A pod reads the same before and after what does not matter is forgotten.
-    """
+    """A pod reads the same before and after what does not matter is forgotten."""
     raw = full_pod()
     uid, kept = filter_pod(raw)
 
@@ -97,9 +91,7 @@ def test_nothing_is_lost() -> None:
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
 def test_nothing_is_lost_of_the_shared_vectors(vector: Vector) -> None:
-    """
-    Every declaration of the shared vectors survives.
-    """
+    """Every declaration of the shared vectors survives."""
     kept = filter_pod(vector.pod)[1]
     stands = ground(annotations=vector.namespace, units=vector.card.units)
 
@@ -122,9 +114,7 @@ def test_what_no_owner_can_be_called_is_not_read(word: str) -> None:
 
 
 def test_little_is_kept() -> None:
-    """
-    What others write into a pod takes no memory.
-    """
+    """What others write into a pod takes no memory."""
     assert 3000 > len(json.dumps(filter_pod(full_pod())[1]))
 
 
@@ -163,9 +153,7 @@ FAT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("raw", FAT.values(), ids=FAT)
 def test_little_is_kept_of_a_fat_pod(raw: dict[str, Any]) -> None:
-    """
-    Whatever a tenant makes long or many, some dozen kilobytes of it are kept.
-    """
+    """Whatever a tenant makes long or many, some dozen kilobytes of it are kept."""
     assert 100_000 > len(json.dumps(filter_pod(raw)[1], ensure_ascii=False))
 
 
@@ -201,9 +189,7 @@ CROWDED = {
 
 @pytest.mark.parametrize("raw", CROWDED.values(), ids=CROWDED)
 def test_no_crowd_of_words_hides_an_amount(raw: dict[str, Any]) -> None:
-    """
-    Words that mean nothing, however many, take no room from those that a limit is made of.
-    """
+    """Words that mean nothing, however many, take no room from those that a limit is made of."""
     whole, kept = (read_pod_on_node(item, ground()) for item in (raw, filter_pod(raw)[1]))
 
     assert kept.enforced
@@ -213,25 +199,19 @@ def test_no_crowd_of_words_hides_an_amount(raw: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("key", [names.GPUSHARE_CARD_INDEX, names.VOLCANO_CARD_INDEX])
 def test_the_card_that_a_scheduler_has_noted_is_kept(key: str) -> None:
-    """
-    A pod that holds nothing yet is owed its memory on the card it was given.
-    """
+    """A pod that holds nothing yet is owed its memory on the card it was given."""
     kept = filter_pod(pod(gpushare(), annotations={key: "1"}))[1]
 
     assert frozenset({CARDS[1].uuid}) == read_pod_on_node(kept, ground()).assigned
 
 
 def test_an_empty_pod() -> None:
-    """
-    A pod without anything is kept as one, to be found unreadable later.
-    """
+    """A pod without anything is kept as one, to be found unreadable later."""
     assert "" == filter_pod({"metadata": "no object"})[0]
 
 
 def test_namespace() -> None:
-    """
-    Of a namespace our own labels and annotations are kept.
-    """
+    """Of a namespace our own labels and annotations are kept."""
     item = {
         "metadata": {
             "name": "team-a",
@@ -247,9 +227,7 @@ def test_namespace() -> None:
 
 
 def test_policy() -> None:
-    """
-    Of the kill switch its two keys are kept, what people say and what the installation says.
-    """
+    """Of the kill switch its two keys are kept, what people say and what the installation says."""
     said = {names.POLICY_MAX_MODE: "cap", names.POLICY_DEFAULT_MAX_MODE: "evict"}
     item = {"metadata": {"name": "p"}, "data": {**said, "other": "x"}}
 
@@ -257,9 +235,7 @@ def test_policy() -> None:
 
 
 def test_node() -> None:
-    """
-    Of a node its GPU resources, its sharing and our own annotation are kept.
-    """
+    """Of a node its GPU resources, its sharing and our own annotation are kept."""
     offered = {"cpu": "8", names.GPUSHARE_MEMORY: "30", "nvidia.com/mig-1g.5gb": "2"}
     item = node(
         labels={names.GFD_REPLICAS: "4", "other": "x"},
@@ -281,9 +257,7 @@ def test_node() -> None:
 
 
 def test_of_conditions_only_ours_is_kept() -> None:
-    """
-    What the agent has said of a pod is remembered, in two words.
-    """
+    """What the agent has said of a pod is remembered, in two words."""
     raw = pod(gpushare())
     ours = {"type": names.GPU_IDLE, "status": "True", "message": LONG}
     raw["status"] = {"conditions": [{"type": "Ready", "status": "True"}, ours]}

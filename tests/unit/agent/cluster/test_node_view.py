@@ -1,6 +1,4 @@
-"""
-What the numbers on a node's pods mean.
-"""
+"""What the numbers on a node's pods mean."""
 
 import pytest
 
@@ -38,9 +36,7 @@ def offering(said: NodeCards | None = None, /, **offered: str) -> dict[str, obje
     ],
 )
 def test_gpushare_unit(memory: str, unit: str | None, unit_bytes: int | None) -> None:
-    """
-    The unit is what the node offers over what its cards hold; what fits neither is no unit.
-    """
+    """The unit is what the node offers over what its cards hold; what fits neither is no unit."""
     report = report_of(SEEN, offering(memory=memory, count="2"), Units())
 
     assert unit == dict(report.cards.units).get(names.GPUSHARE_MEMORY)
@@ -48,9 +44,7 @@ def test_gpushare_unit(memory: str, unit: str | None, unit_bytes: int | None) ->
 
 
 def test_cards_are_counted_where_the_node_does_not() -> None:
-    """
-    A node that does not say how many cards share is taken for one that shares all of them.
-    """
+    """A node that does not say how many cards share is taken for one that shares all of them."""
     report = report_of(SEEN, offering(memory="30"), Units(gpushare_bytes=MIB))
 
     assert GIB == report.units.gpushare_bytes
@@ -58,18 +52,14 @@ def test_cards_are_counted_where_the_node_does_not() -> None:
 
 
 def test_volcano_factor() -> None:
-    """
-    Volcano's factor follows from what the node offers.
-    """
+    """Volcano's factor follows from what the node offers."""
     report = report_of(SEEN, offering(volcano=str(2 * T4_MIB // 10)), Units())
 
     assert (10, 10) == (report.cards.factor, report.units.volcano_factor)
 
 
 def test_the_operators_word() -> None:
-    """
-    Where the node has said nothing, ever, the operator's word counts.
-    """
+    """Where the node has said nothing, ever, the operator's word counts."""
     word = Units(gpushare_bytes=MIB, volcano_factor=7, clients=3)
 
     assert word == report_of(SEEN, offering(whole="2"), word).units
@@ -79,9 +69,7 @@ def test_the_operators_word() -> None:
 
 @pytest.mark.parametrize("offered", [{}, {"whole": "2"}, {"memory": "0"}, {"memory": "none"}])
 def test_a_device_plugin_that_is_down(offered: dict[str, str]) -> None:
-    """
-    A unit that was found once holds while the node does not offer the resource.
-    """
+    """A unit that was found once holds while the node does not offer the resource."""
     said = node_cards(*SEEN.cards, units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
     report = report_of(SEEN, offering(said, **offered), Units())
 
@@ -90,9 +78,7 @@ def test_a_device_plugin_that_is_down(offered: dict[str, str]) -> None:
 
 
 def test_other_cards() -> None:
-    """
-    What was said of other cards does not count.
-    """
+    """What was said of other cards does not count."""
     said = node_cards(card(9), units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
     report = report_of(SEEN, offering(said), Units())
 
@@ -101,9 +87,7 @@ def test_other_cards() -> None:
 
 
 def test_the_webhook_reads_the_same() -> None:
-    """
-    Whoever reads the annotation comes to the units that the agent works with.
-    """
+    """Whoever reads the annotation comes to the units that the agent works with."""
     report = report_of(SEEN, offering(memory=str(2 * T4_MIB), count="2"), Units())
     said = offering(report.cards, memory=str(2 * T4_MIB), count="2")
     read = read_node(said, Units())
@@ -113,9 +97,7 @@ def test_the_webhook_reads_the_same() -> None:
 
 
 def test_difference() -> None:
-    """
-    Only the time of the observation makes no difference.
-    """
+    """Only the time of the observation makes no difference."""
     later = NodeCards(SEEN.driver, "2027-01-02T03:04:05Z", SEEN.cards)
 
     assert not differ(SEEN, later)

@@ -1,6 +1,4 @@
-"""
-What is sent to the API server.
-"""
+"""What is sent to the API server."""
 
 import re
 
@@ -32,18 +30,14 @@ def notice(about: Regarding = POD) -> Notice:
     ],
 )
 def test_names_of_events(name: str, expected: str) -> None:
-    """
-    An Event is named after its object, if that makes a name.
-    """
+    """An Event is named after its object, if that makes a name."""
     about = Regarding("v1", "Pod", "team-a", name, "u")
 
     assert WrittenEvent("team-a", expected, NOW) == name_event(notice(about), "abc", NOW)
 
 
 def test_event() -> None:
-    """
-    An Event of a pod has everything kubectl looks for.
-    """
+    """An Event of a pod has everything kubectl looks for."""
     assert {
         "apiVersion": "v1",
         "kind": "Event",
@@ -68,9 +62,7 @@ def test_event() -> None:
 
 
 def test_event_of_a_node() -> None:
-    """
-    An Event of something without a namespace lives in `default`.
-    """
+    """An Event of something without a namespace lives in `default`."""
     about = notice(about_node("node-1"))
     made = event(about, name_event(about, "abc", NOW), "node-1", 1, NOW)
 
@@ -79,9 +71,7 @@ def test_event_of_a_node() -> None:
 
 
 def test_repetition() -> None:
-    """
-    A repetition changes count, time and message, and nothing else.
-    """
+    """A repetition changes count, time and message, and nothing else."""
     expected = {"count": 2, "lastTimestamp": NOW, "message": "3,900 MiB used"}
 
     assert expected == event_patch(notice(), 2, NOW)
@@ -89,9 +79,7 @@ def test_repetition() -> None:
 
 @pytest.mark.parametrize(("own", "expected"), [(1000, 30), (7, 7), (0, 1), (-1, 1)])
 def test_grace(own: int, expected: int) -> None:
-    """
-    A pod gets the grace it asks for, at most ours and at least a second.
-    """
+    """A pod gets the grace it asks for, at most ours and at least a second."""
     options = eviction(pod(grace_seconds=own), 30)["deleteOptions"]
 
     assert expected == options["gracePeriodSeconds"]
@@ -103,18 +91,14 @@ def test_grace(own: int, expected: int) -> None:
 
 
 def test_nobody_else_is_meant() -> None:
-    """
-    Evictions and deletions name the pod's UID.
-    """
+    """Evictions and deletions name the pod's UID."""
     said = str(eviction(pod("a"), 30)) + str(deletion(pod("a"), 30))
 
     assert 2 == len(re.findall(r"'preconditions': {'uid': 'uid-a'}", said))
 
 
 def test_who_asks_for_an_eviction_and_why() -> None:
-    """
-    Admission hooks and audit logs can tell who asked for an eviction, and for what reason.
-    """
+    """Admission hooks and audit logs can tell who asked for an eviction, and for what reason."""
     expected = {"reason": names.EVICTED, "requested-by": COMPONENT}
 
     assert expected == eviction(pod("a"), 30)["metadata"]["annotations"]

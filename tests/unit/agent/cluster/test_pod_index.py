@@ -1,6 +1,4 @@
-"""
-What is remembered of the watches, and how little.
-"""
+"""What is remembered of the watches, and how little."""
 
 import tracemalloc
 from typing import Any
@@ -40,9 +38,7 @@ def sources(*pods: JsonObject, **more: Any) -> Sources:
 
 
 def test_the_same_in_the_same_out() -> None:
-    """
-    The same sources make the same pods, the very same one.
-    """
+    """The same sources make the same pods, the very same one."""
     index, given = PodIndex(ClusterSettings(node="node-1")), sources(raw(1))
     first = index.pods(given, fresh=True)
 
@@ -52,9 +48,7 @@ def test_the_same_in_the_same_out() -> None:
 
 
 def test_only_what_changed_is_read_again() -> None:
-    """
-    A pod that has not changed stays the very same value while others come and go.
-    """
+    """A pod that has not changed stays the very same value while others come and go."""
     index, one = PodIndex(ClusterSettings(node="node-1")), sources(raw(1))
     before = index.pods(one, fresh=True)
     more = one._replace(pods={**one.pods, **dict([filter_pod(raw(2))])})
@@ -65,9 +59,7 @@ def test_only_what_changed_is_read_again() -> None:
 
 
 def test_without_cards_nobody_has_a_limit() -> None:
-    """
-    Before the cards are known, pods are known without limits.
-    """
+    """Before the cards are known, pods are known without limits."""
     index = PodIndex(ClusterSettings(node="node-1"))
     known = index.pods(sources(raw(1), report=None), fresh=True)
 
@@ -75,9 +67,7 @@ def test_without_cards_nobody_has_a_limit() -> None:
 
 
 def test_unknown_namespaces_are_not_fenced() -> None:
-    """
-    A pod whose namespace is not known yet has no mode.
-    """
+    """A pod whose namespace is not known yet has no mode."""
     index = PodIndex(ClusterSettings(node="node-1"))
     known = index.pods(sources(raw(1), namespaces={}), fresh=True)
 
@@ -85,9 +75,7 @@ def test_unknown_namespaces_are_not_fenced() -> None:
 
 
 def test_exempt_namespaces() -> None:
-    """
-    The operator's exempt namespaces reach the pods.
-    """
+    """The operator's exempt namespaces reach the pods."""
     index = PodIndex(ClusterSettings(node="node-1", exempt_namespaces=frozenset({"team-a"})))
     known = index.pods(sources(raw(1)), fresh=True)
     context = index.context(NO_TEXTS, Mode.CAP, None)
@@ -97,9 +85,7 @@ def test_exempt_namespaces() -> None:
 
 
 def test_memory_is_flat() -> None:
-    """
-    Pods that come, change and go leave nothing behind.
-    """
+    """Pods that come, change and go leave nothing behind."""
     index, cache = PodIndex(ClusterSettings(node="node-1")), Cache[Any]()
 
     def live(first: int, last: int) -> None:

@@ -1,6 +1,4 @@
-"""
-What is written of cards that take no more claims.
-"""
+"""What is written of cards that take no more claims."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -108,9 +106,7 @@ def test_what_does_not_get_through_is_tried_again() -> None:
 
 
 def test_a_card_that_is_published_later_is_tainted_then() -> None:
-    """
-    Its driver may start after the agent; a card in order needs no second look.
-    """
+    """Its driver may start after the agent; a card in order needs no second look."""
     with ApiServer() as server:
         server.on(f"GET {SLICES}", reply({"items": []}), reply({"items": [published()]}))
         server.on(f"POST {RULES}", DONE)
@@ -122,9 +118,7 @@ def test_a_card_that_is_published_later_is_tainted_then() -> None:
 
 
 def test_at_rest_nothing_is_asked() -> None:
-    """
-    A node whose cards nobody has decided about yet costs the API server nothing.
-    """
+    """A node whose cards nobody has decided about yet costs the API server nothing."""
     with ApiServer() as server, writing(server) as writer:
         writer.taint({})
 
@@ -132,9 +126,7 @@ def test_at_rest_nothing_is_asked() -> None:
 
 
 def test_a_device_is_known_by_its_pool_and_name() -> None:
-    """
-    Pools have slashes in their names, and slices of others or without owners are no matter.
-    """
+    """Pools have slashes in their names, and slices of others or without owners are no matter."""
     plain = {**published("a/b"), "metadata": {}}
     foreign = {"spec": {"driver": "nic.example.com"}}
 
@@ -143,18 +135,14 @@ def test_a_device_is_known_by_its_pool_and_name() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_device_of_an_older_generation_is_gone(order: int) -> None:
-    """
-    The scheduler ignores it, so that a rule for it would keep no claim away.
-    """
+    """The scheduler ignores it, so that a rule for it would keep no claim away."""
     slices = [published(name="old"), published(name="new", generation=2)][::order]
 
     assert ["new"] == [item.device for item in published_devices(slices).values()]
 
 
 def test_a_rule_whose_name_would_be_too_long_ends_in_a_hash() -> None:
-    """
-    Two devices of a node with the longest name have two rules.
-    """
+    """Two devices of a node with the longest name have two rules."""
     found = [rule_name("n" * 253, device) for device in ("gpu-0", "gpu-1")]
 
     assert [253, 253] == [len(name) for name in found]

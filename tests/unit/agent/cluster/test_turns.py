@@ -1,6 +1,4 @@
-"""
-How many pods are read at once when several are to go.
-"""
+"""How many pods are read at once when several are to go."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -69,9 +67,7 @@ def test_a_few_pods_are_read_at_once() -> None:
 
 
 def test_a_turn_is_not_waited_for_without_end() -> None:
-    """
-    An act whose turn does not come within its time fails, and is tried again like any other.
-    """
+    """An act whose turn does not come within its time fails, and is tried again like any other."""
     gate = threading.Event()
 
     def hang(exchange: Exchange) -> None:

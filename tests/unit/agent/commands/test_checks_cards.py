@@ -1,6 +1,4 @@
-"""
-What a look at the cards tells about the node.
-"""
+"""What a look at the cards tells about the node."""
 
 from dataclasses import replace
 
@@ -17,9 +15,7 @@ LIVING = Processes({7: occupant(7, None, None)})
 
 
 class OneLook:
-    """
-    Cards that show the same sample whenever they are looked at.
-    """
+    """Cards that show the same sample whenever they are looked at."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -53,9 +49,7 @@ def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
     ],
 )
 def test_each_card_is_told_apart(card: CardSample, expected: Level, text: str) -> None:
-    """
-    A card is fine, or there is a reason why nobody is evicted from it.
-    """
+    """A card is fine, or there is a reason why nobody is evicted from it."""
     driver, found = checked(card)
 
     assert (Level.OK, expected) == (driver.level, found.level)
@@ -64,9 +58,7 @@ def test_each_card_is_told_apart(card: CardSample, expected: Level, text: str) -
 
 
 def test_without_nvml_its_trouble_is_all() -> None:
-    """
-    A driver that cannot be asked is told once, whatever cards there were.
-    """
+    """A driver that cannot be asked is told once, whatever cards there were."""
     found = checked(CardSample(CARDS[0], None, None), trouble="no library")
 
     assert [("NVML", Level.WRONG, "no library")] == [

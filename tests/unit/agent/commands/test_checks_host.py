@@ -1,6 +1,4 @@
-"""
-What the kernel shows, in folders shaped like /proc.
-"""
+"""What the kernel shows, in folders shaped like /proc."""
 
 import os
 from pathlib import Path
@@ -34,16 +32,12 @@ def namespace(tmp_path: Path, text: str) -> Finding:
 
 
 def test_the_hosts_pid_namespace_is_fine(tmp_path: Path) -> None:
-    """
-    The first PID namespace of a machine is the one that drivers mean.
-    """
+    """The first PID namespace of a machine is the one that drivers mean."""
     assert Level.OK == namespace(tmp_path, INITIAL_PID_NAMESPACE).level
 
 
 def test_any_other_pid_namespace_is_not(tmp_path: Path) -> None:
-    """
-    A container's own PID namespace is told with hostPID as the remedy.
-    """
+    """A container's own PID namespace is told with hostPID as the remedy."""
     found = namespace(tmp_path, "pid:[4026532000]")
 
     assert Level.WRONG == found.level
@@ -51,23 +45,17 @@ def test_any_other_pid_namespace_is_not(tmp_path: Path) -> None:
 
 
 def test_without_proc_the_namespace_is_unknown(tmp_path: Path) -> None:
-    """
-    What cannot be read is a warning, not an answer.
-    """
+    """What cannot be read is a warning, not an answer."""
     assert Level.LOOK == check_pid_namespace(str(tmp_path / "none")).level
 
 
 def test_our_own_start_dates_the_clock() -> None:
-    """
-    The true /proc dates this process before now.
-    """
+    """The true /proc dates this process before now."""
     assert Level.OK == check_clock("/proc").level
 
 
 def test_a_start_in_the_future_is_a_time_namespace(tmp_path: Path) -> None:
-    """
-    A process that starts after now shows that the clocks differ.
-    """
+    """A process that starts after now shows that the clocks differ."""
     future = line().split()
     future[21] = str(10**12)
     proc = with_process(tmp_path, os.getpid(), stat=" ".join(future))
@@ -76,16 +64,12 @@ def test_a_start_in_the_future_is_a_time_namespace(tmp_path: Path) -> None:
 
 
 def test_a_proc_without_us_is_worth_a_warning(tmp_path: Path) -> None:
-    """
-    Another machine's /proc, or a simulated one, does not show this process.
-    """
+    """Another machine's /proc, or a simulated one, does not show this process."""
     assert Level.LOOK == check_clock(str(tmp_path)).level
 
 
 def test_processes_of_containers_are_recognised(tmp_path: Path) -> None:
-    """
-    One process of a pod's container is enough to see that its runtime is understood.
-    """
+    """One process of a pod's container is enough to see that its runtime is understood."""
     found = check_cgroups(with_process(tmp_path, 17))
 
     assert Level.OK == found.level
@@ -94,9 +78,7 @@ def test_processes_of_containers_are_recognised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cgroup", ["0::/user.slice\n", "0::/\n"])
 def test_a_machine_without_pods_is_no_node(tmp_path: Path, cgroup: str) -> None:
-    """
-    Where no process belongs to a container gpufence knows, its own cgroup is shown.
-    """
+    """Where no process belongs to a container gpufence knows, its own cgroup is shown."""
     folder = tmp_path / "self"
     folder.mkdir()
     (folder / "cgroup").write_text(cgroup)
@@ -107,16 +89,12 @@ def test_a_machine_without_pods_is_no_node(tmp_path: Path, cgroup: str) -> None:
 
 
 def test_no_word_of_ourselves_is_told_as_such(tmp_path: Path) -> None:
-    """
-    Without /proc/self there is nothing to show.
-    """
+    """Without /proc/self there is nothing to show."""
     assert "'nothing'" in check_cgroups(with_process(tmp_path, 17, cgroup="0::/\n")).text
 
 
 def test_hidden_processes_are_told(tmp_path: Path) -> None:
-    """
-    PIDs whose files cannot be read point at hidepid.
-    """
+    """PIDs whose files cannot be read point at hidepid."""
     (tmp_path / "17").mkdir()
     found = check_cgroups(str(tmp_path))
 
@@ -125,9 +103,7 @@ def test_hidden_processes_are_told(tmp_path: Path) -> None:
 
 
 def test_a_missing_proc_is_told(tmp_path: Path) -> None:
-    """
-    A folder that is not there is named.
-    """
+    """A folder that is not there is named."""
     assert Level.WRONG == check_cgroups(str(tmp_path / "none")).level
 
 
@@ -142,9 +118,7 @@ def test_a_missing_proc_is_told(tmp_path: Path) -> None:
 def test_the_capability_to_kill_matters_where_it_is_wanted(
     tmp_path: Path, capabilities: str, expected: Level, *, wanted: bool
 ) -> None:
-    """
-    The last resort needs its capability; without the last resort nobody does.
-    """
+    """The last resort needs its capability; without the last resort nobody does."""
     status = tmp_path / "status"
     status.write_text(f"Name:\tx\nCapEff:\t{capabilities}\n")
 
@@ -152,7 +126,5 @@ def test_the_capability_to_kill_matters_where_it_is_wanted(
 
 
 def test_unknown_capabilities_are_none(tmp_path: Path) -> None:
-    """
-    Without the kernel's word nobody has a capability.
-    """
+    """Without the kernel's word nobody has a capability."""
     assert Level.WRONG == check_kill(wanted=True, status=str(tmp_path / "none")).level

@@ -1,6 +1,4 @@
-"""
-A snapshot as tables.
-"""
+"""A snapshot as tables."""
 
 from pathlib import Path
 
@@ -48,24 +46,18 @@ card 1: it fell off the bus
 
 
 def test_an_idle_machine_says_so() -> None:
-    """
-    Cards without processes are no empty table.
-    """
+    """Cards without processes are no empty table."""
     assert as_text(snapshot(cards=(T4,))).endswith("\nNo process holds memory of a card.\n")
 
 
 def test_a_machine_without_nvml_says_why() -> None:
-    """
-    The trouble stands where the cards would.
-    """
+    """The trouble stands where the cards would."""
     expected = "gpu-1, 2026-01-02T03:04:05Z, gpufence 1.2.3\nno card can be read: no library\n"
     assert expected == as_text(snapshot(driver="", trouble="no library"))
 
 
 def test_pods_are_named_by_the_kubelets_folder_of_logs(tmp_path: Path) -> None:
-    """
-    Folders that are no pod's are passed over, and a missing folder names nobody.
-    """
+    """Folders that are no pod's are passed over, and a missing folder names nobody."""
     for name in ("team-a_train_uid-a", "lost+found", "a_b_c_d"):
         (tmp_path / name).mkdir()
 

@@ -1,6 +1,4 @@
-"""
-A pod over its limit, for somebody to talk about.
-"""
+"""A pod over its limit, for somebody to talk about."""
 
 from typing import Any
 

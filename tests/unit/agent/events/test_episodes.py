@@ -1,6 +1,4 @@
-"""
-How often the same thing is said.
-"""
+"""How often the same thing is said."""
 
 from agent.events import (
     NO_EPISODES,
@@ -23,9 +21,7 @@ def notice(reason: str = "Reason", message: str = "said", **more: str) -> Notice
 
 
 def written_at(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[float, int]]:
-    """
-    Say the same at these seconds; return when it is written, and with what count.
-    """
+    """Say the same at these seconds; return when it is written, and with what count."""
     written = []
     for now in seconds:
         writes, episodes = damped(episodes, [notice()], now, DAMPING)
@@ -34,24 +30,18 @@ def written_at(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[
 
 
 def test_once_and_then_a_count() -> None:
-    """
-    What goes on is written once, and then its count every five minutes.
-    """
+    """What goes on is written once, and then its count every five minutes."""
     assert [(0, 1), (300, 2), (600, 3)] == written_at(*range(700))
 
 
 def test_new_episode_after_a_pause() -> None:
-    """
-    What comes back after five minutes of silence is new; what comes back before is not.
-    """
+    """What comes back after five minutes of silence is new; what comes back before is not."""
     assert [(0, 1), (350, 2)] == written_at(0, 100, 350)
     assert [(0, 1), (400, 1)] == written_at(0, 100, 400)
 
 
 def test_patch_says_what_is_true_now() -> None:
-    """
-    A count is written with the message of today, for the Event of the beginning.
-    """
+    """A count is written with the message of today, for the Event of the beginning."""
     _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
     _, episodes = damped(episodes, [notice()], 200, DAMPING)
     later = notice(message="more")
@@ -60,9 +50,7 @@ def test_patch_says_what_is_true_now() -> None:
 
 
 def test_other_reasons_objects_and_topics() -> None:
-    """
-    Another reason or another topic is another episode.
-    """
+    """Another reason or another topic is another episode."""
     roomy = Damping(burst=9)
     writes, _ = damped(NO_EPISODES, [notice(), notice("Other"), notice(topic="x")], 0, roomy)
 
@@ -83,9 +71,7 @@ def test_too_many_at_once() -> None:
 
 
 def test_allowance_is_bounded() -> None:
-    """
-    A long silence saves up no more than the burst.
-    """
+    """A long silence saves up no more than the burst."""
     _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
     _, episodes = damped(episodes, [], 100_000, DAMPING)
 
@@ -94,9 +80,7 @@ def test_allowance_is_bounded() -> None:
 
 
 def test_clock_that_does_not_move() -> None:
-    """
-    A clock that stands still, or jumps back, gives no allowance.
-    """
+    """A clock that stands still, or jumps back, gives no allowance."""
     _, episodes = damped(NO_EPISODES, [notice()], 10, DAMPING)
     _, episodes = damped(episodes, [], 5, DAMPING)
 
@@ -104,9 +88,7 @@ def test_clock_that_does_not_move() -> None:
 
 
 def test_many_notices_of_one_namespace_hide_nobodys() -> None:
-    """
-    A namespace without any allowance left leaves the others theirs, and the node its own.
-    """
+    """A namespace without any allowance left leaves the others theirs, and the node its own."""
     lasting = [notice(f"Reason{number}") for number in range(400)]
     other = Notice("Reason", Regarding("v1", "Pod", "team-b", "b", "uid-b"), "said")
     node = Notice("Reason", Regarding("v1", "Node", "", "n1", "n1"), "said")
@@ -117,9 +99,7 @@ def test_many_notices_of_one_namespace_hide_nobodys() -> None:
 
 
 def test_evictions_are_told_whatever_else_there_was_to_say() -> None:
-    """
-    An eviction is written though its namespace has no allowance left, and takes none away.
-    """
+    """An eviction is written though its namespace has no allowance left, and takes none away."""
     lasting = [notice(f"Reason{number}") for number in range(400)]
     evicted = [notice(names.EVICTED, topic=f"{number}") for number in range(9)]
     writes, _ = damped(NO_EPISODES, [*evicted, *lasting], 0, DAMPING)

@@ -1,6 +1,4 @@
-"""
-What is said again, and what only when it changes.
-"""
+"""What is said again, and what only when it changes."""
 
 from dataclasses import replace
 
@@ -30,16 +28,12 @@ def after(decision: Decision, before: Announced | None = None) -> tuple[Announce
 
 
 def test_the_first_decision_is_news() -> None:
-    """
-    What gives cause for the first time is said.
-    """
+    """What gives cause for the first time is said."""
     assert [names.LIMIT_EXCEEDED] == after(OVER, NOTHING_ANNOUNCED)[1]
 
 
 def test_the_same_again_is_no_news_until_the_damping_has_to_know() -> None:
-    """
-    A lasting cause is said again after a while, whatever its figures are by then.
-    """
+    """A lasting cause is said again after a while, whatever its figures are by then."""
     before, soon = after(replace(OVER, at=101.0, verdicts=(verdict(over_seconds=40.0),)))
     _, later = after(replace(OVER, at=100.0 + REPEAT_SECONDS), before)
 
@@ -48,9 +42,7 @@ def test_the_same_again_is_no_news_until_the_damping_has_to_know() -> None:
 
 
 def test_every_change_of_a_cause_is_news() -> None:
-    """
-    Another outcome, suspension, finding, container or process is said at once.
-    """
+    """Another outcome, suspension, finding, container or process is said at once."""
     soon = replace(OVER, at=101.0)
     blamed = Shortage(1, frozenset(), Blame(1, hidden=True))
     excess, found = ContainerExcess("aside", 2, 1), Ineffective("main", 7, 2, 1)

@@ -1,6 +1,4 @@
-"""
-Who is told what, in one line that fits.
-"""
+"""Who is told what, in one line that fits."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,9 +35,7 @@ def reasons(*verdicts: Verdict, **more: Any) -> list[str]:
 
 
 def test_eviction_suspended() -> None:
-    """
-    Suspended evictions are told on the node, for each measure with how many pods are over.
-    """
+    """Suspended evictions are told on the node, for each measure with how many pods are over."""
     suspended = (Suspension("gpushare, units of 1Gi", 3, 5), Suspension("", 4, 7))
     found = notices(replace(decision(), suspensions=suspended), "n1")
 
@@ -65,16 +61,12 @@ def test_eviction_suspended() -> None:
     ],
 )
 def test_what_a_verdict_gives_cause_to_say(found: Verdict, expected: list[str]) -> None:
-    """
-    Each verdict is told by its reasons, a harmless one not at all.
-    """
+    """Each verdict is told by its reasons, a harmless one not at all."""
     assert expected == reasons(found)
 
 
 def test_containers_and_caps_are_told_beside_the_verdict() -> None:
-    """
-    A container over its part is told where the pod is not, a cap that does not bite always.
-    """
+    """A container over its part is told where the pod is not, a cap that does not bite always."""
     excess = ContainerExcess("aside", 2 * GIB, GIB)
     more: dict[str, Any] = {
         "containers_over": (excess,),
@@ -87,9 +79,7 @@ def test_containers_and_caps_are_told_beside_the_verdict() -> None:
 
 
 def test_findings_are_told() -> None:
-    """
-    Every card with something to say is told on the node.
-    """
+    """Every card with something to say is told on the node."""
     quiet = CardFinding(card(), 0, overcommitted=False)
     shortage = Shortage(GIB, frozenset(), Blame(GIB))
     loud = CardFinding(card(), 20 * GIB, overcommitted=True, unattributed_bytes=GIB)
@@ -100,9 +90,7 @@ def test_findings_are_told() -> None:
 
 
 def test_owner_is_told_too() -> None:
-    """
-    The controller is told as well, by the pod's name, since the pod will be gone.
-    """
+    """The controller is told as well, by the pod's name, since the pod will be gone."""
     found = sentences.evicted(verdict(pod=pod(controller=controller())))
 
     assert ["Pod", "ReplicaSet"] == [item.regarding.kind for item in found]
@@ -111,9 +99,7 @@ def test_owner_is_told_too() -> None:
 
 
 def test_longest_names() -> None:
-    """
-    The longest names Kubernetes allows leave the message in one line and its remedy readable.
-    """
+    """The longest names Kubernetes allows leave the message in one line and its remedy readable."""
     containers = [f"{number:02}".ljust(63, "x") for number in range(20)]
     processes = tuple(process(4_000_000 + number, GIB) for number in range(950))
     item = pod("p" * 253, controller=controller())
@@ -126,9 +112,7 @@ def test_longest_names() -> None:
 
 
 def test_nothing_but_one_line() -> None:
-    """
-    Whatever a server or a name contains, a message is one printable line of legal length.
-    """
+    """Whatever a server or a name contains, a message is one printable line of legal length."""
     short = sentences.nvml_unavailable("n" * 2000, "bad\nline\x00", 1)
     long = sentences.limit_exceeded(verdict(use=use()._replace(containers={"x" * 2000: 1})))
 
@@ -138,9 +122,7 @@ def test_nothing_but_one_line() -> None:
 
 
 def test_unknown_parts() -> None:
-    """
-    What is unknown reads as unknown, and a pod without known containers as the pod.
-    """
+    """What is unknown reads as unknown, and a pod without known containers as the pod."""
     found = Verdict(pod(), Outcome.UNKNOWN)
 
     expected = (
@@ -152,9 +134,7 @@ def test_unknown_parts() -> None:
 
 
 def test_one_container() -> None:
-    """
-    A single container and process are not spoken of as many.
-    """
+    """A single container and process are not spoken of as many."""
     one = on_card(pod(), GIB, process(7, GIB), containers={"main": GIB})
 
     assert "container main holds 1024 MiB" in text(sentences.evicted(verdict(use=one)))

@@ -1,6 +1,4 @@
-"""
-Cards that cannot be read, and what the Node is told of them.
-"""
+"""Cards that cannot be read, and what the Node is told of them."""
 
 from dataclasses import replace
 
@@ -14,9 +12,7 @@ FINE = Sample(0.0, (card_sample(0, {}), card_sample(1, {})))
 
 
 def messages(sample: Sample, *, seconds: float = 20.0) -> list[str]:
-    """
-    Return what is told of a sample that has been the same for so long.
-    """
+    """Return what is told of a sample that has been the same for so long."""
     since, early = unreadable({}, sample, 100.0, "n1", 15.0)
     assert () == early
     _, found = unreadable(since, sample, 100.0 + seconds, "n1", 15.0)
@@ -25,16 +21,12 @@ def messages(sample: Sample, *, seconds: float = 20.0) -> list[str]:
 
 
 def test_nothing_is_told_of_cards_that_are_well() -> None:
-    """
-    Readable cards are no news.
-    """
+    """Readable cards are no news."""
     assert [] == messages(FINE)
 
 
 def test_a_lost_driver_is_told_once_for_all_cards() -> None:
-    """
-    The trouble of all cards is one sentence.
-    """
+    """The trouble of all cards is one sentence."""
     blind = tuple(replace(item, memory=None, processes=None) for item in FINE.cards)
     trouble = Trouble("driver not loaded")
 
@@ -43,9 +35,7 @@ def test_a_lost_driver_is_told_once_for_all_cards() -> None:
 
 
 def test_one_lost_card_is_told_by_name() -> None:
-    """
-    A card that alone cannot be read is named with its own reason.
-    """
+    """A card that alone cannot be read is named with its own reason."""
     lost = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
 
     expected = card_unavailable("n1", CARDS[1], "it fell off the bus", 20.0).message
@@ -53,9 +43,7 @@ def test_one_lost_card_is_told_by_name() -> None:
 
 
 def test_a_card_without_a_reason_is_told_too() -> None:
-    """
-    A card whose list is missing without a word gets one.
-    """
+    """A card whose list is missing without a word gets one."""
     quiet = CardSample(CARDS[0], memory(), None)
     (message,) = messages(Sample(0.0, (quiet,)))
 
@@ -63,9 +51,7 @@ def test_a_card_without_a_reason_is_told_too() -> None:
 
 
 def test_cards_that_never_said_who_they_are_are_told() -> None:
-    """
-    Cards without a UUID are in no sample, so the Node says that they are missing.
-    """
+    """Cards without a UUID are in no sample, so the Node says that they are missing."""
     unidentified = (Trouble("index 3: no access"),)
 
     expected = cards_unidentified("n1", "index 3: no access", 20.0).message
@@ -73,9 +59,7 @@ def test_cards_that_never_said_who_they_are_are_told() -> None:
 
 
 def test_what_is_over_is_forgotten() -> None:
-    """
-    A card that could be read in between begins anew.
-    """
+    """A card that could be read in between begins anew."""
     lost = Sample(0.0, (CardSample(CARDS[0], None, None),))
     since, _ = unreadable({}, lost, 0.0, "n1", 15.0)
     since, _ = unreadable(since, FINE, 10.0, "n1", 15.0)

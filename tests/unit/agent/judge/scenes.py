@@ -1,6 +1,4 @@
-"""
-Nodes on which something is about to happen at second 0.
-"""
+"""Nodes on which something is about to happen at second 0."""
 
 from typing import Any
 
@@ -19,9 +17,7 @@ SHORT_ONLY = EvictionPolicy(evict_when=EvictWhen.SHORT)
 
 
 def settled(*pods: PodOnNode, used: int = WITHIN, policy: EvictionPolicy | None = None) -> World:
-    """
-    Make a node on which these pods have held a little memory for long.
-    """
+    """Make a node on which these pods have held a little memory for long."""
     world = World(policy=policy or EvictionPolicy())
     for item in pods or (pod(),):
         world.add(item, used)
@@ -88,9 +84,7 @@ def full(name: str, used: int, *, free: int, policy: EvictionPolicy | None = Non
 
 
 def robbed(*, free: int = 600 * MIB, policy: EvictionPolicy | None = None, **more: Any) -> World:
-    """
-    Make a node on which pod `a` takes what pod `b` was promised and does not hold yet.
-    """
+    """Make a node on which pod `a` takes what pod `b` was promised and does not hold yet."""
     held = T4_BYTES - THEFT - free
     neighbour = pod("b", limit=held + 2 * GIB, namespace="team-b")
     world = settled(pod("a", **more), neighbour, policy=policy)

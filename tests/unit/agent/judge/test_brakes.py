@@ -1,6 +1,4 @@
-"""
-Brakes: what keeps evictions that are due from being carried out, to the second.
-"""
+"""Brakes: what keeps evictions that are due from being carried out, to the second."""
 
 import pytest
 
@@ -13,9 +11,7 @@ from tests.unit.agent.judge.scenes import OVER, WITHIN, one_on_each_card, violat
 
 
 def test_two_offenders() -> None:
-    """
-    The worse of two offenders goes first, the other once that one's eviction is answered.
-    """
+    """The worse of two offenders goes first, the other once that one's eviction is answered."""
     world = violating(pod("a"), pod("b"))
     world.hold("b", OVER + MIB)
 
@@ -23,9 +19,7 @@ def test_two_offenders() -> None:
 
 
 def test_offender_that_its_owner_deleted_with_an_endless_grace() -> None:
-    """
-    A terminating pod holds up nobody on a card that lacks nothing, and is stuck after 40 s.
-    """
+    """A terminating pod holds up nobody on a card that lacks nothing, and is stuck after 40 s."""
     world = violating(pod("a", grace_seconds=10**9), pod("b"))
     world.hold("b", OVER)
     world.at(5, world.change, "a", terminating=True)
@@ -35,9 +29,7 @@ def test_offender_that_its_owner_deleted_with_an_endless_grace() -> None:
 
 
 def test_neighbour_on_the_other_card_of_an_evicted_pod_waits() -> None:
-    """
-    Nobody else goes in the same pass on any card that the evicted pod will free.
-    """
+    """Nobody else goes in the same pass on any card that the evicted pod will free."""
     world = violating(pod("a"), pod("b"), used=OVER + GIB)
     world.hold("a", WITHIN, card=1)
     world.hold("b", WITHIN)
@@ -47,9 +39,7 @@ def test_neighbour_on_the_other_card_of_an_evicted_pod_waits() -> None:
 
 
 def test_half_the_node_violating() -> None:
-    """
-    More than half of the fenced pods over at once, of three namespaces, suspends evictions.
-    """
+    """More than half of the fenced pods over at once, of three namespaces, suspends evictions."""
     world = violators(5, "x", "y", "z")
 
     assert [] == world.run(200)
@@ -58,9 +48,7 @@ def test_half_the_node_violating() -> None:
 
 @pytest.mark.parametrize(("of", "namespaces"), [(6, ("x", "y", "z")), (3, ("x", "y"))])
 def test_fewer_violators_suspend_nothing(of: int, namespaces: tuple[str, ...]) -> None:
-    """
-    Half of the pods, or pods of two namespaces, are ordinary offenders.
-    """
+    """Half of the pods, or pods of two namespaces, are ordinary offenders."""
     world = violators(of, *namespaces)
 
     expected = [Act(30, f"p{number}") for number in range(len(namespaces))]
@@ -68,9 +56,7 @@ def test_fewer_violators_suspend_nothing(of: int, namespaces: tuple[str, ...]) -
 
 
 def test_suspension_lifted() -> None:
-    """
-    Time stands still while evictions are suspended, and goes on after.
-    """
+    """Time stands still while evictions are suspended, and goes on after."""
     world = violators(5, "x", "y", "z")
     world.at(110, world.hold, "p2", WITHIN, card=2)
 
@@ -78,9 +64,7 @@ def test_suspension_lifted() -> None:
 
 
 def test_cap_of_a_namespace() -> None:
-    """
-    A fourth pod of one namespace goes a minute after the first three.
-    """
+    """A fourth pod of one namespace goes a minute after the first three."""
     world = one_on_each_card(4)
 
     expected = [Act(30, "p0"), Act(30, "p1"), Act(30, "p2"), Act(90, "p3")]
@@ -88,9 +72,7 @@ def test_cap_of_a_namespace() -> None:
 
 
 def test_cap_of_the_node() -> None:
-    """
-    A seventh pod of the node goes a minute after the first six.
-    """
+    """A seventh pod of the node goes a minute after the first six."""
     world = one_on_each_card(7, namespaces=4)
 
     expected = [*(Act(30, f"p{number}") for number in range(6)), Act(90, "p6")]
@@ -98,9 +80,7 @@ def test_cap_of_the_node() -> None:
 
 
 def test_reason_of_a_cap() -> None:
-    """
-    A pod that a cap keeps says which.
-    """
+    """A pod that a cap keeps says which."""
     world = one_on_each_card(4)
     world.run(31)
     (kept,) = (item for item in world.decision.verdicts if item.pod.name == "p3")
@@ -109,9 +89,7 @@ def test_reason_of_a_cap() -> None:
 
 
 def test_api_server_out_of_reach() -> None:
-    """
-    While the pods are not known for certain nobody goes, and time stands still.
-    """
+    """While the pods are not known for certain nobody goes, and time stands still."""
     world = violating()
 
     def script(second: int) -> None:
@@ -121,9 +99,7 @@ def test_api_server_out_of_reach() -> None:
 
 
 def test_reason_of_the_start() -> None:
-    """
-    Right after the agent's start a pod over its limit says that it is still left alone.
-    """
+    """Right after the agent's start a pod over its limit says that it is still left alone."""
     world = World(started_at=0, policy=EvictionPolicy(grace_seconds=0, hold_seconds=0))
     world.add(pod(), OVER)
     world.run(59)
@@ -133,9 +109,7 @@ def test_reason_of_the_start() -> None:
 
 
 def test_terminating_offender() -> None:
-    """
-    An evicted pod says that it is going while it still holds too much.
-    """
+    """An evicted pod says that it is going while it still holds too much."""
     world = violating()
     world.run(33)
 
@@ -143,9 +117,7 @@ def test_terminating_offender() -> None:
 
 
 def test_terminating_pod_that_holds_nothing() -> None:
-    """
-    A terminating pod that has given its memory back holds nobody up.
-    """
+    """A terminating pod that has given its memory back holds nobody up."""
     world = violating(pod("a"), pod("b"), used=0)
     world.change("a", terminating=True)
     world.hold("b", OVER)
@@ -154,9 +126,7 @@ def test_terminating_pod_that_holds_nothing() -> None:
 
 
 def test_queued() -> None:
-    """
-    Who is due together with a worse offender on the same card is queued.
-    """
+    """Who is due together with a worse offender on the same card is queued."""
     world = violating(pod("a"), pod("b"))
     world.hold("b", OVER + MIB)
     world.run(31)

@@ -1,6 +1,4 @@
-"""
-Evictions that the API server refuses, or that a pod survives.
-"""
+"""Evictions that the API server refuses, or that a pod survives."""
 
 import pytest
 
@@ -13,9 +11,7 @@ from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, full, settled,
 
 
 def test_last_resort_kill() -> None:
-    """
-    Where the operator allows it, a pod that does not end has its processes killed.
-    """
+    """Where the operator allows it, a pod that does not end has its processes killed."""
     world = violating(policy=EvictionPolicy(last_resort_kill=True))
     world.leaves_after = 1000
     world.at(5, world.change, "a", terminating=True)
@@ -25,9 +21,7 @@ def test_last_resort_kill() -> None:
 
 @pytest.mark.parametrize("budgets", Budgets)
 def test_budget_refuses_on_a_card_with_room(budgets: Budgets) -> None:
-    """
-    A refused eviction is asked for again, each time after twice the wait, and never forced.
-    """
+    """A refused eviction is asked for again, each time after twice the wait, and never forced."""
     world = violating(policy=EvictionPolicy(budgets=budgets))
     world.answer = Answer.BLOCKED
 
@@ -36,9 +30,7 @@ def test_budget_refuses_on_a_card_with_room(budgets: Budgets) -> None:
 
 
 def test_budget_refuses_on_a_short_card() -> None:
-    """
-    After three refusals on a short card the pod is deleted, whatever its budget says.
-    """
+    """After three refusals on a short card the pod is deleted, whatever its budget says."""
     world = full("a", SLIGHTLY, free=450 * MIB)
     world.answer = Answer.BLOCKED
 
@@ -47,9 +39,7 @@ def test_budget_refuses_on_a_short_card() -> None:
 
 
 def test_budget_is_respected_where_the_operator_says_so() -> None:
-    """
-    With the setting respect no refusal leads to a deletion.
-    """
+    """With the setting respect no refusal leads to a deletion."""
     policy = EvictionPolicy(budgets=Budgets.RESPECT)
     world = full("a", SLIGHTLY, free=450 * MIB, policy=policy)
     world.answer = Answer.BLOCKED
@@ -59,9 +49,7 @@ def test_budget_is_respected_where_the_operator_says_so() -> None:
 
 
 def test_pod_gone() -> None:
-    """
-    A pod that is gone when it is to be evicted is not asked for again.
-    """
+    """A pod that is gone when it is to be evicted is not asked for again."""
     world = violating()
     world.answer = Answer.GONE
     world.at(31, world.remove, "a")
@@ -71,9 +59,7 @@ def test_pod_gone() -> None:
 
 
 def test_failed_eviction_is_never_forced() -> None:
-    """
-    Only a budget's refusals count towards a deletion; other failures back off.
-    """
+    """Only a budget's refusals count towards a deletion; other failures back off."""
     world = full("a", SLIGHTLY, free=450 * MIB)
     world.answer = Answer.FAILED
 
@@ -107,9 +93,7 @@ def test_accepted_eviction_that_nothing_follows() -> None:
 
 
 def test_stuck_pod_waits_for_brakes() -> None:
-    """
-    A kill waits for the brakes like any eviction.
-    """
+    """A kill waits for the brakes like any eviction."""
     world = violating(policy=EvictionPolicy(last_resort_kill=True))
     world.change("a", terminating=True)
 
@@ -121,9 +105,7 @@ def test_stuck_pod_waits_for_brakes() -> None:
 
 
 def test_two_stuck_pods() -> None:
-    """
-    Two stuck pods on one card are killed one after the other.
-    """
+    """Two stuck pods on one card are killed one after the other."""
     world = settled(pod("a"), pod("b"), policy=EvictionPolicy(last_resort_kill=True))
     for name in ("a", "b"):
         world.hold(name, OVER)

@@ -1,6 +1,4 @@
-"""
-What is said about cards, containers and processes, and which lists are wanted next.
-"""
+"""What is said about cards, containers and processes, and which lists are wanted next."""
 
 from dataclasses import replace
 
@@ -28,9 +26,7 @@ def suspects(world: World) -> set[str]:
 
 
 def test_quiet_node_needs_no_lists() -> None:
-    """
-    While everybody is within the limits no list is asked for.
-    """
+    """While everybody is within the limits no list is asked for."""
     world = settled()
     world.run(3)
 
@@ -38,9 +34,7 @@ def test_quiet_node_needs_no_lists() -> None:
 
 
 def test_suspect_until_nothing_is_counted() -> None:
-    """
-    The card of a pod over its limit is listed at once, and until its time has drained.
-    """
+    """The card of a pod over its limit is listed at once, and until its time has drained."""
     world = violating(used=SLIGHTLY)
     world.run(4)
     during = suspects(world)
@@ -53,9 +47,7 @@ def test_suspect_until_nothing_is_counted() -> None:
 
 
 def test_unknown_list_is_asked_for_again() -> None:
-    """
-    A card without a list of processes is a suspect.
-    """
+    """A card without a list of processes is a suspect."""
     world = settled()
     world.unlisted = {1}
     world.run(1)
@@ -64,9 +56,7 @@ def test_unknown_list_is_asked_for_again() -> None:
 
 
 def test_overcommitted_card() -> None:
-    """
-    Limits that add up to more than the card are told, a single one never counts as more.
-    """
+    """Limits that add up to more than the card are told, a single one never counts as more."""
     world = settled(pod("a", limit=8 * GIB), pod("b", limit=90 * GIB))
     world.run(1)
     found = world.decision.findings[UUID]
@@ -76,9 +66,7 @@ def test_overcommitted_card() -> None:
 
 
 def test_committed_without_memory_info() -> None:
-    """
-    Where the card does not say how large it is, its description does.
-    """
+    """Where the card does not say how large it is, its description does."""
     world = settled(pod("a", limit=90 * GIB))
     world.free[0] = None
     world.run(1)
@@ -87,9 +75,7 @@ def test_committed_without_memory_info() -> None:
 
 
 def test_process_above_its_cap() -> None:
-    """
-    A process above its cap, its context and the slack is named; one at the slack is not.
-    """
+    """A process above its cap, its context and the slack is named; one at the slack is not."""
     cap = Cap(GIB, 512 * MIB)
     world = settled(pod("a", "main", "aside", caps={"main": cap}))
     allowed = cap.cap_bytes + cap.reserve_bytes
@@ -106,9 +92,7 @@ def test_process_above_its_cap() -> None:
 
 
 def test_container_over_its_part() -> None:
-    """
-    A container is over its part from the report margin on.
-    """
+    """A container is over its part from the report margin on."""
     limits = {UUID: PodLimit(LIMIT, {"main": GIB})}
     world = violating(pod("a", limits=limits), used=GIB + 64 * MIB)
     world.run(1)
@@ -121,9 +105,7 @@ def test_container_over_its_part() -> None:
 
 
 def test_figures_of_a_verdict() -> None:
-    """
-    A verdict says for how long the pod has been over, by how much, and when it would be due.
-    """
+    """A verdict says for how long the pod has been over, by how much, and when it would be due."""
     world = violating()
     world.run(11)
     found = only(world)
@@ -134,16 +116,12 @@ def test_figures_of_a_verdict() -> None:
 
 
 def test_excess_without_use() -> None:
-    """
-    Without a known use or limit there is no excess.
-    """
+    """Without a known use or limit there is no excess."""
     assert 0 == on_card(pod(), None).excess_bytes == on_card(pod(limit=None), GIB).excess_bytes
 
 
 def test_due_in_the_grace() -> None:
-    """
-    In its grace a pod is due when grace and hold have passed.
-    """
+    """In its grace a pod is due when grace and hold have passed."""
     world = World()
     world.add(pod(), OVER)
     world.run(21)
@@ -152,9 +130,7 @@ def test_due_in_the_grace() -> None:
 
 
 def test_due_on_a_short_card() -> None:
-    """
-    On a short card a pod is due within seconds.
-    """
+    """On a short card a pod is due within seconds."""
     world = full("a", SLIGHTLY, free=450 * MIB)
     world.run(2)
     found = world.decision.verdicts[0]
@@ -163,9 +139,7 @@ def test_due_on_a_short_card() -> None:
 
 
 def test_back_off() -> None:
-    """
-    A pod whose eviction was refused says when it is asked for again.
-    """
+    """A pod whose eviction was refused says when it is asked for again."""
     world = violating()
     world.run(30)
     refused_once = replace(world.memory.pods["uid-a"], refusals=Refusals(1, 0, 33.0))
@@ -176,9 +150,7 @@ def test_back_off() -> None:
 
 
 def test_retry_after() -> None:
-    """
-    The API server's wish for more time is granted, a shorter one is not.
-    """
+    """The API server's wish for more time is granted, a shorter one is not."""
     policy = EvictionPolicy()
     longer = refused(NO_REFUSALS, 0.0, policy, by_budget_while_short=False, after=10.0)
     shorter = refused(NO_REFUSALS, 0.0, policy, by_budget_while_short=False, after=1.0)

@@ -1,6 +1,4 @@
-"""
-Which pods, cards and processes are held to their limits, and which are not.
-"""
+"""Which pods, cards and processes are held to their limits, and which are not."""
 
 import pytest
 
@@ -14,9 +12,7 @@ from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, full, settled, violati
 
 
 def test_job_pod() -> None:
-    """
-    A Job's pod goes in the way that counts against its backoffLimit.
-    """
+    """A Job's pod goes in the way that counts against its backoffLimit."""
     assert [Act(30, "a", "evict-job")] == violating(pod(controller=controller("Job"))).run(200)
 
 
@@ -51,17 +47,13 @@ def test_job_pod() -> None:
     ],
 )
 def test_who_stays(world: World, outcome: Outcome) -> None:
-    """
-    Some pods over their limits stay for ever, and it is known why.
-    """
+    """Some pods over their limits stay for ever, and it is known why."""
     assert [] == world.run(200)
     assert outcome is world.outcome("a")
 
 
 def test_mps_card() -> None:
-    """
-    No client of the node's MPS server goes.
-    """
+    """No client of the node's MPS server goes."""
     world = violating()
     world.mps = {0}
 
@@ -70,9 +62,7 @@ def test_mps_card() -> None:
 
 
 def test_idle() -> None:
-    """
-    A pod without any process on a card has a verdict too.
-    """
+    """A pod without any process on a card has a verdict too."""
     world = violating()
     world.holds.clear()
 
@@ -95,9 +85,7 @@ def test_uninjected_on_a_short_card(free: int, expected: list[Act]) -> None:
 
 
 def test_container_over_its_part_in_a_pod_within_its_limit() -> None:
-    """
-    A container over its part is named, and its pod stays.
-    """
+    """A container over its part is named, and its pod stays."""
     limits = {CARDS[0].uuid: PodLimit(LIMIT, {"main": GIB, "aside": 2 * GIB})}
     world = violating(pod("a", "main", "aside", limits=limits), used=2 * GIB)
 
@@ -106,9 +94,7 @@ def test_container_over_its_part_in_a_pod_within_its_limit() -> None:
 
 
 def test_containers_add_up() -> None:
-    """
-    Containers that exceed the pod's limit only together make it go.
-    """
+    """Containers that exceed the pod's limit only together make it go."""
     world = violating(pod("a", "main", "aside"), used=2 * GIB)
     world.hold("a", 2 * GIB, container="aside")
 
@@ -116,9 +102,7 @@ def test_containers_add_up() -> None:
 
 
 def test_several_cards() -> None:
-    """
-    A limit holds for each card by itself: twice the limit on two cards is within it.
-    """
+    """A limit holds for each card by itself: twice the limit on two cards is within it."""
     world = violating(used=LIMIT)
     world.hold("a", LIMIT, card=1)
 
@@ -126,9 +110,7 @@ def test_several_cards() -> None:
 
 
 def test_over_on_two_cards() -> None:
-    """
-    A pod over its limit on two cards is evicted once.
-    """
+    """A pod over its limit on two cards is evicted once."""
     world = violating()
     world.hold("a", OVER + GIB, card=1)
 
@@ -136,9 +118,7 @@ def test_over_on_two_cards() -> None:
 
 
 def test_shared_pid_on_two_cards() -> None:
-    """
-    One process on two cards counts on each for what it holds there.
-    """
+    """One process on two cards counts on each for what it holds there."""
     world = violating(used=2 * GIB)
     world.hold("a", 2 * GIB, card=1)
 
@@ -147,9 +127,7 @@ def test_shared_pid_on_two_cards() -> None:
 
 
 def test_gpu_process_of_no_pod() -> None:
-    """
-    Memory of no pod is found out after 30 s, and nobody pays for it.
-    """
+    """Memory of no pod is found out after 30 s, and nobody pays for it."""
     world = settled()
     world.strangers[9] = (0, 13 * GIB)
 
@@ -160,9 +138,7 @@ def test_gpu_process_of_no_pod() -> None:
 
 
 def test_stranger_does_not_make_a_card_short() -> None:
-    """
-    A process of no pod is no neighbour: it may be the pod's own, unrecognised.
-    """
+    """A process of no pod is no neighbour: it may be the pod's own, unrecognised."""
     world = violating(used=SLIGHTLY)
     world.strangers[9] = (0, 12 * GIB)
 
@@ -170,9 +146,7 @@ def test_stranger_does_not_make_a_card_short() -> None:
 
 
 def test_pod_of_a_namespace_without_a_mode() -> None:
-    """
-    A pod of an unfenced namespace is never judged, but counts as a neighbour who can be hurt.
-    """
+    """A pod of an unfenced namespace is never judged, but counts as a neighbour who can be hurt."""
     world = full("a", OVER, free=300 * MIB)
     world.change("b", namespace="free", mode=None)
 
@@ -181,9 +155,7 @@ def test_pod_of_a_namespace_without_a_mode() -> None:
 
 
 def test_evict_when_short() -> None:
-    """
-    With evict-when=short a pod over its limit stays until its neighbours run short.
-    """
+    """With evict-when=short a pod over its limit stays until its neighbours run short."""
     policy = EvictionPolicy(evict_when=EvictWhen.SHORT)
     world = full("a", OVER, free=600 * MIB, policy=policy)
     world.at(100, world.hold, "c", 200 * MIB)
@@ -193,9 +165,7 @@ def test_evict_when_short() -> None:
 
 
 def test_shortage_unknown() -> None:
-    """
-    A card that does not say how much is free is not short.
-    """
+    """A card that does not say how much is free is not short."""
     world = violating(pod("a", injected=False), pod("b"))
     world.free[0] = None
 
@@ -203,9 +173,7 @@ def test_shortage_unknown() -> None:
 
 
 def test_next_pod_of_an_evicted_owner() -> None:
-    """
-    The pod that takes an evicted one's place goes after its grace and a minute.
-    """
+    """The pod that takes an evicted one's place goes after its grace and a minute."""
     world = violating(pod(controller=controller()))
     world.at(40, world.add, pod("b", controller=controller()), OVER)
 

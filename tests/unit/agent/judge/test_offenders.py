@@ -1,6 +1,4 @@
-"""
-Owners whose pods come back.
-"""
+"""Owners whose pods come back."""
 
 from dataclasses import replace
 
@@ -16,9 +14,7 @@ from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, full, settled
 
 @pytest.mark.parametrize(("before", "expected"), [(0, 30), (1, 60), (2, 300), (3, 1800), (9, 1800)])
 def test_hold_of_a_repeat_offender(before: int, expected: int) -> None:
-    """
-    An owner evicted before gets a longer hold each time.
-    """
+    """An owner evicted before gets a longer hold each time."""
     world = settled(pod(controller=controller()))
     for _ in range(before):
         offences = offended(
@@ -32,9 +28,7 @@ def test_hold_of_a_repeat_offender(before: int, expected: int) -> None:
 
 
 def test_repeat_offender_on_a_short_card() -> None:
-    """
-    A shortage does not wait longer for those who caused one before.
-    """
+    """A shortage does not wait longer for those who caused one before."""
     world = full("a", SLIGHTLY, free=450 * MIB)
     lineage = world.pods["a"].lineage
     world.memory = replace(world.memory, offences=offended({}, lineage, -60.0, EvictionPolicy()))
@@ -51,9 +45,7 @@ def test_repeat_offender_on_a_short_card() -> None:
     ],
 )
 def test_offences_are_forgotten(ladder: tuple[float, ...], since: float, expected: int) -> None:
-    """
-    After a day, or without longer holds at all, an owner is like any other.
-    """
+    """After a day, or without longer holds at all, an owner is like any other."""
     world = settled(policy=EvictionPolicy(repeated_hold_seconds=ladder))
     world.memory = replace(world.memory, offences=offended({}, pod().lineage, -since, world.policy))
     world.hold("a", OVER)

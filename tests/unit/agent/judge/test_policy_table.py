@@ -76,9 +76,7 @@ _PLACES = {"": __name__, "test_pods": "tests.unit.agent.test_pods"}
 
 
 class Row(NamedTuple):
-    """
-    One row of the table above.
-    """
+    """One row of the table above."""
 
     what: str
     seconds: str
@@ -96,9 +94,7 @@ ROWS = [Row(*found) for found in _ROW.findall(__doc__ or "")]
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what.strip())
 def test_row_names_a_test_with_these_seconds(row: Row) -> None:
-    """
-    Each row of the table names a test that expects these very seconds.
-    """
+    """Each row of the table names a test that expects these very seconds."""
     assert "def test_" in row.source
     if row.seconds == "never":
         assert "[]" in row.source
@@ -109,9 +105,7 @@ def test_row_names_a_test_with_these_seconds(row: Row) -> None:
 
 
 def test_table_is_read_to_its_last_row() -> None:
-    """
-    No line of the table escapes the test above.
-    """
+    """No line of the table escapes the test above."""
     lines = (__doc__ or "").partition("row  ")[2].splitlines()[1:]
 
     assert len(lines) == len(ROWS)
@@ -165,9 +159,7 @@ def test_shared_pid_over_on_one_of_its_two_cards() -> None:
 
 @pytest.mark.parametrize("mode", [None, Mode.OBSERVE, Mode.CAP])
 def test_neighbour_of_another_mode_holding_more(mode: Mode | None) -> None:
-    """
-    A worse offender whose namespace does not evict neither goes nor keeps another from going.
-    """
+    """A worse offender whose namespace does not evict neither goes nor keeps another from going."""
     world = violating(pod("a"), pod("other", namespace="team-b", mode=mode))
     world.hold("other", OVER + GIB)
 
@@ -175,9 +167,7 @@ def test_neighbour_of_another_mode_holding_more(mode: Mode | None) -> None:
 
 
 def test_two_budgets_that_refuse_with_an_error_of_the_server() -> None:
-    """
-    Two budgets for one pod are a refusal like any budget's, and overridden on a short card.
-    """
+    """Two budgets for one pod are a refusal like any budget's, and overridden on a short card."""
     message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
     failure = Failure("POST eviction", 500, "InternalError", message)
     world = full("a", SLIGHTLY, free=450 * MIB)

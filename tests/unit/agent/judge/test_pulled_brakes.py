@@ -27,9 +27,7 @@ UUID = CARDS[0].uuid
 
 
 def decoys(world: World, namespace: str, *, held: int, ends_after: int = 35) -> None:
-    """
-    Send a pod on its way out every 35 s, for an hour.
-    """
+    """Send a pod on its way out every 35 s, for an hour."""
     for number, second in enumerate(range(0, 3600, 35)):
         decoy = pod(f"decoy{number}", namespace=namespace, terminating=True)
         world.at(second, world.add, decoy, held)
@@ -38,9 +36,7 @@ def decoys(world: World, namespace: str, *, held: int, ends_after: int = 35) -> 
 
 @pytest.mark.parametrize("namespace", ["team-a", "team-c"])
 def test_decoys_shield_nobody(namespace: str) -> None:
-    """
-    Pods that leave one after the other, and give back too little, hold up nobody.
-    """
+    """Pods that leave one after the other, and give back too little, hold up nobody."""
     world = robbed(policy=SHORT_ONLY, free=GIB)
     decoys(world, namespace, held=90 * MIB, ends_after=45)
 
@@ -48,9 +44,7 @@ def test_decoys_shield_nobody(namespace: str) -> None:
 
 
 def test_decoys_are_not_the_larger_part_of_a_shortage() -> None:
-    """
-    What pods on their way out hold takes no blame off the one who stays.
-    """
+    """What pods on their way out hold takes no blame off the one who stays."""
     world = settled(pod("a", limit=GIB), pod("b", limit=13 * GIB), used=MIB, policy=SHORT_ONLY)
     world.hold("a", 2 * GIB)
     decoys(world, "team-c", held=GIB, ends_after=45)
@@ -72,9 +66,7 @@ def test_what_leaving_pods_give_back_is_waited_for_once(namespace: str, second: 
 
 
 def test_who_waits_for_a_leaving_pod_says_so() -> None:
-    """
-    An offender who is held up names the brake.
-    """
+    """An offender who is held up names the brake."""
     world = robbed(policy=SHORT_ONLY, free=0)
     world.hold("a", THEFT - 3 * GIB)
     decoys(world, "team-c", held=3 * GIB)
@@ -85,9 +77,7 @@ def test_who_waits_for_a_leaving_pod_says_so() -> None:
 
 
 def test_a_tolerated_pod_waits_for_whatever_leaves() -> None:
-    """
-    A pod within the margin never goes while others on their way out end the shortage.
-    """
+    """A pod within the margin never goes while others on their way out end the shortage."""
     world = full("a", SLIGHTLY, free=450 * MIB)
     world.memory = replace(world.memory, held_up={UUID: Bucket(40.0, over=False, at=-1)})
     decoys(world, "team-c", held=70 * MIB)
@@ -97,9 +87,7 @@ def test_a_tolerated_pod_waits_for_whatever_leaves() -> None:
 
 
 def test_suspension_counts_only_who_could_go() -> None:
-    """
-    Pods that are reported only suspend no evictions, however many they are.
-    """
+    """Pods that are reported only suspend no evictions, however many they are."""
     world = settled(pod("a"))
     for number, mode in enumerate((Mode.CAP, Mode.OBSERVE, Mode.CAP)):
         name = f"p{number}"
@@ -112,9 +100,7 @@ def test_suspension_counts_only_who_could_go() -> None:
 
 
 def test_suspension_is_of_one_measure() -> None:
-    """
-    A unit that is mistrusted suspends the evictions of its own pods alone.
-    """
+    """A unit that is mistrusted suspends the evictions of its own pods alone."""
     world = violators(5, "x", "y", "z")
     world.add(pod("other", measure="hami, MiB"), OVER, card=5)
     assert ["other"] == [act.pod for act in world.run(200)]
@@ -122,9 +108,7 @@ def test_suspension_is_of_one_measure() -> None:
 
 
 def test_suspension_counts_nobody_in_its_grace() -> None:
-    """
-    Pods that have just started and peak together suspend nothing.
-    """
+    """Pods that have just started and peak together suspend nothing."""
     world = settled(pod("a"))
     for name in "xyz":
         world.add(pod(name, namespace=name), OVER, card=1)
@@ -134,9 +118,7 @@ def test_suspension_counts_nobody_in_its_grace() -> None:
 
 
 def test_suspension_lets_shortages_be_ended() -> None:
-    """
-    While evictions are suspended, who takes what others were promised goes all the same.
-    """
+    """While evictions are suspended, who takes what others were promised goes all the same."""
     world = violators(5, "w", "x", "y", "z")
     world.add(pod("b", limit=12 * GIB), MIB, card=0)
     world.hold("p0", 10 * GIB, card=0)
@@ -145,9 +127,7 @@ def test_suspension_lets_shortages_be_ended() -> None:
 
 
 def test_the_caps_of_the_minute_hold_up_no_end_of_a_shortage() -> None:
-    """
-    Who uses up the evictions of his namespace elsewhere goes for a shortage all the same.
-    """
+    """Who uses up the evictions of his namespace elsewhere goes for a shortage all the same."""
     world = robbed(policy=SHORT_ONLY)
     world.memory = replace(world.memory, evicted=(Evicted(0.0, "team-a"),) * 10)
 
@@ -155,9 +135,7 @@ def test_the_caps_of_the_minute_hold_up_no_end_of_a_shortage() -> None:
 
 
 def test_nobody_goes_for_a_shortage_while_pods_are_not_known_for_certain() -> None:
-    """
-    With the API server out of reach what ends a shortage waits, too.
-    """
+    """With the API server out of reach what ends a shortage waits, too."""
     world = robbed(policy=SHORT_ONLY)
 
     def script(second: int) -> None:
@@ -168,9 +146,7 @@ def test_nobody_goes_for_a_shortage_while_pods_are_not_known_for_certain() -> No
 
 
 def test_who_is_due_for_a_shortage_waits_for_the_api_server() -> None:
-    """
-    A pod that is to be asked for again waits until the pods are known for certain.
-    """
+    """A pod that is to be asked for again waits until the pods are known for certain."""
     world = robbed(policy=SHORT_ONLY)
     world.answer = Answer.BLOCKED
 

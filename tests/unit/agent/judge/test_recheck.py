@@ -1,6 +1,4 @@
-"""
-The last look before an act.
-"""
+"""The last look before an act."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,9 +22,7 @@ POLICY = EvictionPolicy()
 
 
 def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: Any) -> Observation:
-    """
-    Look at a pod and its neighbour twice, so that both are confirmed.
-    """
+    """Look at a pod and its neighbour twice, so that both are confirmed."""
     held = T4_BYTES - (used or 0) - free
     neighbour = pod("neighbour", limit=held)
     people = [process_of(item), process_of(neighbour, 2), occupant(3, None, None)]
@@ -60,9 +56,7 @@ def against(use: Observation, *, now: float = 0.5, **more: Any) -> str:
     ],
 )
 def test_pod_that_has_changed(changed: dict[str, Any], action: Action, expected: str) -> None:
-    """
-    A pod that is not what it was stays; only one that is still terminating is killed.
-    """
+    """A pod that is not what it was stays; only one that is still terminating is killed."""
     assert expected == against(seen(pod(**changed)), action=action)
 
 
@@ -85,26 +79,20 @@ def test_use_that_has_changed(
     short: bool,  # noqa: FBT001 - a column
     expected: str,
 ) -> None:
-    """
-    A pod stays whose use, or its card's shortage, is not what made it due.
-    """
+    """A pod stays whose use, or its card's shortage, is not what made it due."""
     assert expected == against(seen(pod(), used, free=free), short=short)
 
 
 @pytest.mark.parametrize(("free", "goes"), [(212 * MIB, True), (211 * MIB, False)])
 def test_shortage_that_the_pod_would_not_cure(free: int, goes: bool) -> None:  # noqa: FBT001 - a column
-    """
-    A pod that the webhook never saw stays if it would not end the shortage any more.
-    """
+    """A pod that the webhook never saw stays if it would not end the shortage any more."""
     expected = "" if goes else "its eviction does not end a shortage any more"
 
     assert expected == against(seen(pod(injected=False), free=free), short=True)
 
 
 def test_card_that_cannot_be_read() -> None:
-    """
-    Without a recent list of the card, and as a client of the node's MPS server, nobody goes.
-    """
+    """Without a recent list of the card, and as a client of the node's MPS server, nobody goes."""
     gap = uses([card_sample(0, None)], [], [pod()], seen(pod()))
 
     assert "the card cannot be read" == against(gap)
@@ -114,9 +102,7 @@ def test_card_that_cannot_be_read() -> None:
 
 
 def test_api_server_out_of_reach() -> None:
-    """
-    Nobody goes by what was true a while ago.
-    """
+    """Nobody goes by what was true a while ago."""
     stale = replace(seen(pod()), pods=pods_on_node([pod()], fresh=False))
 
     assert "the API server is out of reach" == against(stale)
@@ -124,9 +110,7 @@ def test_api_server_out_of_reach() -> None:
 
 @pytest.mark.parametrize("answer", [Answer.CANCELLED, Answer.FAILED])
 def test_answers_that_leave_no_trace(answer: Answer) -> None:
-    """
-    An act that was called off is not remembered, nor a refusal for a pod that is forgotten.
-    """
+    """An act that was called off is not remembered, nor a refusal for a pod that is forgotten."""
     memory = Memory(0.0)
 
     assert memory == settle(memory, verdict(), ActResult(answer), POLICY, 1.0)

@@ -58,9 +58,7 @@ def test_theft_of_a_promise_is_a_shortage(world: World) -> None:
 
 
 def test_a_pod_that_has_not_begun_is_promised_its_memory() -> None:
-    """
-    A pod bound to a card where it holds nothing yet is owed its whole limit.
-    """
+    """A pod bound to a card where it holds nothing yet is owed its whole limit."""
     late = pod("late", limit=3 * GIB, assigned=frozenset({UUID}))
     world = settled(pod("a"), policy=SHORT_ONLY)
     world.pods["late"] = late
@@ -75,9 +73,7 @@ def test_a_pod_that_has_not_begun_is_promised_its_memory() -> None:
     ids=["terminating", "ended", "not-enforced", "unlabelled"],
 )
 def test_who_is_promised_nothing(change: dict[str, Any]) -> None:
-    """
-    A pod on its way out, or without a fence, is owed nothing beside what it holds.
-    """
+    """A pod on its way out, or without a fence, is owed nothing beside what it holds."""
     world = robbed(policy=SHORT_ONLY)
     world.change("b", **change)
 
@@ -96,9 +92,7 @@ def test_promises_beyond_the_card_are_cut() -> None:
 
 
 def test_reserved_memory_cannot_be_promised() -> None:
-    """
-    What is held within limits on an overcommitted card is no shortage of anybody's making.
-    """
+    """What is held within limits on an overcommitted card is no shortage of anybody's making."""
     world = settled(pod("a", limit=10 * GIB), pod("b", limit=10 * GIB), used=7 * GIB)
 
     assert [] == world.run(60)
@@ -106,9 +100,7 @@ def test_reserved_memory_cannot_be_promised() -> None:
 
 
 def test_unknown_use_is_taken_for_the_promise() -> None:
-    """
-    A neighbour whose use cannot be read is owed nothing more.
-    """
+    """A neighbour whose use cannot be read is owed nothing more."""
     world = robbed(policy=SHORT_ONLY)
     world.hold("b", None)
 
@@ -116,9 +108,7 @@ def test_unknown_use_is_taken_for_the_promise() -> None:
 
 
 def test_a_tolerated_pod_stays_on_a_card_that_is_promised_to_the_last_byte() -> None:
-    """
-    A pod within the margin for evictions hurts nobody by what it takes of a promise.
-    """
+    """A pod within the margin for evictions hurts nobody by what it takes of a promise."""
     world = settled(pod("a"), pod("b", limit=T4_BYTES - LIMIT))
     world.hold("a", LIMIT + 200 * MIB)
 
@@ -127,9 +117,7 @@ def test_a_tolerated_pod_stays_on_a_card_that_is_promised_to_the_last_byte() -> 
 
 
 def test_a_short_peak_is_tolerated_though_it_takes_of_a_promise() -> None:
-    """
-    Twice the limit for twenty seconds while a model loads evicts nobody.
-    """
+    """Twice the limit for twenty seconds while a model loads evicts nobody."""
     world = settled(pod("a"), pod("b", limit=T4_BYTES - LIMIT))
     world.hold("a", 2 * LIMIT)
     world.at(20, world.hold, "a", LIMIT)
@@ -159,9 +147,7 @@ def _name_of_cause(world: World) -> str:
 
 @pytest.mark.parametrize("excess", [300 * MIB, 4 * GIB])
 def test_who_does_not_cure_a_shortage_goes_by_the_ordinary_rules(excess: int) -> None:
-    """
-    An offender in its grace whose excess is a small part of what is missing keeps its grace.
-    """
+    """An offender in its grace whose excess is a small part of what is missing keeps its grace."""
     world = World()
     world.add(pod("a", limit=GIB), GIB + excess)
     world.add(pod("b", limit=14 * GIB), 0)
@@ -172,9 +158,7 @@ def test_who_does_not_cure_a_shortage_goes_by_the_ordinary_rules(excess: int) ->
 
 
 def test_a_client_of_the_nodes_mps_server_ends_no_shortage() -> None:
-    """
-    What a pod holds through the node's MPS server is not held against it on a short card.
-    """
+    """What a pod holds through the node's MPS server is not held against it on a short card."""
     world = World(mps={0})
     world.add(pod("a"), THEFT)
     world.add(pod("b", limit=T4_BYTES - LIMIT), MIB)
@@ -184,9 +168,7 @@ def test_a_client_of_the_nodes_mps_server_ends_no_shortage() -> None:
 
 
 def test_a_little_that_no_fence_counts_shields_nobody() -> None:
-    """
-    An offender who took more than half of what is missing goes, whoever has the rest.
-    """
+    """An offender who took more than half of what is missing goes, whoever has the rest."""
     world = World()
     world.add(pod("a"), THEFT)
     world.add(pod("b", limit=T4_BYTES - LIMIT), MIB)
@@ -196,9 +178,7 @@ def test_a_little_that_no_fence_counts_shields_nobody() -> None:
 
 
 def test_the_largest_excess_ends_a_shortage_alone() -> None:
-    """
-    Of two offenders on a short card only the one goes whose excess ends the shortage.
-    """
+    """Of two offenders on a short card only the one goes whose excess ends the shortage."""
     world = settled(pod("a"), pod("c"), pod("b", limit=8 * GIB), policy=SHORT_ONLY)
     world.hold("a", 9 * GIB)
     world.hold("c", LIMIT + 400 * MIB)
@@ -209,9 +189,7 @@ def test_the_largest_excess_ends_a_shortage_alone() -> None:
 
 
 def test_as_many_go_as_it_takes() -> None:
-    """
-    Where one is not enough the next one goes, too, without waiting for the first.
-    """
+    """Where one is not enough the next one goes, too, without waiting for the first."""
     small = [pod(name, limit=GIB) for name in "ac"]
     world = settled(*small, pod("b", limit=13 * GIB), used=MIB, policy=SHORT_ONLY)
     world.hold("a", 6 * GIB)
@@ -230,9 +208,7 @@ def test_as_many_go_as_it_takes() -> None:
     ],
 )
 def test_who_is_behind_a_shortage_is_named(name: str, change: dict[str, Any]) -> None:
-    """
-    After half a minute the finding names who holds what was promised and is not to go for it.
-    """
+    """After half a minute the finding names who holds what was promised and is not to go for it."""
     world = settled(pod("a"), pod("b", limit=9 * GIB), pod(name, **change))
     world.hold(name, 13 * GIB)
     world.run(40)
@@ -254,9 +230,7 @@ def test_what_drivers_hide_everywhere_is_not_worth_a_word() -> None:
 
 
 def test_hidden_memory_is_named_as_such() -> None:
-    """
-    Memory that no process shows stands behind a shortage that nothing else explains.
-    """
+    """Memory that no process shows stands behind a shortage that nothing else explains."""
     world = settled(pod("a"), pod("b"))
     world.free[0] = GIB
     world.run(40)
@@ -271,9 +245,7 @@ def test_hidden_memory_is_named_as_such() -> None:
     [(OVER, 30), (LIMIT + 2560 * MIB, 30), (LIMIT + 5 * GIB, 15), (LIMIT + 9 * GIB, 9)],
 )
 def test_who_takes_more_has_less_time(used: int, expected: int) -> None:
-    """
-    The hold is shorter in proportion to what is held above the limit, from 2.5 GiB on.
-    """
+    """The hold is shorter in proportion to what is held above the limit, from 2.5 GiB on."""
     world = settled()
     world.hold("a", used)
 
@@ -297,9 +269,7 @@ def test_no_sawtooth_of_a_large_theft_lasts(seconds: int) -> None:
 
 
 def test_a_promise_counts_once() -> None:
-    """
-    A pod that was given the card where it holds memory is owed the rest of its limit.
-    """
+    """A pod that was given the card where it holds memory is owed the rest of its limit."""
     world = settled(pod("b", assigned=frozenset({UUID})))
     world.run(1)
 

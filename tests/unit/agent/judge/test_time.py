@@ -1,6 +1,4 @@
-"""
-Time over a limit: who goes at which second, and what starts the time from zero.
-"""
+"""Time over a limit: who goes at which second, and what starts the time from zero."""
 
 from dataclasses import replace
 
@@ -18,18 +16,14 @@ from tests.unit.agent.judge.scenes import OVER, WITHIN, settled, violating
 
 
 def test_over_for_the_hold() -> None:
-    """
-    A pod over its limit from second 0 on goes at second 30.
-    """
+    """A pod over its limit from second 0 on goes at second 30."""
     world = violating(pod("a"), pod("b"))
 
     assert [Act(30, "a")] == world.run(200)
 
 
 def test_a_new_process_is_counted_from_its_first_list_on() -> None:
-    """
-    A pod that grows by a new process goes no later than one that grows by an old one.
-    """
+    """A pod that grows by a new process goes no later than one that grows by an old one."""
     world = settled()
     world.restart("a")
     world.hold("a", OVER)
@@ -38,9 +32,7 @@ def test_a_new_process_is_counted_from_its_first_list_on() -> None:
 
 
 def test_a_new_process_each_second() -> None:
-    """
-    A pod that is over its limit by another process in every list goes like any other.
-    """
+    """A pod that is over its limit by another process in every list goes like any other."""
     world = settled()
     world.hold("a", OVER)
 
@@ -48,9 +40,7 @@ def test_a_new_process_each_second() -> None:
 
 
 def test_over_from_its_start() -> None:
-    """
-    A pod over its limit from its first sample on goes when grace and hold have passed.
-    """
+    """A pod over its limit from its first sample on goes when grace and hold have passed."""
     world = World()
     world.add(pod(), OVER)
 
@@ -58,9 +48,7 @@ def test_over_from_its_start() -> None:
 
 
 def test_warm_up_spike_inside_the_grace() -> None:
-    """
-    A pod that peaks while it starts stays.
-    """
+    """A pod that peaks while it starts stays."""
     world = World()
     world.add(pod(), OVER)
 
@@ -92,9 +80,7 @@ def test_sawtooth(over: int, under: int, expected: list[Act]) -> None:
 
 
 def test_uid_changed_under_the_same_name() -> None:
-    """
-    A pod that replaces another under its name starts from zero.
-    """
+    """A pod that replaces another under its name starts from zero."""
     world = violating()
     world.at(20, world.change, "a", uid="uid-next")
     world.at(20, world.restart, "a")
@@ -104,9 +90,7 @@ def test_uid_changed_under_the_same_name() -> None:
 
 @pytest.mark.parametrize(("short", "expected"), [(False, [Act(150, "a")]), (True, [Act(63, "a")])])
 def test_agent_just_started(short: bool, expected: list[Act]) -> None:  # noqa: FBT001 - a column
-    """
-    A new agent lets everybody be for 60 s, and gives each pod the grace of a new one.
-    """
+    """A new agent lets everybody be for 60 s, and gives each pod the grace of a new one."""
     world = World(started_at=0)
     world.add(pod("a"), OVER)
     held = T4_BYTES - OVER - (300 * MIB if short else GIB)
@@ -116,9 +100,7 @@ def test_agent_just_started(short: bool, expected: list[Act]) -> None:  # noqa: 
 
 
 def test_agent_restarted_in_the_middle_of_a_violation() -> None:
-    """
-    What an agent forgets by restarting is to the pod's favour.
-    """
+    """What an agent forgets by restarting is to the pod's favour."""
     world = violating()
     world.at(20, setattr, world, "memory", Memory(20))
     world.at(20, setattr, world, "use", None)
@@ -127,9 +109,7 @@ def test_agent_restarted_in_the_middle_of_a_violation() -> None:
 
 
 def test_mode_raised_while_over() -> None:
-    """
-    A rise in mode starts every count of time from zero, the grace included.
-    """
+    """A rise in mode starts every count of time from zero, the grace included."""
     world = violating(pod(mode=Mode.CAP))
 
     def script(second: int) -> None:
@@ -142,9 +122,7 @@ def test_mode_raised_while_over() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.CAP])
 def test_lower_modes_say_who_would_go(mode: Mode) -> None:
-    """
-    Below evict nobody goes, and from second 30 on it is known who would.
-    """
+    """Below evict nobody goes, and from second 30 on it is known who would."""
     world = violating(pod(mode=mode))
 
     assert [] == world.run(30)
@@ -154,9 +132,7 @@ def test_lower_modes_say_who_would_go(mode: Mode) -> None:
 
 
 def test_kill_switch_in_the_middle_of_a_violation() -> None:
-    """
-    Lowering the mode stops an eviction that is a second away.
-    """
+    """Lowering the mode stops an eviction that is a second away."""
     world = violating()
     world.at(30, world.change, "a", mode=Mode.CAP)
 
@@ -164,9 +140,7 @@ def test_kill_switch_in_the_middle_of_a_violation() -> None:
 
 
 def test_namespace_word_lowered_under_running_pods() -> None:
-    """
-    A limit that falls below what a pod holds starts the time from zero.
-    """
+    """A limit that falls below what a pod holds starts the time from zero."""
     world = violating(used=2 * GIB)
     world.at(50, world.change, "a", limits={item.uuid: PodLimit(GIB) for item in CARDS})
 
@@ -184,9 +158,7 @@ def test_limit_lowered_while_over() -> None:
 
 
 def test_missing_samples_freeze() -> None:
-    """
-    Seconds that nobody saw count neither way: ten of them, and the one before, come on top.
-    """
+    """Seconds that nobody saw count neither way: ten of them, and the one before, come on top."""
     world = violating()
 
     def script(second: int) -> None:
@@ -197,9 +169,7 @@ def test_missing_samples_freeze() -> None:
 
 
 def test_unknown_use_never_acts() -> None:
-    """
-    A pod whose use is unknown stays, however long it has been over before.
-    """
+    """A pod whose use is unknown stays, however long it has been over before."""
     world = violating()
     world.at(30, world.hold, "a", None)
 
@@ -208,9 +178,7 @@ def test_unknown_use_never_acts() -> None:
 
 
 def test_tick_that_comes_late() -> None:
-    """
-    A gap of more than three intervals between two samples does not count.
-    """
+    """A gap of more than three intervals between two samples does not count."""
     world = violating()
     world.run(10)
     world.now += 4
@@ -219,9 +187,7 @@ def test_tick_that_comes_late() -> None:
 
 
 def test_list_that_is_not_renewed() -> None:
-    """
-    A list judged once is no evidence again: the pod waits for the next one.
-    """
+    """A list judged once is no evidence again: the pod waits for the next one."""
     world = violating()
     world.run(30)
     world.renewed = False
@@ -232,9 +198,7 @@ def test_list_that_is_not_renewed() -> None:
 
 
 def test_process_replaced_in_the_middle() -> None:
-    """
-    A pod gains nothing by giving its memory to a new process.
-    """
+    """A pod gains nothing by giving its memory to a new process."""
     world = violating()
     world.at(20, world.restart, "a")
 
@@ -242,9 +206,7 @@ def test_process_replaced_in_the_middle() -> None:
 
 
 def test_process_replaced_under_its_pid() -> None:
-    """
-    A process that another one's PID fell to is not held against its pod until a second list.
-    """
+    """A process that another one's PID fell to is not held against its pod until a second list."""
     world = violating()
     world.at(20, world.began.update, {"a": -400.0})
 
@@ -253,9 +215,7 @@ def test_process_replaced_under_its_pid() -> None:
 
 
 def test_unconfirmed() -> None:
-    """
-    A pod over its limit only by a process that another one's PID fell to says so.
-    """
+    """A pod over its limit only by a process that another one's PID fell to says so."""
     world = settled()
     world.began["a"] = -400.0
     world.hold("a", OVER)
@@ -265,9 +225,7 @@ def test_unconfirmed() -> None:
 
 
 def test_memory_freed_for_a_moment() -> None:
-    """
-    A pod that lets go for 2 s loses one second, not all of them.
-    """
+    """A pod that lets go for 2 s loses one second, not all of them."""
     world = violating()
     world.at(20, world.holds.clear)
     world.at(22, world.hold, "a", OVER)
@@ -277,9 +235,7 @@ def test_memory_freed_for_a_moment() -> None:
 
 
 def test_mode_lowered_keeps_the_time() -> None:
-    """
-    Lowering the mode resets nothing: who was over stays known as such.
-    """
+    """Lowering the mode resets nothing: who was over stays known as such."""
     world = violating()
     world.run(20)
     world.change("a", mode=Mode.OBSERVE)
@@ -289,9 +245,7 @@ def test_mode_lowered_keeps_the_time() -> None:
 
 
 def test_limit_raised() -> None:
-    """
-    A limit raised above what a pod holds ends the violation.
-    """
+    """A limit raised above what a pod holds ends the violation."""
     world = violating()
     world.run(20)
     raised = replace(world.pods["a"].limits[CARDS[0].uuid], limit_bytes=2 * LIMIT)

@@ -1,6 +1,4 @@
-"""
-From a verdict to an act and back: looked at again, handed over, remembered.
-"""
+"""From a verdict to an act and back: looked at again, handed over, remembered."""
 
 from dataclasses import replace
 
@@ -18,18 +16,14 @@ EVICT = ("evict", "accepted")
 
 
 def violated(node: Node) -> Node:
-    """
-    Put a violator and an innocent on the first card.
-    """
+    """Put a violator and an innocent on the first card."""
     node.add(pod("greedy"), OVER, 1)
     node.add(pod("good"), GIB, 2)
     return node
 
 
 def test_a_violator_is_evicted_once_its_time_is_up() -> None:
-    """
-    The violator alone is evicted, and the next tick remembers it everywhere.
-    """
+    """The violator alone is evicted, and the next tick remembers it everywhere."""
     with running() as node:
         violated(node).tick_until_acted()
         node.tick()
@@ -42,9 +36,7 @@ def test_a_violator_is_evicted_once_its_time_is_up() -> None:
 
 
 def test_the_card_is_looked_at_again_right_before() -> None:
-    """
-    Handing over follows a second look at the violator's card, in the same tick.
-    """
+    """Handing over follows a second look at the violator's card, in the same tick."""
     with running() as node:
         violated(node).tick_until_acted()
 
@@ -53,9 +45,7 @@ def test_the_card_is_looked_at_again_right_before() -> None:
 
 
 def test_who_gave_the_memory_back_is_spared() -> None:
-    """
-    A pod that is within its limit at the second look is not evicted.
-    """
+    """A pod that is within its limit at the second look is not evicted."""
     with running() as node:
         violated(node).tick(2)
         looks = len(node.cards.asked)
@@ -68,9 +58,7 @@ def test_who_gave_the_memory_back_is_spared() -> None:
 
 
 class _LettingGo(dict[int, dict[int, int | None]]):
-    """
-    What is held until the given look, and little afterwards.
-    """
+    """What is held until the given look, and little afterwards."""
 
     def __init__(self, node: Node, look: int) -> None:
         super().__init__(node.cards.held)
@@ -84,9 +72,7 @@ class _LettingGo(dict[int, dict[int, int | None]]):
 
 
 def test_a_slow_api_delays_no_look() -> None:
-    """
-    While the API server takes its time, ticks go on and no second act is begun.
-    """
+    """While the API server takes its time, ticks go on and no second act is begun."""
     with running() as node:
         node.api.open.clear()
         violated(node).tick(4)
@@ -104,9 +90,7 @@ def test_a_slow_api_delays_no_look() -> None:
 
 
 def test_a_slow_answer_for_one_card_delays_no_other_card() -> None:
-    """
-    While the API server takes its time over one card, the violator of another goes at once.
-    """
+    """While the API server takes its time over one card, the violator of another goes at once."""
     with running() as node:
         node.api.open.clear()
         violated(node).tick(4)
@@ -120,9 +104,7 @@ def test_a_slow_answer_for_one_card_delays_no_other_card() -> None:
 
 
 def test_acts_without_an_answer_count_against_the_caps() -> None:
-    """
-    No more evictions are under way at once than the caps let begin in a minute.
-    """
+    """No more evictions are under way at once than the caps let begin in a minute."""
     with running(replace(QUICK, node_evictions_per_minute=3)) as node:
         node.api.open.clear()
         for card in range(5):
@@ -135,9 +117,7 @@ def test_acts_without_an_answer_count_against_the_caps() -> None:
 
 
 def test_nobody_else_goes_on_a_card_before_the_answer() -> None:
-    """
-    A second violator on any card of a pod that is being evicted waits for the answer.
-    """
+    """A second violator on any card of a pod that is being evicted waits for the answer."""
     with running() as node:
         node.api.open.clear()
         node.add(pod("greedy"), OVER + GIB, 1)
@@ -150,9 +130,7 @@ def test_nobody_else_goes_on_a_card_before_the_answer() -> None:
 
 
 def test_a_refusal_is_told_and_waited_out() -> None:
-    """
-    A budget's refusal becomes an Event, and the next try comes after the back-off.
-    """
+    """A budget's refusal becomes an Event, and the next try comes after the back-off."""
     with running() as node:
         node.api.result = ActResult(Answer.BLOCKED, detail="budget web")
         violated(node).tick_until_acted()
@@ -165,9 +143,7 @@ def test_a_refusal_is_told_and_waited_out() -> None:
 
 
 def test_a_bug_in_acting_is_a_failure_like_others() -> None:
-    """
-    An exception while acting is logged, counted as failed and told, and acting goes on.
-    """
+    """An exception while acting is logged, counted as failed and told, and acting goes on."""
     with running() as node:
         node.api.error = RuntimeError("a bug")
         violated(node).tick_until_acted()
@@ -178,9 +154,7 @@ def test_a_bug_in_acting_is_a_failure_like_others() -> None:
 
 
 def test_a_stuck_pod_is_killed_where_that_is_enabled() -> None:
-    """
-    A violator that has been terminating for too long is killed, not evicted.
-    """
+    """A violator that has been terminating for too long is killed, not evicted."""
     policy = replace(QUICK, last_resort_kill=True, termination_seconds=1.0)
     with running(policy) as node:
         node.add(pod("stuck", terminating=True), OVER, 1)
@@ -191,9 +165,7 @@ def test_a_stuck_pod_is_killed_where_that_is_enabled() -> None:
 
 
 def test_an_act_that_comes_too_late_is_cancelled() -> None:
-    """
-    An act that had to wait for another one for too long is not carried out.
-    """
+    """An act that had to wait for another one for too long is not carried out."""
     clock, api = Clock(), ApiServer()
     worker = Worker(api.carry_out, api.carry_out, clock, 3.0, most_threads=1)
     acts = [Verdict(pod(name), Outcome.EVICT, action=Action.EVICT) for name in ("a", "b")]
@@ -211,9 +183,7 @@ def test_an_act_that_comes_too_late_is_cancelled() -> None:
 
 
 def test_an_end_before_the_beginning_is_no_harm() -> None:
-    """
-    A worker that never began can be closed.
-    """
+    """A worker that never began can be closed."""
     api = ApiServer()
     worker = Worker(api.carry_out, api.carry_out, Clock(), 3.0)
     worker.close(1)
@@ -222,9 +192,7 @@ def test_an_end_before_the_beginning_is_no_harm() -> None:
 
 
 def test_a_pod_that_is_gone_is_not_acted_on() -> None:
-    """
-    A pod that the API server does not know any more at the second look is left alone.
-    """
+    """A pod that the API server does not know any more at the second look is left alone."""
     with running() as node:
         violated(node).tick(2)
         full = node.api.known

@@ -1,6 +1,4 @@
-"""
-What a tick makes of work: state, pages and conditions.
-"""
+"""What a tick makes of work: state, pages and conditions."""
 
 from agent.metrics import page
 from agent.model.activity import Activity
@@ -15,9 +13,7 @@ TICKS = 70
 
 
 def node_at_work() -> Node:
-    """
-    Return a node with one pod that works and one that waits, after more than a minute.
-    """
+    """Return a node with one pod that works and one that waits, after more than a minute."""
     node = Node()
     node.add(pod("works"), GIB, 1)
     node.add(pod("waits"), GIB, 2)
@@ -39,9 +35,7 @@ def whole(node: Node, later: float = 0.0) -> dict[str, PodActivityRow | None]:
 
 
 def test_the_snapshot_tells_who_is_idle() -> None:
-    """
-    A pod that works has been idle for no time, one that waits since the first look at it.
-    """
+    """A pod that works has been idle for no time, one that waits since the first look at it."""
     known = rows(node_at_work())
 
     assert ActivityRow("busy", 0.0, "Busy") == known["works"]
@@ -49,18 +43,14 @@ def test_the_snapshot_tells_who_is_idle() -> None:
 
 
 def test_a_look_that_is_too_old_tells_nothing() -> None:
-    """
-    When looks stop, nobody is idle any more.
-    """
+    """When looks stop, nobody is idle any more."""
     known = rows(node_at_work(), later=ABOUT.gap_seconds + 1)
 
     assert {"unknown"} == {row.state for row in known.values() if row}
 
 
 def test_the_snapshot_tells_of_each_pod_as_a_whole() -> None:
-    """
-    A pod's row says what it does on all cards together, and which part of the last minute.
-    """
+    """A pod's row says what it does on all cards together, and which part of the last minute."""
     node = node_at_work()
     node.claim(pod("claims", claims=True))
     node.tick(3)
@@ -73,9 +63,7 @@ def test_the_snapshot_tells_of_each_pod_as_a_whole() -> None:
 
 
 def test_metrics_tell_who_is_idle() -> None:
-    """
-    Both figures have a line for who is known, and none for who is not.
-    """
+    """Both figures have a line for who is known, and none for who is not."""
     node = node_at_work()
     node.add(pod("new"), GIB, 3)
     node.tick()
@@ -90,9 +78,7 @@ def test_metrics_tell_who_is_idle() -> None:
 
 
 def test_pods_say_it() -> None:
-    """
-    The one that works says so at once, the one that waits after a minute.
-    """
+    """The one that works says so at once, the one that waits after a minute."""
     node = node_at_work()
     told = [(item.name, str(item.status)) for item in node.api.conditions]
 
@@ -101,9 +87,7 @@ def test_pods_say_it() -> None:
 
 
 def test_a_bug_in_measuring_evicts_nobody_and_makes_nobody_idle() -> None:
-    """
-    A tick that fails keeps the state of the one before, which is soon too old to be shown.
-    """
+    """A tick that fails keeps the state of the one before, which is soon too old to be shown."""
     node = node_at_work()
     node.cards.error = RuntimeError("bug")
     node.tick()
@@ -114,9 +98,7 @@ def test_a_bug_in_measuring_evicts_nobody_and_makes_nobody_idle() -> None:
 
 
 def test_a_bug_in_it_harms_no_fence() -> None:
-    """
-    Where it cannot be found out who is busy, everybody is unknown, and the tick goes on.
-    """
+    """Where it cannot be found out who is busy, everybody is unknown, and the tick goes on."""
     node = node_at_work()
     node.processes.error = RuntimeError("bug")
     node.tick()
@@ -126,9 +108,7 @@ def test_a_bug_in_it_harms_no_fence() -> None:
 
 
 def test_the_kernel_is_asked_about_new_answers_alone() -> None:
-    """
-    Between two answers about a card nobody's CPU time is read.
-    """
+    """Between two answers about a card nobody's CPU time is read."""
     node = node_at_work()
     node.cards.workers.clear()
     node.tick()

@@ -1,6 +1,4 @@
-"""
-What a tick makes of needs: entered, stored at its pace and at the end.
-"""
+"""What a tick makes of needs: entered, stored at its pace and at the end."""
 
 import pytest
 
@@ -26,9 +24,7 @@ def known(node: Node) -> dict[str, list[int]]:
 
 
 def test_what_was_needed_is_stored_at_its_pace() -> None:
-    """
-    It is stored once in so many seconds while it changes, and not while nobody holds memory.
-    """
+    """It is stored once in so many seconds while it changes, and not while nobody holds memory."""
     node = Node()
     node.add(pod("a"), GIB, 1)
     node.tick(int(2 * PACE))
@@ -42,9 +38,7 @@ def test_what_was_needed_is_stored_at_its_pace() -> None:
 
 
 def test_nothing_is_entered_before_what_is_stored_has_been_read() -> None:
-    """
-    Until then nobody can tell who was counted, and there is nothing to store at the end.
-    """
+    """Until then nobody can tell who was counted, and there is nothing to store at the end."""
     node = Node()
     node.api.stored = None
     node.add(pod("a"), GIB, 1)
@@ -59,9 +53,7 @@ def test_nothing_is_entered_before_what_is_stored_has_been_read() -> None:
 
 
 def test_what_is_stored_is_taken_over() -> None:
-    """
-    Days of an earlier agent stand beside those of this one, and are no reason to write.
-    """
+    """Days of an earlier agent stand beside those of this one, and are no reason to write."""
     old = OwnerNeed(KEY._replace(name="old"), (NeedDay("2026-01-01", 3 * GIB),))
     node = Node()
     node.api.stored = StoredNeed(NodeNeed("n1", (old,)), "2026-01-01T00:00:00Z")
@@ -77,9 +69,7 @@ def test_what_is_stored_is_taken_over() -> None:
 
 
 def test_the_end_stores_what_is_new() -> None:
-    """
-    What was entered since it was stored last is stored at the end, once.
-    """
+    """What was entered since it was stored last is stored at the end, once."""
     node = Node()
     node.add(pod("a"), GIB, 1)
     node.tick()
@@ -90,9 +80,7 @@ def test_the_end_stores_what_is_new() -> None:
 
 
 def test_an_eviction_is_remembered() -> None:
-    """
-    Who was evicted has the use at that time and his limit.
-    """
+    """Who was evicted has the use at that time and his limit."""
     with running() as node:
         node.add(pod("a"), LIMIT + GIB, 1)
         node.tick_until_acted()
@@ -104,9 +92,7 @@ def test_an_eviction_is_remembered() -> None:
 
 
 def test_an_eviction_that_was_refused_is_not() -> None:
-    """
-    Who did not go was not evicted.
-    """
+    """Who did not go was not evicted."""
     with running() as node:
         node.api.result = ActResult(Answer.BLOCKED)
         node.add(pod("a"), LIMIT + GIB, 1)
@@ -118,9 +104,7 @@ def test_an_eviction_that_was_refused_is_not() -> None:
 
 
 def test_a_bug_in_it_harms_no_fence(caplog: pytest.LogCaptureFixture) -> None:
-    """
-    A look that cannot be entered is logged, and the tick goes on with what was known.
-    """
+    """A look that cannot be entered is logged, and the tick goes on with what was known."""
     node = Node()
     node.add(pod("a"), GIB, 1)
     node.tick()
@@ -133,9 +117,7 @@ def test_a_bug_in_it_harms_no_fence(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_agents_that_start_together_do_not_write_together() -> None:
-    """
-    The first pace of each node is shorter by another part.
-    """
+    """The first pace of each node is shorter by another part."""
     node = Node()
     watches = [
         NeedWatch(node.api, name, NeedPolicy(), node.clock, lambda: "2026-01-02T00:00:00Z")

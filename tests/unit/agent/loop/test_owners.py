@@ -1,6 +1,4 @@
-"""
-What is kept of each owner since the start.
-"""
+"""What is kept of each owner since the start."""
 
 from dataclasses import replace
 
@@ -18,9 +16,7 @@ OVER = LIMIT + 300 * MIB
 
 
 class Book:
-    """
-    Enters ticks a second apart.
-    """
+    """Enters ticks a second apart."""
 
     def __init__(self, most_seconds: float = 3.0) -> None:
         self.ledger = NO_LEDGER
@@ -45,9 +41,7 @@ class Book:
 
 
 def test_peak_and_limit_and_processes_are_kept() -> None:
-    """
-    The peak stays when use falls, and the limit is the latest.
-    """
+    """The peak stays when use falls, and the limit is the latest."""
     book = Book()
     book.enter({"a": 2 * GIB}, pod())
     book.enter({"a": GIB}, pod(limit=2 * GIB))
@@ -57,9 +51,7 @@ def test_peak_and_limit_and_processes_are_kept() -> None:
 
 
 def test_pods_of_one_controller_are_one_owner() -> None:
-    """
-    Each pod of a controller counts once, however often it lets go of its memory.
-    """
+    """Each pod of a controller counts once, however often it lets go of its memory."""
     first, second = (pod(name, controller=controller()) for name in ("a", "b"))
     book = Book()
     book.enter({"a": GIB}, first, second)
@@ -70,9 +62,7 @@ def test_pods_of_one_controller_are_one_owner() -> None:
 
 
 def test_time_over_counts_between_looks() -> None:
-    """
-    Time over is the time between looks, never more than anybody looked.
-    """
+    """Time over is the time between looks, never more than anybody looked."""
     book = Book()
     for seconds in (1.0, 1.0, 1.0, 100.0):
         book.enter({"a": OVER}, pod(), seconds=seconds)
@@ -81,9 +71,7 @@ def test_time_over_counts_between_looks() -> None:
 
 
 def test_who_was_never_injected_is_marked() -> None:
-    """
-    The latest pod says whether the webhook saw it.
-    """
+    """The latest pod says whether the webhook saw it."""
     book = Book()
     book.enter({"a": GIB}, pod(injected=False))
 
@@ -91,9 +79,7 @@ def test_who_was_never_injected_is_marked() -> None:
 
 
 def test_an_owner_seen_again_is_renewed_by_the_minute() -> None:
-    """
-    When an owner was last seen is kept to a minute.
-    """
+    """When an owner was last seen is kept to a minute."""
     book = Book()
     book.enter({"a": GIB}, pod())
     book.enter({"a": GIB}, pod())
@@ -104,9 +90,7 @@ def test_an_owner_seen_again_is_renewed_by_the_minute() -> None:
 
 
 def test_pods_without_a_limit_or_memory_leave_no_trace() -> None:
-    """
-    A fenced pod that never held memory has no owner's row.
-    """
+    """A fenced pod that never held memory has no owner's row."""
     book = Book()
     book.enter({}, pod())
 
@@ -114,9 +98,7 @@ def test_pods_without_a_limit_or_memory_leave_no_trace() -> None:
 
 
 def test_processes_of_strangers_leave_no_trace() -> None:
-    """
-    A pod that the API server does not know any more is entered nowhere.
-    """
+    """A pod that the API server does not know any more is entered nowhere."""
     book = Book()
     book.enter({"a": GIB}, pod())
     use = book.before
@@ -128,9 +110,7 @@ def test_processes_of_strangers_leave_no_trace() -> None:
 
 
 def test_an_eviction_is_entered_with_its_owner() -> None:
-    """
-    Evictions add up; those of owners nobody has seen are not kept.
-    """
+    """Evictions add up; those of owners nobody has seen are not kept."""
     book = Book()
     book.enter({"a": GIB}, pod())
     once = evicted(book.ledger, pod())
@@ -140,9 +120,7 @@ def test_an_eviction_is_entered_with_its_owner() -> None:
 
 
 def test_owners_are_forgotten_in_the_order_they_left() -> None:
-    """
-    No more owners are kept than promised, and the one gone for longest goes first.
-    """
+    """No more owners are kept than promised, and the one gone for longest goes first."""
     old = {
         ("n", "Pod", f"p{number}"): OwnerTally("n", "Pod", f"p{number}", seen_at=number - 1000.0)
         for number in range(MOST_OWNERS)
@@ -157,9 +135,7 @@ def test_owners_are_forgotten_in_the_order_they_left() -> None:
 
 
 def test_a_verdict_without_an_owner_is_no_harm() -> None:
-    """
-    A limit of a pod that is on no card is not kept.
-    """
+    """A limit of a pod that is on no card is not kept."""
     book = Book()
     book.enter({"a": GIB}, pod())
     use = book.before

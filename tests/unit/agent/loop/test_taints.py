@@ -1,6 +1,4 @@
-"""
-The part of a tick that has cards take no more claims.
-"""
+"""The part of a tick that has cards take no more claims."""
 
 from agent.model.taint import Disorder, TaintPolicy
 from gpufence.quantity import GIB
@@ -12,9 +10,7 @@ AT_ONCE = TaintPolicy(enabled=True, taint_seconds=2.0, untaint_seconds=3.0)
 
 
 def test_a_card_whose_limits_are_more_than_it_has_is_tainted_until_they_are_not() -> None:
-    """
-    Each is asked for once.
-    """
+    """Each is asked for once."""
     with running(QUICK, AT_ONCE) as node:
         for place, name in enumerate(("a", "b"), start=1):
             node.add(pod(name, limit=10 * GIB), GIB, pid=place)
@@ -26,9 +22,7 @@ def test_a_card_whose_limits_are_more_than_it_has_is_tainted_until_they_are_not(
 
 
 def test_nothing_is_tainted_that_nobody_asked_for() -> None:
-    """
-    Without the setting a card in disorder is only spoken of.
-    """
+    """Without the setting a card in disorder is only spoken of."""
     with running() as node:
         for place, name in enumerate(("a", "b"), start=1):
             node.add(pod(name, limit=10 * GIB), GIB, pid=place)

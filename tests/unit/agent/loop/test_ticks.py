@@ -1,6 +1,4 @@
-"""
-One tick after the other: what is published, said and counted.
-"""
+"""One tick after the other: what is published, said and counted."""
 
 import random
 import threading
@@ -22,9 +20,7 @@ OVER = LIMIT + 300 * MIB
 
 
 def test_the_node_is_told_its_cards_once() -> None:
-    """
-    Cards are published when they are first seen and when they change, not every second.
-    """
+    """Cards are published when they are first seen and when they change, not every second."""
     node = Node()
     node.tick(3)
     node.cards.driver = "590"
@@ -34,9 +30,7 @@ def test_the_node_is_told_its_cards_once() -> None:
 
 
 def test_cards_that_cannot_be_read_are_not_published() -> None:
-    """
-    Without NVML nothing is said about cards.
-    """
+    """Without NVML nothing is said about cards."""
     node = Node()
     node.cards.trouble = Trouble("no driver")
     node.tick(2)
@@ -45,9 +39,7 @@ def test_cards_that_cannot_be_read_are_not_published() -> None:
 
 
 def test_the_moment_knows_when_it_last_measured() -> None:
-    """
-    While NVML is lost, looks go on and the time of the last measurement stays.
-    """
+    """While NVML is lost, looks go on and the time of the last measurement stays."""
     node = Node()
     node.tick()
     measured = node.clock.now
@@ -59,9 +51,7 @@ def test_the_moment_knows_when_it_last_measured() -> None:
 
 
 def test_a_lost_driver_is_told_after_a_while() -> None:
-    """
-    The Node gets an Event once NVML has been lost for longer than a restart takes.
-    """
+    """The Node gets an Event once NVML has been lost for longer than a restart takes."""
     node = Node()
     node.cards.trouble = Trouble("no driver")
     node.tick(10)
@@ -73,9 +63,7 @@ def test_a_lost_driver_is_told_after_a_while() -> None:
 
 
 def test_a_bug_in_a_tick_hurts_nobody() -> None:
-    """
-    A tick that raises is counted, acts on nobody, and the next one goes on.
-    """
+    """A tick that raises is counted, acts on nobody, and the next one goes on."""
     with running() as node:
         node.add(pod("greedy"), OVER, 1)
         node.tick(2)
@@ -91,9 +79,7 @@ def test_a_bug_in_a_tick_hurts_nobody() -> None:
 
 
 def test_ticks_are_timed_and_those_left_out_counted() -> None:
-    """
-    Durations fall under their bounds; skipped ticks add up.
-    """
+    """Durations fall under their bounds; skipped ticks add up."""
     node = Node()
     node.cards.slow_seconds = 0.03
     node.tick()
@@ -105,9 +91,7 @@ def test_ticks_are_timed_and_those_left_out_counted() -> None:
 
 
 def test_a_violation_is_counted_once() -> None:
-    """
-    A pod that stays over its limit is one violation, one that comes back is another.
-    """
+    """A pod that stays over its limit is one violation, one that comes back is another."""
     node = Node(replace(QUICK, hold_seconds=1000.0))
     node.add(pod("greedy"), OVER, 1)
     node.tick(10)
@@ -122,9 +106,7 @@ def test_a_violation_is_counted_once() -> None:
 
 
 def test_only_new_lists_are_looked_up() -> None:
-    """
-    The owners of a list that was not renewed are not asked for again.
-    """
+    """The owners of a list that was not renewed are not asked for again."""
     node = Node()
     node.add(pod("good"), GIB, 1)
     node.tick()
@@ -134,9 +116,7 @@ def test_only_new_lists_are_looked_up() -> None:
 
 
 def test_events_that_are_too_many_are_counted() -> None:
-    """
-    What the allowance of a namespace holds back shows in the counts.
-    """
+    """What the allowance of a namespace holds back shows in the counts."""
     node = Node()
     node.api.known = pods_on_node([])
     for number in range(60):
@@ -157,9 +137,7 @@ def test_ticks_keep_to_the_clock(now: float, due: float, skipped: int) -> None:
 
 
 def test_nobody_can_know_when_the_next_look_comes() -> None:
-    """
-    Who is far over the limit for half of every second is seen as often as not.
-    """
+    """Who is far over the limit for half of every second is seen as often as not."""
     dice, due, seen = random.Random(1), 0.0, 0
     for _ in range(1000):
         due, _ = next_due(due, due, 1.0, dice.random())
@@ -192,9 +170,7 @@ def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
 
 
 def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
-    """
-    While a tick does not end the silence grows, and stopping does not wait for it.
-    """
+    """While a tick does not end the silence grows, and stopping does not wait for it."""
     clock, gate = Clock(), threading.Event()
 
     def tick(_: int) -> None:

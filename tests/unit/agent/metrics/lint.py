@@ -1,6 +1,4 @@
-"""
-What promtool would complain about in a page, and what our own rules add.
-"""
+"""What promtool would complain about in a page, and what our own rules add."""
 
 import re
 from collections.abc import Iterator
@@ -28,9 +26,7 @@ _SUFFIXES = ("_bucket", "_sum", "_count")
 
 
 def problems(page: str) -> Iterator[str]:
-    """
-    Yield what is wrong with a page, each with its line.
-    """
+    """Yield what is wrong with a page, each with its line."""
     if not page.endswith("\n"):
         yield "the page does not end with a line end"
     kinds: dict[str, str] = {}

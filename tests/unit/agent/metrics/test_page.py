@@ -1,6 +1,4 @@
-"""
-The page of metrics: well-formed, honest about what is unknown, and bounded.
-"""
+"""The page of metrics: well-formed, honest about what is unknown, and bounded."""
 
 import re
 from dataclasses import replace
@@ -27,16 +25,12 @@ def lines(text: str, start: str) -> list[str]:
 
 
 def test_a_full_page_passes_the_lint(state: AgentState) -> None:
-    """
-    Every family has help, type and unit, and no line is there twice.
-    """
+    """Every family has help, type and unit, and no line is there twice."""
     assert [] == list(problems(page(state, ABOUT, state.at)))
 
 
 def test_an_empty_page_passes_the_lint() -> None:
-    """
-    Before the first look and without a cluster the page is well-formed, too.
-    """
+    """Before the first look and without a cluster the page is well-formed, too."""
     first = AgentState(10.0, 10.0)
     text = page(first, About("n1", "1", "2026-01-02T03:04:05Z", 3.0), 11.0)
 
@@ -63,16 +57,12 @@ def test_an_empty_page_passes_the_lint() -> None:
     ],
 )
 def test_the_lint_finds_what_it_is_for(broken: str) -> None:
-    """
-    Each mistake that the lint exists for is found.
-    """
+    """Each mistake that the lint exists for is found."""
     assert [] != list(problems(broken))
 
 
 def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:
-    """
-    When the loop hangs, figures vanish and the age grows; what was counted stays.
-    """
+    """When the loop hangs, figures vanish and the age grows; what was counted stays."""
     text = page(state, ABOUT, state.at + 100.0)
 
     assert [] == lines(text, "gpufence_pod_")
@@ -83,9 +73,7 @@ def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:
 
 
 def test_a_pod_that_is_gone_has_no_lines() -> None:
-    """
-    Memory of a pod that the API server does not know any more belongs to nobody on the page.
-    """
+    """Memory of a pod that the API server does not know any more belongs to nobody on the page."""
     node = Node()
     node.add(pod("gone"), 1 << 30, 1)
     node.tick()
@@ -126,9 +114,7 @@ def test_a_pod_without_memory_has_a_line_without_a_card(
 
 
 def test_every_metric_is_in_the_documentation(state: AgentState) -> None:
-    """
-    The page of settings explains each metric, and no other.
-    """
+    """The page of settings explains each metric, and no other."""
     text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
     shown = [line.split()[2] for line in lines(page(state, ABOUT, state.at), "# TYPE ")]

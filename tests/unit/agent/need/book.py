@@ -1,6 +1,4 @@
-"""
-A ledger of need on a fake clock, entered look by look.
-"""
+"""A ledger of need on a fake clock, entered look by look."""
 
 from dataclasses import replace
 
@@ -18,9 +16,7 @@ NODE = "n1"
 
 
 class Book:
-    """
-    Every pod has one process, whose PID goes by the pod's name.
-    """
+    """Every pod has one process, whose PID goes by the pod's name."""
 
     def __init__(self, stored: StoredNeed | None = None) -> None:
         self.ledger = NO_NEED if stored is None else restored(NO_NEED, stored)
@@ -40,9 +36,7 @@ class Book:
         peaks: dict[str, int] | None = None,
         mps: tuple[str, ...] = (),
     ) -> Observation:
-        """
-        Enter what pods hold, or `pod/container`s, on the first card.
-        """
+        """Enter what pods hold, or `pod/container`s, on the first card."""
         self.now += seconds
         owners, amounts = [], {}
         for name, amount in held.items():

@@ -1,6 +1,4 @@
-"""
-Evictions, and containers that ended since their card's memory was not enough.
-"""
+"""Evictions, and containers that ended since their card's memory was not enough."""
 
 from dataclasses import replace
 
@@ -25,9 +23,7 @@ def verdict(item: PodOnNode, used: int, **containers: int) -> Verdict:
 
 
 def test_an_eviction_is_kept_with_use_and_limit() -> None:
-    """
-    Evictions add up, and use and limit are those at the largest limit.
-    """
+    """Evictions add up, and use and limit are those at the largest limit."""
     book = Book()
     book.look({"a": GIB}, pod())
     for used, limit in ((4 * GIB, LIMIT), (2 * GIB, GIB), (5 * GIB, LIMIT)):
@@ -38,9 +34,7 @@ def test_an_eviction_is_kept_with_use_and_limit() -> None:
 
 
 def test_an_owner_that_nobody_saw_is_kept_too() -> None:
-    """
-    An eviction on a day without a look makes the day.
-    """
+    """An eviction on a day without a look makes the day."""
     book = Book()
     book.ledger = evicted(book.ledger, verdict(pod(), 4 * GIB), TODAY)
 
@@ -48,9 +42,7 @@ def test_an_owner_that_nobody_saw_is_kept_too() -> None:
 
 
 def test_only_containers_over_their_parts_are_to_blame() -> None:
-    """
-    Where some container is over its part, the others did not cause the eviction.
-    """
+    """Where some container is over its part, the others did not cause the eviction."""
     item = pod("a", "main", "aside", limits=PARTS)
     gone = verdict(item, 5 * GIB, main=4 * GIB, aside=GIB)
     book = Book()
@@ -73,16 +65,12 @@ def test_only_containers_over_their_parts_are_to_blame() -> None:
     ],
 )
 def test_what_tells_nothing_is_not_kept(item: Verdict) -> None:
-    """
-    An eviction without a use, or of a pod without a fence, leaves no trace.
-    """
+    """An eviction without a use, or of a pod without a fence, leaves no trace."""
     assert NO_NEED is evicted(NO_NEED, item, TODAY)
 
 
 def test_an_eviction_without_a_limit_has_none() -> None:
-    """
-    What no limit is known for is zero.
-    """
+    """What no limit is known for is zero."""
     book = Book()
     book.ledger = evicted(NO_NEED, verdict(pod(limit=None), GIB), TODAY)
 
@@ -108,9 +96,7 @@ def test_out_of_memory_is_kept_on_the_day_it_happened() -> None:
 
 @pytest.mark.parametrize("ended", ["2026-12-24", ""])
 def test_a_day_that_cannot_be_is_today(ended: str) -> None:
-    """
-    An end that has no date, or one to come, was today.
-    """
+    """An end that has no date, or one to come, was today."""
     book = Book()
     book.look({}, pod(assigned=frozenset({CARDS[0].uuid}), out_of_memory={"main": ended}))
 
@@ -131,9 +117,7 @@ def test_without_a_limit_the_most_held_stands_for_it() -> None:
 
 
 def test_who_is_not_fenced_has_no_end() -> None:
-    """
-    Of pods without a fence no end is kept.
-    """
+    """Of pods without a fence no end is kept."""
     book = Book()
     book.look({}, pod(mode=None, out_of_memory={"main": TODAY}))
 
@@ -170,9 +154,7 @@ def test_the_card_is_the_one_it_was_seen_on_or_given() -> None:
 
 
 def test_an_end_long_ago_pushes_nothing_out() -> None:
-    """
-    A day older than all that are kept is not kept.
-    """
+    """A day older than all that are kept is not kept."""
     book = Book()
     for number in range(1, MOST_DAYS + 1):
         book.day = f"2026-11-{number:02}"
@@ -183,9 +165,7 @@ def test_an_end_long_ago_pushes_nothing_out() -> None:
 
 
 def test_an_unknown_look_is_no_end() -> None:
-    """
-    The same pods are not read again for their ends.
-    """
+    """The same pods are not read again for their ends."""
     book = Book()
     seen = book.look({"a": GIB}, pod(out_of_memory={"main": TODAY}))
     book.ledger = replace(book.ledger, rows={}, met={})

@@ -1,6 +1,4 @@
-"""
-What becomes of a look: peaks, processes, limits, time and pods of each container.
-"""
+"""What becomes of a look: peaks, processes, limits, time and pods of each container."""
 
 from dataclasses import replace
 
@@ -40,9 +38,7 @@ def test_a_day_keeps_the_most() -> None:
 
 
 def test_pods_of_a_deployment_are_one_owner() -> None:
-    """
-    Different pods of what stays when they are replaced add up, each once a day.
-    """
+    """Different pods of what stays when they are replaced add up, each once a day."""
     old = controller(name="web-6664c96cd5")
     pods = [pod(name, controller=old, labels=HASHED) for name in ("a", "b")]
     book = Book()
@@ -55,9 +51,7 @@ def test_pods_of_a_deployment_are_one_owner() -> None:
 
 
 def test_a_pod_without_a_controller_is_its_own_owner() -> None:
-    """
-    A bare pod's need is remembered under its name.
-    """
+    """A bare pod's need is remembered under its name."""
     book = Book()
     book.look({"a": GIB}, pod())
 
@@ -65,9 +59,7 @@ def test_a_pod_without_a_controller_is_its_own_owner() -> None:
 
 
 def test_the_next_day_counts_its_pods_anew() -> None:
-    """
-    A pod that is still there is one of the new day's pods, and none that started on it.
-    """
+    """A pod that is still there is one of the new day's pods, and none that started on it."""
     book = Book()
     book.look({"a": GIB}, pod())
     book.day = TOMORROW
@@ -94,9 +86,7 @@ def test_time_counts_while_somebody_holds_memory(seconds: float, expected: float
 
 
 def test_while_nothing_changes_little_is_done() -> None:
-    """
-    A look that shows what the last one showed is entered every 15 seconds alone.
-    """
+    """A look that shows what the last one showed is entered every 15 seconds alone."""
     book = Book()
     same = book.look({"a": GIB}, pod())
     first = book.ledger
@@ -111,9 +101,7 @@ def test_while_nothing_changes_little_is_done() -> None:
 
 
 def test_a_look_without_news_changes_no_row() -> None:
-    """
-    What is the same after a look is the very same, so that nobody stores it again.
-    """
+    """What is the same after a look is the very same, so that nobody stores it again."""
     book = Book()
     book.look({}, pod())
     before = book.ledger.rows
@@ -138,9 +126,7 @@ def test_containers_are_told_apart() -> None:
 
 
 def test_what_processes_share_and_were_told_is_kept() -> None:
-    """
-    Allowance of one process and how many share a part are the pod's own.
-    """
+    """Allowance of one process and how many share a part are the pod's own."""
     book = Book()
     book.look({"a": GIB}, pod(caps={"main": Cap(2 * GIB, 512 * MIB)}, shares=3))
 
@@ -149,9 +135,7 @@ def test_what_processes_share_and_were_told_is_kept() -> None:
 
 @pytest.mark.parametrize(("held", "expected"), [(2483 * MIB, False), (2484 * MIB, True)])
 def test_who_takes_all_he_was_told_is_capped(held: int, *, expected: bool) -> None:
-    """
-    From 97 % of its allowance and context on, a process shows its cap and not its need.
-    """
+    """From 97 % of its allowance and context on, a process shows its cap and not its need."""
     book = Book()
     book.look({"a": held}, pod(caps={"main": Cap(2 * GIB, 512 * MIB)}))
 
@@ -166,9 +150,7 @@ def test_who_takes_all_he_was_told_is_capped(held: int, *, expected: bool) -> No
     ],
 )
 def test_who_is_not_fenced_is_not_remembered(item: PodOnNode) -> None:
-    """
-    Namespaces that never asked for anything leave no trace.
-    """
+    """Namespaces that never asked for anything leave no trace."""
     book = Book()
     book.look({"a": GIB}, item, peaks={"a": GIB})
     book.look({}, item, peaks={"a": GIB})
@@ -177,9 +159,7 @@ def test_who_is_not_fenced_is_not_remembered(item: PodOnNode) -> None:
 
 
 def test_what_nobody_can_tell_is_not_entered() -> None:
-    """
-    A pod whose use is unknown, or that of clients of the node's MPS server, has no need.
-    """
+    """A pod whose use is unknown, or that of clients of the node's MPS server, has no need."""
     book = Book()
     book.look({"a": None}, pod())
     book.look({"a": 0}, pod())
@@ -190,9 +170,7 @@ def test_what_nobody_can_tell_is_not_entered() -> None:
 
 
 def test_clients_of_the_nodes_mps_server_are_left_out() -> None:
-    """
-    Nobody knows for certain whose memory those hold, before and after they end.
-    """
+    """Nobody knows for certain whose memory those hold, before and after they end."""
     book = Book()
     seen = book.look({"a": GIB}, pod())
     uuid = CARDS[0].uuid
@@ -209,9 +187,7 @@ def test_clients_of_the_nodes_mps_server_are_left_out() -> None:
 
 
 def test_a_processes_pid_that_changed_hands_is_not_certain() -> None:
-    """
-    What a list shows under the PID of another counts from the next list on.
-    """
+    """What a list shows under the PID of another counts from the next list on."""
     book = Book()
     first, second = pod("a"), pod("b")
     book.look({"a": GIB}, first, second)
@@ -225,9 +201,7 @@ def test_a_processes_pid_that_changed_hands_is_not_certain() -> None:
 
 
 def test_the_drivers_own_figure_counts_where_it_is_more() -> None:
-    """
-    What a process held between two looks is its peak, and is marked as the driver's.
-    """
+    """What a process held between two looks is its peak, and is marked as the driver's."""
     book = Book()
     book.look({"a": GIB}, pod(), peaks={"a": GIB})
     measured = book.only
@@ -243,9 +217,7 @@ def test_the_drivers_own_figure_counts_where_it_is_more() -> None:
 
 
 def test_what_is_measured_takes_the_mark_away_when_it_is_more() -> None:
-    """
-    A larger measured peak is a measured one.
-    """
+    """A larger measured peak is a measured one."""
     book = Book()
     book.look({"a": GIB}, pod(), peaks={"a": 2 * GIB})
     book.look({"a": 3 * GIB}, pod())
@@ -281,9 +253,7 @@ def test_a_figure_of_nobody_we_know_is_nothing() -> None:
 
 
 def test_models_are_named_as_drivers_do() -> None:
-    """
-    A MIG instance is a model of its own, with its own memory.
-    """
+    """A MIG instance is a model of its own, with its own memory."""
     part = card(1, memory_bytes=5 * GIB, model="A100", profile="1g.5gb", compute_capability=(8, 0))
 
     assert "A100 MIG 1g.5gb" == part.full_model
@@ -294,9 +264,7 @@ def test_models_are_named_as_drivers_do() -> None:
 
 
 def test_only_models_that_somebody_used_are_told() -> None:
-    """
-    A node's need says what cards its rows are about.
-    """
+    """A node's need says what cards its rows are about."""
     book = Book()
     book.look({}, pod())
     before = book.need.cards
@@ -322,9 +290,7 @@ def test_a_clock_that_goes_to_and_fro_loses_nothing() -> None:
 
 
 def test_the_oldest_days_are_forgotten() -> None:
-    """
-    Of each key so many days are kept, the newest.
-    """
+    """Of each key so many days are kept, the newest."""
     book = Book()
     for number in range(1, MOST_DAYS + 3):
         book.day = f"2026-10-{number:02}"
@@ -354,9 +320,7 @@ def test_who_has_been_away_for_longest_is_forgotten_first() -> None:
 
 
 def test_what_is_known_of_pods_goes_with_them() -> None:
-    """
-    Pods that have left the node leave nothing but their rows.
-    """
+    """Pods that have left the node leave nothing but their rows."""
     book = Book()
     book.look({"a": GIB, "b": GIB}, pod("a"), pod("b"))
     book.look({"b": GIB}, pod("b"))
@@ -366,9 +330,7 @@ def test_what_is_known_of_pods_goes_with_them() -> None:
 
 
 def test_the_first_look_is_entered_without_one_before() -> None:
-    """
-    A new ledger has no time to count.
-    """
+    """A new ledger has no time to count."""
     seen = Observation(uses([], [], []).sample, pods_on_node(()), {})
     ledger = entered(NO_NEED, NeedLook(seen, None, 5.0, TODAY, 3.0))
 

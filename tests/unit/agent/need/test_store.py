@@ -1,6 +1,4 @@
-"""
-What is stored of a ledger, and taken back by the next agent.
-"""
+"""What is stored of a ledger, and taken back by the next agent."""
 
 from typing import Any
 
@@ -30,9 +28,7 @@ def stored(*days: NeedDay, written: str = NOW) -> StoredNeed:
 
 
 def test_a_new_agent_forgets_nothing() -> None:
-    """
-    What was stored is there again, with the same pods counted once.
-    """
+    """What was stored is there again, with the same pods counted once."""
     first = Book()
     first.look({"a": 2 * GIB}, pod(created=f"{TODAY}T01:00:00Z"))
     text = configmap(first.need, NOW, "")
@@ -65,9 +61,7 @@ def test_pods_are_counted_once_by_all_agents(
 
 
 def test_an_owner_that_was_not_stored_is_new() -> None:
-    """
-    An old pod of which nothing is stored had not held memory by then.
-    """
+    """An old pod of which nothing is stored had not held memory by then."""
     book = Book(stored(NeedDay(TODAY, GIB)))
     book.look({"b": GIB}, pod("b", created=f"{TODAY}T01:00:00Z"))
     rows = {owner.key.name: owner.days[-1] for owner in book.need.owners}
@@ -76,9 +70,7 @@ def test_an_owner_that_was_not_stored_is_new() -> None:
 
 
 def test_what_is_read_late_is_put_together() -> None:
-    """
-    What is found after the first look is joined, and changes nobody's being new.
-    """
+    """What is found after the first look is joined, and changes nobody's being new."""
     book = Book()
     book.look({"a": GIB}, pod())
     book.ledger = restored(book.ledger, stored(NeedDay(YESTERDAY, 3 * GIB), NeedDay(TODAY, 1)))
@@ -88,9 +80,7 @@ def test_what_is_read_late_is_put_together() -> None:
 
 
 def test_two_agents_needs_together_are_the_larger() -> None:
-    """
-    Of two that both knew a node, each day's larger figures count.
-    """
+    """Of two that both knew a node, each day's larger figures count."""
     one = need(NeedDay(YESTERDAY, GIB), NeedDay(TODAY, 2 * GIB, pods=1, held_seconds=5.0))
     other = need(NeedDay(TODAY, GIB, pods=3), NeedDay(TOMORROW, GIB))
 
@@ -150,9 +140,7 @@ def test_of_two_figures_the_larger_counts() -> None:
 
 
 def test_the_object_says_whose_it_is_and_when() -> None:
-    """
-    Name and label find it, and it replaces the version that was read.
-    """
+    """Name and label find it, and it replaces the version that was read."""
     new, old = (configmap(need(NeedDay(TODAY, GIB)), NOW, version) for version in ("", "7"))
 
     assert {
@@ -183,9 +171,7 @@ def object_of(**data: object) -> dict[str, object]:
 
 
 def test_what_was_stored_reads_back() -> None:
-    """
-    The object gives back what was put into it.
-    """
+    """The object gives back what was put into it."""
     assert stored(NeedDay(TODAY, GIB)) == stored_need(object_of(), NODE, NOW)
 
 
@@ -205,17 +191,13 @@ def test_what_was_stored_reads_back() -> None:
     ],
 )
 def test_what_no_agent_of_this_node_wrote_is_refused(written: dict[str, object]) -> None:
-    """
-    A forged or damaged object is an error of ours, and nothing else.
-    """
+    """A forged or damaged object is an error of ours, and nothing else."""
     with pytest.raises(GpufenceError):
         stored_need(written, NODE, NOW)
 
 
 def test_a_ledger_takes_no_more_than_it_keeps() -> None:
-    """
-    Owners without days are none.
-    """
+    """Owners without days are none."""
     ledger = restored(NO_NEED, StoredNeed(NodeNeed(NODE, (OwnerNeed(key(pod()), ()),))))
 
     assert ({}, {}) == (ledger.rows, ledger.restored)

@@ -1,6 +1,4 @@
-"""
-A session over scripted children of a machine with three cards.
-"""
+"""A session over scripted children of a machine with three cards."""
 
 import pytest
 
@@ -11,9 +9,7 @@ from tests.support.agent.nvml import COUNT, SETTINGS, Script, look, looked
 
 @pytest.fixture
 def script() -> Script:
-    """
-    A machine of three cards.
-    """
+    """A machine of three cards."""
     made = Script()
     made.answers |= {look(index): looked(f"GPU-{index}") for index in range(3)}
     made.answers[COUNT] = Counted(3)

@@ -1,6 +1,4 @@
-"""
-The lines that parent and child exchange.
-"""
+"""The lines that parent and child exchange."""
 
 import pytest
 
@@ -42,9 +40,7 @@ ANSWERS: list[tuple[Ask, Answer]] = [
 
 
 def test_every_question_has_words_of_its_own() -> None:
-    """
-    What a child was asked can be told in a sentence.
-    """
+    """What a child was asked can be told in a sentence."""
     words = {Question(ask, "3").in_words for ask in Ask}
 
     assert len(Ask) == len(words)
@@ -52,9 +48,7 @@ def test_every_question_has_words_of_its_own() -> None:
 
 @pytest.mark.parametrize("question", [Question(Ask.LOOK, "3"), Question(Ask.OPEN)])
 def test_a_question_arrives_as_it_was_asked(question: Question) -> None:
-    """
-    Number, verb and subject of a question survive the line.
-    """
+    """Number, verb and subject of a question survive the line."""
     line = write_question(7, question)
 
     assert (7, question) == read_question(line)
@@ -63,9 +57,7 @@ def test_a_question_arrives_as_it_was_asked(question: Question) -> None:
 
 @pytest.mark.parametrize(("ask", "answer"), ANSWERS)
 def test_an_answer_arrives_as_it_was_given(ask: Ask, answer: Answer) -> None:
-    """
-    Every kind of answer survives the line, what is unknown included.
-    """
+    """Every kind of answer survives the line, what is unknown included."""
     line = write_answer(7, answer)
 
     read = read_line(line)
@@ -75,9 +67,7 @@ def test_an_answer_arrives_as_it_was_given(ask: Ask, answer: Answer) -> None:
 
 @pytest.mark.parametrize("line", ['[1,"dance",""]', '{"ask":"open"}', "[]", "NVRM: warning"])
 def test_what_is_no_question_is_refused(line: str) -> None:
-    """
-    A verb that nobody knows and a line of another shape are errors.
-    """
+    """A verb that nobody knows and a line of another shape are errors."""
     with pytest.raises(InvalidError, match="is not what the other end writes"):
         read_question(line)
 
@@ -108,17 +98,13 @@ def test_what_is_no_question_is_refused(line: str) -> None:
     ],
 )
 def test_nonsense_is_no_answer(ask: Ask, content: object) -> None:
-    """
-    What is not of the agreed shape raises; it never becomes a number.
-    """
+    """What is not of the agreed shape raises; it never becomes a number."""
     with pytest.raises(InvalidError):
         read_answer(AnswerLine(1, False, content), ask)  # noqa: FBT003 - a column of the line
 
 
 @pytest.mark.parametrize("line", ["NVRM: warning", "[1,2,3]", "[" * 100_000])
 def test_a_line_of_another_shape_is_refused(line: str) -> None:
-    """
-    What a library prints to stdout is no answer.
-    """
+    """What a library prints to stdout is no answer."""
     with pytest.raises(InvalidError):
         read_line(line)

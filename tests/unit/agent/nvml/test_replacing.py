@@ -1,6 +1,4 @@
-"""
-When a new child is started, and what it is not asked.
-"""
+"""When a new child is started, and what it is not asked."""
 
 from itertools import pairwise
 
@@ -16,9 +14,7 @@ from tests.support.agent.nvml import COUNT, CRASH, HANG, OPEN, Script, ask, look
 def test_a_question_that_ends_two_children_is_left_out(
     session: Session, script: Script, harm: str
 ) -> None:
-    """
-    From the third sample on the other cards are read as before.
-    """
+    """From the third sample on the other cards are read as before."""
     script.answers[look(1)] = harm
     ask(session, script)
     ask(session, script)
@@ -30,9 +26,7 @@ def test_a_question_that_ends_two_children_is_left_out(
 
 
 def test_what_has_not_changed_is_said_in_the_same_words(session: Session, script: Script) -> None:
-    """
-    Who logs a new trouble does not log this one each second.
-    """
+    """Who logs a new trouble does not log this one each second."""
     script.answers[look(1)] = HANG
     ask(session, script)
     ask(session, script)
@@ -43,9 +37,7 @@ def test_what_has_not_changed_is_said_in_the_same_words(session: Session, script
 
 
 def test_a_question_left_out_is_tried_again(session: Session, script: Script) -> None:
-    """
-    After a while it is asked again, and if it is answered, nothing is held against it.
-    """
+    """After a while it is asked again, and if it is answered, nothing is held against it."""
     script.answers[look(1)] = HANG
     ask(session, script)
     ask(session, script)
@@ -61,9 +53,7 @@ def test_a_question_left_out_is_tried_again(session: Session, script: Script) ->
 def test_a_question_that_goes_on_doing_harm_is_left_out_for_longer(
     session: Session, script: Script
 ) -> None:
-    """
-    The third child in a row that it ends doubles the time.
-    """
+    """The third child in a row that it ends doubles the time."""
     script.answers[look(1)] = HANG
     ask(session, script)
     ask(session, script)
@@ -88,9 +78,7 @@ def test_a_question_that_goes_on_doing_harm_is_left_out_for_longer(
 def test_what_concerns_everything_calls_for_a_new_child(
     session: Session, script: Script, question: Question, code: Code
 ) -> None:
-    """
-    A new driver needs a new process, which is no fault of the card that was asked for.
-    """
+    """A new driver needs a new process, which is no fault of the card that was asked for."""
     script.answers[question] = NvmlFailure(code, "nvmlCall")
     ask(session, script)
     trouble = session.trouble.text
@@ -104,9 +92,7 @@ def test_what_concerns_everything_calls_for_a_new_child(
 def test_a_driver_that_stays_away_is_asked_for_ever_more_rarely(
     session: Session, script: Script
 ) -> None:
-    """
-    Two children at once, then one after 1 s, 2 s, 4 s and so on up to a minute.
-    """
+    """Two children at once, then one after 1 s, 2 s, 4 s and so on up to a minute."""
     script.answers[OPEN] = NvmlFailure(Code.DRIVER_NOT_LOADED, "nvmlInit")
     starts = []
     for _ in range(200):
@@ -123,9 +109,7 @@ def test_a_driver_that_stays_away_is_asked_for_ever_more_rarely(
 def test_a_child_that_did_well_for_long_is_replaced_at_once(
     session: Session, script: Script
 ) -> None:
-    """
-    Failures long ago do not count.
-    """
+    """Failures long ago do not count."""
     for _ in range(3):
         ask(session, script)
         script.answers[COUNT] = CRASH
@@ -139,9 +123,7 @@ def test_a_child_that_did_well_for_long_is_replaced_at_once(
 
 
 def test_children_that_cannot_be_killed_are_not_piled_up(session: Session, script: Script) -> None:
-    """
-    After three of them there is no fourth until one of them is gone.
-    """
+    """After three of them there is no fourth until one of them is gone."""
     script.answers[COUNT] = HANG
     script.unkillable = True
     for _ in range(10):
@@ -157,9 +139,7 @@ def test_children_that_cannot_be_killed_are_not_piled_up(session: Session, scrip
 
 
 def test_a_process_that_cannot_be_started_is_tried_again(session: Session, script: Script) -> None:
-    """
-    A machine out of processes is trouble, not the end.
-    """
+    """A machine out of processes is trouble, not the end."""
     script.refuse_start = True
     answered = ask(session, script)
     trouble = session.trouble.text

@@ -1,6 +1,4 @@
-"""
-What a sample contains, whatever the child says or does not say.
-"""
+"""What a sample contains, whatever the child says or does not say."""
 
 import pytest
 
@@ -28,9 +26,7 @@ NOBODY: frozenset[str] = frozenset()
 
 @pytest.fixture
 def script() -> Script:
-    """
-    A machine of two cards with a process each.
-    """
+    """A machine of two cards with a process each."""
     made = Script()
     made.answers[COUNT] = Counted(2)
     for index in range(2):
@@ -45,24 +41,18 @@ def sampler(script: Script) -> Sampler:
 
 
 def asked_of_cards(asked: list[Question]) -> list[str]:
-    """
-    Return whose lists were asked for.
-    """
+    """Return whose lists were asked for."""
     return [question.subject for question in asked if question.ask is Ask.LIST]
 
 
 def after(script: Script, sampler: Sampler, seconds: float = 1.0, *suspects: str) -> list[str]:
-    """
-    Take a sample after some time; return whose lists were renewed.
-    """
+    """Take a sample after some time; return whose lists were renewed."""
     script.clock.now += seconds
     return asked_of_cards(script.asked_since(lambda: sampler.sample(frozenset(suspects))))
 
 
 def test_a_new_card_is_looked_at_in_the_same_sample(sampler: Sampler, script: Script) -> None:
-    """
-    More cards than the last time are more questions at once.
-    """
+    """More cards than the last time are more questions at once."""
     sampler.sample(NOBODY)
     script.answers |= {COUNT: Counted(3), look(2): looked("GPU-2")}
     script.answers[processes_of("GPU-2")] = listed()
@@ -71,9 +61,7 @@ def test_a_new_card_is_looked_at_in_the_same_sample(sampler: Sampler, script: Sc
 
 
 def test_a_card_less_is_not_missed(sampler: Sampler, script: Script) -> None:
-    """
-    A card that the driver no longer counts is gone.
-    """
+    """A card that the driver no longer counts is gone."""
     sampler.sample(NOBODY)
     script.answers |= {COUNT: Counted(1), look(1): NvmlFailure(Code.INVALID_ARGUMENT, "handle")}
 
@@ -81,9 +69,7 @@ def test_a_card_less_is_not_missed(sampler: Sampler, script: Script) -> None:
 
 
 def test_a_card_that_returns_is_listed_at_once(sampler: Sampler, script: Script) -> None:
-    """
-    What was listed before a card was lost is not used again.
-    """
+    """What was listed before a card was lost is not used again."""
     sampler.sample(NOBODY)
     good = script.answers[look(1)]
     script.answers[look(1)] = LOST
@@ -94,9 +80,7 @@ def test_a_card_that_returns_is_listed_at_once(sampler: Sampler, script: Script)
 
 
 def test_without_a_driver_the_cards_of_before_are_unknown(sampler: Sampler, script: Script) -> None:
-    """
-    The sample says why, and no card looks idle.
-    """
+    """The sample says why, and no card looks idle."""
     sampler.sample(NOBODY)
     script.answers[COUNT] = NvmlFailure(Code.DRIVER_NOT_LOADED, "nvmlDeviceGetCount")
     script.answers[OPEN] = NvmlFailure(Code.DRIVER_NOT_LOADED, "nvmlInit")
@@ -109,9 +93,7 @@ def test_without_a_driver_the_cards_of_before_are_unknown(sampler: Sampler, scri
 
 
 def test_a_machine_without_cards_is_no_idle_machine(sampler: Sampler, script: Script) -> None:
-    """
-    A driver that counts none is trouble: the devices are kept from us.
-    """
+    """A driver that counts none is trouble: the devices are kept from us."""
     script.answers[COUNT] = Counted(0)
     sample = sampler.sample(NOBODY)
 
@@ -120,9 +102,7 @@ def test_a_machine_without_cards_is_no_idle_machine(sampler: Sampler, script: Sc
 
 
 def test_cards_that_all_vanish_are_not_forgotten(sampler: Sampler, script: Script) -> None:
-    """
-    From some cards to none at all is a failure, not a change of hardware.
-    """
+    """From some cards to none at all is a failure, not a change of hardware."""
     sampler.sample(NOBODY)
     script.answers[COUNT] = Counted(0)
     sample = sampler.sample(NOBODY)
@@ -134,9 +114,7 @@ def test_cards_that_all_vanish_are_not_forgotten(sampler: Sampler, script: Scrip
 def test_a_driver_that_is_slow_from_the_start_is_no_empty_machine(
     sampler: Sampler, script: Script
 ) -> None:
-    """
-    Before the cards are counted, nothing is said about them.
-    """
+    """Before the cards are counted, nothing is said about them."""
     script.seconds = 2.1
     sample = sampler.sample(NOBODY)
 
@@ -145,9 +123,7 @@ def test_a_driver_that_is_slow_from_the_start_is_no_empty_machine(
 
 
 def test_no_children_are_no_restarts(sampler: Sampler, script: Script) -> None:
-    """
-    The first child replaces nobody.
-    """
+    """The first child replaces nobody."""
     script.refuse_start = True
     sample = sampler.sample(NOBODY)
     sampler.close()
@@ -157,9 +133,7 @@ def test_no_children_are_no_restarts(sampler: Sampler, script: Script) -> None:
 
 
 def test_after_its_end_a_sampler_says_so(sampler: Sampler) -> None:
-    """
-    A sample that is asked for while the agent stops does no harm.
-    """
+    """A sample that is asked for while the agent stops does no harm."""
     sampler.sample(NOBODY)
     sampler.close()
 
@@ -167,9 +141,7 @@ def test_after_its_end_a_sampler_says_so(sampler: Sampler) -> None:
 
 
 def test_cards_that_nobody_has_cut_are_said(sampler: Sampler, script: Script) -> None:
-    """
-    MIG mode without instances leaves nothing to measure.
-    """
+    """MIG mode without instances leaves nothing to measure."""
     script.answers |= {COUNT: Counted(1), look(0): cut("GPU-0")}
     sample = sampler.sample(NOBODY)
 

@@ -1,6 +1,4 @@
-"""
-What becomes of children that hang, crash, fail or talk nonsense.
-"""
+"""What becomes of children that hang, crash, fail or talk nonsense."""
 
 import pytest
 
@@ -22,18 +20,14 @@ from tests.support.agent.nvml import (
 
 
 def test_everything_is_answered(session: Session, script: Script) -> None:
-    """
-    A child that does well answers all and stays.
-    """
+    """A child that does well answers all and stays."""
     assert ["count", "look 0", "look 1", "look 2"] == ask(session, script)
     assert ["count", "look 0", "look 1", "look 2"] == ask(session, script)
     assert (1, "580.95.05", "") == (session.started, session.driver, session.trouble.text)
 
 
 def test_a_hanging_question_costs_half_a_sample(session: Session, script: Script) -> None:
-    """
-    What was answered before counts; the child is killed and the next one started at once.
-    """
+    """What was answered before counts; the child is killed and the next one started at once."""
     script.answers[look(1)] = HANG
     begin = script.clock()
 
@@ -53,9 +47,7 @@ def test_a_hanging_question_costs_half_a_sample(session: Session, script: Script
 def test_a_hang_is_said_in_words(
     session: Session, script: Script, question: Question, words: str
 ) -> None:
-    """
-    The trouble names what was asked.
-    """
+    """The trouble names what was asked."""
     script.answers[question] = HANG
     ask(session, script, [question])
 
@@ -63,9 +55,7 @@ def test_a_hang_is_said_in_words(
 
 
 def test_the_next_child_clears_the_trouble(session: Session, script: Script) -> None:
-    """
-    Once the new child has opened NVML, all is well again.
-    """
+    """Once the new child has opened NVML, all is well again."""
     script.answers[look(1)] = HANG
     ask(session, script)
     script.answers[look(1)] = looked("GPU-1")
@@ -75,9 +65,7 @@ def test_the_next_child_clears_the_trouble(session: Session, script: Script) -> 
 
 
 def test_a_crash_says_how_the_child_ended(session: Session, script: Script) -> None:
-    """
-    The trouble of a crash names the signal.
-    """
+    """The trouble of a crash names the signal."""
     script.answers[processes_of("GPU-0")] = CRASH
 
     assert [] == ask(session, script, [processes_of("GPU-0")])
@@ -85,9 +73,7 @@ def test_a_crash_says_how_the_child_ended(session: Session, script: Script) -> N
 
 
 def test_what_concerns_one_card_does_not(session: Session, script: Script) -> None:
-    """
-    A lost card is an answer like any other.
-    """
+    """A lost card is an answer like any other."""
     script.answers[look(1)] = NvmlFailure(Code.GPU_IS_LOST, "nvmlCall")
 
     assert 4 == len(ask(session, script))
@@ -95,9 +81,7 @@ def test_what_concerns_one_card_does_not(session: Session, script: Script) -> No
 
 
 def test_nonsense_ends_the_child(session: Session, script: Script) -> None:
-    """
-    A line that is no answer is not guessed at.
-    """
+    """A line that is no answer is not guessed at."""
     script.answers[look(1)] = NONSENSE
 
     assert ["count", "look 0"] == ask(session, script)
@@ -107,9 +91,7 @@ def test_nonsense_ends_the_child(session: Session, script: Script) -> None:
 
 
 def test_an_answer_to_nothing_is_ignored(session: Session, script: Script) -> None:
-    """
-    A number that was never asked harms nobody; the question behind it counts as silent.
-    """
+    """A number that was never asked harms nobody; the question behind it counts as silent."""
     script.answers[look(1)] = "[999,false,[]]"
 
     assert "look 0" in ask(session, script)
@@ -117,9 +99,7 @@ def test_an_answer_to_nothing_is_ignored(session: Session, script: Script) -> No
 
 
 def test_a_slow_driver_is_not_killed(session: Session, script: Script) -> None:
-    """
-    Answers that each come in time count, those that do not fit come with the next sample.
-    """
+    """Answers that each come in time count, those that do not fit come with the next sample."""
     script.seconds = 1.5
     session.ready(script.clock() + 4)
 
@@ -129,9 +109,7 @@ def test_a_slow_driver_is_not_killed(session: Session, script: Script) -> None:
 
 
 def test_a_question_that_is_open_is_not_asked_twice(session: Session, script: Script) -> None:
-    """
-    What the child has not come to yet is waited for, not repeated.
-    """
+    """What the child has not come to yet is waited for, not repeated."""
     script.seconds = 1.5
     session.ready(script.clock() + 4)
     ask(session, script)
@@ -140,9 +118,7 @@ def test_a_question_that_is_open_is_not_asked_twice(session: Session, script: Sc
 
 
 def test_a_list_that_comes_late_is_an_answer(session: Session, script: Script) -> None:
-    """
-    A list that came while something else was waited for is there when it is asked for again.
-    """
+    """A list that came while something else was waited for is there when it is asked for again."""
     session.ready(script.clock() + 4)
     script.seconds = 3.0
     question = processes_of("GPU-0")
@@ -156,9 +132,7 @@ def test_a_list_that_comes_late_is_an_answer(session: Session, script: Script) -
 
 
 def test_a_list_may_take_all_of_a_sample(session: Session, script: Script) -> None:
-    """
-    A list gets twice the time of any other question before its child is replaced.
-    """
+    """A list gets twice the time of any other question before its child is replaced."""
     script.answers[processes_of("GPU-0")] = HANG
     begin = script.clock()
     ask(session, script, [processes_of("GPU-0")])
@@ -168,9 +142,7 @@ def test_a_list_may_take_all_of_a_sample(session: Session, script: Script) -> No
 
 
 def test_opening_may_take_longer_than_a_sample(session: Session, script: Script) -> None:
-    """
-    Cards that wake up slowly hold up no sample beyond its deadline, and are waited for.
-    """
+    """Cards that wake up slowly hold up no sample beyond its deadline, and are waited for."""
     script.answers[OPEN] = HANG
     begin = script.clock()
     late = session.ready(begin + 4)
@@ -184,9 +156,7 @@ def test_opening_may_take_longer_than_a_sample(session: Session, script: Script)
 
 
 def test_opening_does_not_take_for_ever(session: Session, script: Script) -> None:
-    """
-    A child that cannot open NVML for a minute is replaced.
-    """
+    """A child that cannot open NVML for a minute is replaced."""
     script.answers[OPEN] = HANG
     for _ in range(20):
         session.ready(script.clock() + 4)
@@ -197,9 +167,7 @@ def test_opening_does_not_take_for_ever(session: Session, script: Script) -> Non
 
 
 def test_before_it_is_open_nothing_else_is_asked(session: Session, script: Script) -> None:
-    """
-    A child that is still opening NVML is not asked anything else.
-    """
+    """A child that is still opening NVML is not asked anything else."""
     script.answers[OPEN] = HANG
 
     assert [] == ask(session, script)
@@ -207,9 +175,7 @@ def test_before_it_is_open_nothing_else_is_asked(session: Session, script: Scrip
 
 
 def test_after_its_end_nothing_is_started(session: Session, script: Script) -> None:
-    """
-    A session that was closed has let its child end and starts no other.
-    """
+    """A session that was closed has let its child end and starts no other."""
     ask(session, script)
     session.close()
 
@@ -219,9 +185,7 @@ def test_after_its_end_nothing_is_started(session: Session, script: Script) -> N
 
 
 def test_a_hanging_child_is_not_waited_for(session: Session, script: Script) -> None:
-    """
-    At the end a child that owes an answer is killed.
-    """
+    """At the end a child that owes an answer is killed."""
     script.answers[OPEN] = HANG
     session.ready(script.clock() + 1)
     session.close()
@@ -230,9 +194,7 @@ def test_a_hanging_child_is_not_waited_for(session: Session, script: Script) -> 
 
 
 def test_a_session_that_never_began_can_be_closed(session: Session) -> None:
-    """
-    Closing needs no child.
-    """
+    """Closing needs no child."""
     session.close()
 
     assert 0 == session.started

@@ -1,6 +1,4 @@
-"""
-Where an answer about work begins, and which of a driver's entries count.
-"""
+"""Where an answer about work begins, and which of a driver's entries count."""
 
 import pytest
 from pynvml import c_nvmlProcessUtilizationSample_t as Entry
@@ -28,9 +26,7 @@ def test_a_clock_that_was_set_begins_anew(seconds: float, *, begins_anew: bool) 
 
 
 def test_what_was_seen_is_not_news() -> None:
-    """
-    An entry that is no newer than the newest one seen names no worker.
-    """
+    """An entry that is no newer than the newest one seen names no worker."""
     found = read_samples([entry(7, DATE, smUtil=50), entry(8, smUtil=50)], DATE, DATE + 9)
 
     assert Samples({8: 50}, DATE + 5, garbled=False) == found
@@ -38,9 +34,7 @@ def test_what_was_seen_is_not_news() -> None:
 
 @pytest.mark.parametrize("use", ["smUtil", "memUtil", "encUtil", "decUtil"])
 def test_any_use_is_work(use: str) -> None:
-    """
-    One percent of any engine makes a worker; an entry without any use does not.
-    """
+    """One percent of any engine makes a worker; an entry without any use does not."""
     found = read_samples([entry(7, **{use: 1}), entry(8)], DATE, DATE + 9)
 
     assert {7: 1} == found.workers

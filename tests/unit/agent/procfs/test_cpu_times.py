@@ -1,6 +1,4 @@
-"""
-What processes have used of the CPU, by their lines and by their clocks.
-"""
+"""What processes have used of the CPU, by their lines and by their clocks."""
 
 import os
 import subprocess
@@ -20,9 +18,7 @@ def test_cpu_time_of_a_process(proc: Path) -> None:
 
 
 def test_cpu_time_of_a_true_process_grows() -> None:
-    """
-    The kernel's own figures grow while one computes.
-    """
+    """The kernel's own figures grow while one computes."""
     lookup, me = Lookup(), os.getpid()
     before = lookup.cpu_times([me])[me]
     until = time.process_time() + 0.1
@@ -37,9 +33,7 @@ def test_cpu_time_of_a_true_process_grows() -> None:
 def test_cpu_time_of_a_process_that_is_held_comes_from_its_clock(
     sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    """
-    Of a process that is held nothing is read, and the figure is the one that its line has.
-    """
+    """Of a process that is held nothing is read, and the figure is the one that its line has."""
     lookup, pid = Lookup(tmp_path), sleeper.pid
     lookup.occupants([pid])
     line_has = Lookup(tmp_path).cpu_times([pid])[pid]
@@ -54,9 +48,7 @@ def test_cpu_time_of_a_process_that_is_held_comes_from_its_clock(
 def test_cpu_time_of_a_process_that_has_ended_is_its_last_line(
     sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    """
-    The clock of a PID whose process has ended does not count, for it may be another's by now.
-    """
+    """The clock of a PID whose process has ended does not count, for it may be another's by now."""
     lookup, pid = Lookup(tmp_path), sleeper.pid
     lookup.occupants([pid])
     before = lookup.cpu_times([pid])
@@ -72,9 +64,7 @@ def test_cpu_time_of_a_process_that_has_ended_is_its_last_line(
 def test_cpu_time_of_a_pid_with_another_process(
     sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    """
-    A PID that has another process than it was known by is not held as that one.
-    """
+    """A PID that has another process than it was known by is not held as that one."""
     lookup, stat = Lookup(tmp_path, 100), tmp_path / f"{sleeper.pid}" / "stat"
     true = stat.readlink()
     stat.unlink()
@@ -89,7 +79,5 @@ def test_cpu_time_of_a_pid_with_another_process(
 
 
 def test_a_clock_of_nobody() -> None:
-    """
-    A PID that nobody has has no clock.
-    """
+    """A PID that nobody has has no clock."""
     assert cpu_clock(2**22) is None

@@ -1,6 +1,4 @@
-"""
-Looking processes up in a folder shaped like /proc, and in the true one.
-"""
+"""Looking processes up in a folder shaped like /proc, and in the true one."""
 
 import os
 import subprocess
@@ -38,26 +36,20 @@ def test_process_of_a_container(proc: Path) -> None:
 
 
 def test_process_that_is_gone(proc: Path) -> None:
-    """
-    A PID without a folder is nobody's.
-    """
+    """A PID without a folder is nobody's."""
     assert {} == Lookup(proc, 100).occupants([18])
 
 
 @pytest.mark.parametrize("name", ["stat", "cgroup"])
 def test_file_that_vanishes(proc: Path, name: str) -> None:
-    """
-    A process that ends between two reads is nobody's.
-    """
+    """A process that ends between two reads is nobody's."""
     (proc / "17" / name).unlink()
 
     assert Lookup(proc, 100).look(17) is None
 
 
 def test_read_that_fails(proc: Path) -> None:
-    """
-    A file that opens and cannot be read is a process that has just ended.
-    """
+    """A file that opens and cannot be read is a process that has just ended."""
     (proc / "17" / "cgroup").unlink()
     (proc / "17" / "cgroup").mkdir()
 
@@ -65,9 +57,7 @@ def test_read_that_fails(proc: Path) -> None:
 
 
 def test_zombie(proc: Path) -> None:
-    """
-    A zombie is nobody's: no eviction frees what it holds.
-    """
+    """A zombie is nobody's: no eviction frees what it holds."""
     write(proc, stat=line(state="Z"))
 
     assert Lookup(proc, 100).look(17) is None
@@ -75,9 +65,7 @@ def test_zombie(proc: Path) -> None:
 
 @pytest.mark.parametrize("leader", [OURS, "4:memory:/\n0::/\n"], ids=["cgroup v2", "cgroup v1"])
 def test_process_whose_first_thread_has_ended(proc: Path, leader: str) -> None:
-    """
-    A process lives while any of its threads does, and is in the cgroup of that one.
-    """
+    """A process lives while any of its threads does, and is in the cgroup of that one."""
     write(proc, stat=line(state="Z"), cgroup=leader)
     for thread, state in (("17", "Z"), ("18", "X"), ("19", "S")):
         folder = proc / "17" / "task" / thread
@@ -89,9 +77,7 @@ def test_process_whose_first_thread_has_ended(proc: Path, leader: str) -> None:
 
 
 def test_process_all_of_whose_threads_have_ended(proc: Path) -> None:
-    """
-    A process of ended threads is gone, whatever its cgroup says.
-    """
+    """A process of ended threads is gone, whatever its cgroup says."""
     write(proc, stat=line(state="Z"))
     (proc / "17" / "task" / "17").mkdir(parents=True)
     (proc / "17" / "task" / "17" / "stat").write_text(line(state="Z"))
@@ -100,9 +86,7 @@ def test_process_all_of_whose_threads_have_ended(proc: Path) -> None:
 
 
 def test_process_of_more_threads_than_are_looked_at(proc: Path) -> None:
-    """
-    A process hides no living thread behind many that have ended.
-    """
+    """A process hides no living thread behind many that have ended."""
     write(proc, stat=line(state="Z"))
     for thread in range(MOST_THREADS):
         folder = proc / "17" / "task" / f"{thread + 17}"
@@ -114,9 +98,7 @@ def test_process_of_more_threads_than_are_looked_at(proc: Path) -> None:
 
 @pytest.fixture
 def headless() -> Iterator[subprocess.Popen[bytes]]:
-    """
-    A true process whose first thread has ended while another one runs on.
-    """
+    """A true process whose first thread has ended while another one runs on."""
     program = (
         "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[60]).start()"
     )
@@ -142,9 +124,7 @@ def test_true_process_whose_first_thread_has_ended(headless: subprocess.Popen[by
 
 
 def test_pid_reused_between_two_reads(proc: Path) -> None:
-    """
-    A PID whose start time changes while its cgroup is read is nobody's.
-    """
+    """A PID whose start time changes while its cgroup is read is nobody's."""
     pipe = proc / "17" / "cgroup"
     pipe.unlink()
     os.mkfifo(pipe)
@@ -163,9 +143,7 @@ def test_pid_reused_between_two_reads(proc: Path) -> None:
 
 
 def test_reused_pid_is_read_again(proc: Path) -> None:
-    """
-    An owner is kept for the process, not for its PID.
-    """
+    """An owner is kept for the process, not for its PID."""
     lookup = Lookup(proc, 100)
     lookup.occupants([17])
     write(proc, stat=line(started="9999"), cgroup=THEIRS)
@@ -174,9 +152,7 @@ def test_reused_pid_is_read_again(proc: Path) -> None:
 
 
 def test_known_owner_is_kept(proc: Path) -> None:
-    """
-    The owner of a process once known is not read again, except by a look.
-    """
+    """The owner of a process once known is not read again, except by a look."""
     lookup = Lookup(proc, 100)
     before = lookup.occupants([17])[17]
     (proc / "17" / "cgroup").unlink()
@@ -187,9 +163,7 @@ def test_known_owner_is_kept(proc: Path) -> None:
 
 
 def test_process_on_its_way_into_its_container(proc: Path) -> None:
-    """
-    A process that is nobody's yet is read again until it is in its container.
-    """
+    """A process that is nobody's yet is read again until it is in its container."""
     lookup = Lookup(proc, 100)
     write(proc, cgroup="0::/system.slice/containerd.service\n")
     first = lookup.occupants([17])[17]
@@ -200,18 +174,14 @@ def test_process_on_its_way_into_its_container(proc: Path) -> None:
 
 
 def test_file_without_an_end(proc: Path) -> None:
-    """
-    A cgroup file longer than any kernel writes is not read to its end, and names nobody.
-    """
+    """A cgroup file longer than any kernel writes is not read to its end, and names nobody."""
     write(proc, cgroup=OURS * 4000)
 
     assert Lookup(proc, 100).look(17) is None
 
 
 def test_file_longer_than_one_read(proc: Path) -> None:
-    """
-    A cgroup file of many lines is read to its end, where the line stands that tells.
-    """
+    """A cgroup file of many lines is read to its end, where the line stands that tells."""
     write(proc, cgroup="4:memory:/\n" * 2000 + OURS)
     found = Lookup(proc, 100).look(17)
 
@@ -220,9 +190,7 @@ def test_file_longer_than_one_read(proc: Path) -> None:
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:
-    """
-    A lookup that has met more processes than a node can hold forgets them all and goes on.
-    """
+    """A lookup that has met more processes than a node can hold forgets them all and goes on."""
     write(tmp_path)
     lookup = Lookup(tmp_path, 100, most_remembered=0)
     lookup.occupants([17])
@@ -250,9 +218,7 @@ def test_a_process_met_twice_is_not_read_again(
 def test_processes_held_are_bounded(
     sleeper: subprocess.Popen[bytes], tmp_path: Path, most: dict[str, int]
 ) -> None:
-    """
-    Where no file descriptor may be held for a process, it is read each time.
-    """
+    """Where no file descriptor may be held for a process, it is read each time."""
     lookup = Lookup(tmp_path, **most)
     before = [lookup.occupants([sleeper.pid]) for _ in range(3)]
     (tmp_path / f"{sleeper.pid}" / "stat").unlink()
@@ -262,9 +228,7 @@ def test_processes_held_are_bounded(
 
 
 def test_a_look_reads_what_is_held_too(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """
-    Whoever looks asks the kernel, however well a process is known.
-    """
+    """Whoever looks asks the kernel, however well a process is known."""
     lookup = Lookup(tmp_path)
     for _ in range(2):
         lookup.occupants([sleeper.pid])
@@ -275,9 +239,7 @@ def test_a_look_reads_what_is_held_too(sleeper: subprocess.Popen[bytes], tmp_pat
 
 
 def test_a_process_that_is_gone_cannot_be_held() -> None:
-    """
-    A PID of nobody is not pinned, and its end is not waited for.
-    """
+    """A PID of nobody is not pinned, and its end is not waited for."""
     pins = Pins(1)
     pins.add(2**22)
 
@@ -286,9 +248,7 @@ def test_a_process_that_is_gone_cannot_be_held() -> None:
 
 
 def test_true_proc() -> None:
-    """
-    Under the true /proc a process started in the past and keeps its start.
-    """
+    """Under the true /proc a process started in the past and keeps its start."""
     lookup = Lookup()
     found = lookup.look(os.getpid())
 

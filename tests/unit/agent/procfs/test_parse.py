@@ -1,6 +1,4 @@
-"""
-Whose a process is, by what stands in /proc/PID/cgroup.
-"""
+"""Whose a process is, by what stands in /proc/PID/cgroup."""
 
 import json
 from pathlib import Path
@@ -24,9 +22,7 @@ PATH = f"/kubepods/burstable/pod{UID}/{ID}"
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["environment"])
 def test_paths_seen_in_the_field(row: dict[str, Any]) -> None:
-    """
-    Every path of the collection yields the pod and the container that a person reads in it.
-    """
+    """Every path of the collection yields the pod and the container that a person reads in it."""
     said = (row["pod_uid"], row["container_id"])
     expected = None if said == (None, None) else Owner(*said)
 
@@ -34,40 +30,30 @@ def test_paths_seen_in_the_field(row: dict[str, Any]) -> None:
 
 
 def test_hierarchies_of_v1_agree() -> None:
-    """
-    The lines of cgroup v1 are read together, those of the runtime's service beside them.
-    """
+    """The lines of cgroup v1 are read together, those of the runtime's service beside them."""
     text = f"4:memory:{PATH}\n3:cpu,cpuacct:{PATH}\n1:name=systemd:/\n0::/system.slice/x.service\n"
 
     assert Owner(UID, ID) == parse_cgroup(text)
 
 
 def test_line_that_stops_at_the_pod() -> None:
-    """
-    A hierarchy that ends at the pod does not contradict one that names the container.
-    """
+    """A hierarchy that ends at the pod does not contradict one that names the container."""
     assert Owner(UID, ID) == parse_cgroup(f"2:a:/kubepods/pod{UID}\n1:b:/kubepods/pod{UID}/{ID}\n")
 
 
 @pytest.mark.parametrize("other", [f"pod{OTHER}/{ID}", f"pod{UID}/{NEXT}"])
 def test_hierarchies_that_disagree(other: str) -> None:
-    """
-    Lines that name different pods or containers name nobody.
-    """
+    """Lines that name different pods or containers name nobody."""
     assert parse_cgroup(f"2:memory:/kubepods/pod{UID}/{ID}\n1:pids:/kubepods/{other}\n") is None
 
 
 def test_line_with_a_uid_counts_more_than_a_neighbour() -> None:
-    """
-    A line that names a pod is believed before one that names a container alone.
-    """
+    """A line that names a pod is believed before one that names a container alone."""
     assert Owner(UID, ID) == parse_cgroup(f"2:memory:/../{NEXT}\n1:pids:{PATH}\n")
 
 
 def test_neighbours_that_disagree() -> None:
-    """
-    Two different containers in the reader's own pod name nobody.
-    """
+    """Two different containers in the reader's own pod name nobody."""
     assert parse_cgroup(f"2:memory:/../{ID}\n1:pids:/../{NEXT}\n") is None
 
 
@@ -86,9 +72,7 @@ def test_neighbours_that_disagree() -> None:
     ],
 )
 def test_what_only_looks_like_a_pod(path: str) -> None:
-    """
-    A path that no kubelet writes names nobody.
-    """
+    """A path that no kubelet writes names nobody."""
     assert parse_cgroup(f"0::{path}") is None
 
 
@@ -102,34 +86,26 @@ def test_monitor_beside_a_container(monitor: str) -> None:
 
 @pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"])
 def test_line_forged_inside_a_line(separator: str) -> None:
-    """
-    Only a newline ends a line: a folder named like another line stays part of its own.
-    """
+    """Only a newline ends a line: a folder named like another line stays part of its own."""
     forged = f"{PATH}/x{separator}0::/kubepods/pod{OTHER}/{NEXT}"
 
     assert Owner(UID, ID) == parse_cgroup(f"0::{forged}\n")
 
 
 def test_huge_line() -> None:
-    """
-    A line of 64 KiB is read like any other.
-    """
+    """A line of 64 KiB is read like any other."""
     assert Owner(UID, ID) == parse_cgroup(f"0::{PATH}/" + "x/" * 32768)
 
 
 def line(command: str = "python3", state: str = "S", started: str = "4711") -> str:
-    """
-    Write a line as the kernel does.
-    """
+    """Write a line as the kernel does."""
     middle = " ".join(str(number) for number in range(4, 22))
     return f"17 ({command}) {state} {middle} {started} 23 24\n"
 
 
 @pytest.mark.parametrize("command", ["python3", "a) R (b 1", "", "((", "two words", ") Z 1 2"])
 def test_name_may_hold_anything(command: str) -> None:
-    """
-    The fields are counted from the last parenthesis, whatever the program is called.
-    """
+    """The fields are counted from the last parenthesis, whatever the program is called."""
     assert Stat(command, gone=False, started_ticks=4711, cpu_ticks=14 + 15) == parse_stat(
         line(command)
     )
@@ -137,15 +113,11 @@ def test_name_may_hold_anything(command: str) -> None:
 
 @pytest.mark.parametrize(("state", "gone"), [("R", False), ("D", False), ("Z", True), ("X", True)])
 def test_processes_that_have_ended(state: str, gone: bool) -> None:  # noqa: FBT001 - a column
-    """
-    A zombie is gone, a process that waits for its driver is not.
-    """
+    """A zombie is gone, a process that waits for its driver is not."""
     assert Stat("python3", gone, 4711, 14 + 15) == parse_stat(line(state=state))
 
 
 @pytest.mark.parametrize("text", ["", "17", "17 (x)", "17 (x) S 1 2 3", line(started="soon")])
 def test_line_cut_short(text: str) -> None:
-    """
-    What is not a whole line names no process.
-    """
+    """What is not a whole line names no process."""
     assert parse_stat(text) is None

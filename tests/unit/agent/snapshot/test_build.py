@@ -1,6 +1,4 @@
-"""
-A moment in rows: what is known, what is not, and what is too old to be shown.
-"""
+"""A moment in rows: what is known, what is not, and what is too old to be shown."""
 
 from dataclasses import replace
 
@@ -24,9 +22,7 @@ def state() -> AgentState:
 
 
 def test_before_the_first_look_nothing_is_known() -> None:
-    """
-    An agent that has just started says so, with nothing measured.
-    """
+    """An agent that has just started says so, with nothing measured."""
     snapshot = snapshot_of(AgentState(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
 
     assert "the cards have not been looked at yet" == snapshot.trouble
@@ -34,9 +30,7 @@ def test_before_the_first_look_nothing_is_known() -> None:
 
 
 def test_an_old_look_keeps_its_rows_and_loses_its_figures(state: AgentState) -> None:
-    """
-    When the loop hangs, cards and pods stay, and what they hold is unknown.
-    """
+    """When the loop hangs, cards and pods stay, and what they hold is unknown."""
     snapshot = snapshot_of(state, ABOUT, state.at + 100.0, AT)
 
     assert 100.0 == snapshot.stale_seconds
@@ -47,9 +41,7 @@ def test_an_old_look_keeps_its_rows_and_loses_its_figures(state: AgentState) -> 
 
 
 def test_the_kill_switch_is_told_once_it_was_read(state: AgentState) -> None:
-    """
-    The highest mode is empty until the cluster has been read.
-    """
+    """The highest mode is empty until the cluster has been read."""
     status = ABOUT.cluster
     assert status is not None
     unread = replace(ABOUT, cluster=replace(status, synced=False))
@@ -59,9 +51,7 @@ def test_the_kill_switch_is_told_once_it_was_read(state: AgentState) -> None:
 
 
 def test_pods_that_nobody_knows_have_no_row(state: AgentState) -> None:
-    """
-    Memory of a pod that is gone from the API server makes no row.
-    """
+    """Memory of a pod that is gone from the API server makes no row."""
     last = state.last
     assert last is not None
     empty = replace(last.observation, pods=pods_on_node([]))
@@ -91,9 +81,7 @@ def test_what_containers_were_told_is_added_up(
 
 
 def test_a_fenced_pod_without_memory_has_a_row_without_uses() -> None:
-    """
-    Who is fenced and holds nothing is listed all the same.
-    """
+    """Who is fenced and holds nothing is listed all the same."""
     node = Node()
     node.api.known = pods_on_node([pod("idle")])
     node.tick()

@@ -1,6 +1,4 @@
-"""
-Whom PodDisruptionBudgets cover, and how many of those may go.
-"""
+"""Whom PodDisruptionBudgets cover, and how many of those may go."""
 
 from typing import Any
 
@@ -38,24 +36,18 @@ SELECTORS: dict[str, tuple[Any, bool]] = {
 
 @pytest.mark.parametrize(("selector", "covered"), SELECTORS.values(), ids=SELECTORS)
 def test_a_budget_covers_whom_it_selects(selector: Any, covered: bool) -> None:  # noqa: FBT001 (a parameter)
-    """
-    The least of what all of them allow counts.
-    """
+    """The least of what all of them allow counts."""
     pods = [{"app": "w"}]
 
     assert (1 if covered else None) == least_allowed([budget(selector)], pods)
 
 
 def test_a_pod_with_too_many_labels_is_covered_by_every_budget() -> None:
-    """
-    What was not kept of them may be what a budget selects.
-    """
+    """What was not kept of them may be what a budget selects."""
     assert 1 == least_allowed([budget({"matchLabels": {"app": "x"}})], [None])
     assert None is least_allowed([budget(None)], [None])
 
 
 def test_a_budget_that_does_not_say_yet_allows_none() -> None:
-    """
-    Its controller has not seen it, or says nothing readable.
-    """
+    """Its controller has not seen it, or says nothing readable."""
     assert (0, 0) == (budget({}, generation=0).allowed, keep_budget({})[1].allowed)

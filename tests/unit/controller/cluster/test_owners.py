@@ -1,6 +1,4 @@
-"""
-Who owns pods in the end, and what stands against a release whatever anybody does.
-"""
+"""Who owns pods in the end, and what stands against a release whatever anybody does."""
 
 from typing import Any
 
@@ -81,9 +79,7 @@ def only(found: ClusterState) -> OwnerState:
 
 
 def test_the_way_up_ends_at_the_deployment() -> None:
-    """
-    Its pods carry its key, and it can be scaled.
-    """
+    """Its pods carry its key, and it can be scaled."""
     top = owner("w")
     middle = owner("w-1", REPLICA_SETS, reference(top))
     found = only(assembled(kept("a", reference(middle)), owners=(top, middle)))
@@ -94,9 +90,7 @@ def test_the_way_up_ends_at_the_deployment() -> None:
 
 
 def test_what_does_not_change_stays_the_same_object() -> None:
-    """
-    A second look makes nothing anew; one at other pods or words does.
-    """
+    """A second look makes nothing anew; one at other pods or words does."""
     top = owner("w")
     pod = kept("a", reference(top))
     made = Assembler(ReleaseRules(), frozenset())
@@ -109,18 +103,14 @@ def test_what_does_not_change_stays_the_same_object() -> None:
 
 
 def test_pods_without_gpus_are_shown_on_gpu_nodes_alone() -> None:
-    """
-    There they take room.
-    """
+    """There they take room."""
     found = assembled(kept("a", gpu=None), kept("b", gpu=None, node="elsewhere"))
 
     assert ["a"] == [pod.name for pod in found.pods]
 
 
 def test_gpu_pods_elsewhere_are_shown_without_an_owner() -> None:
-    """
-    They may wait; whose they are is no business of ours.
-    """
+    """They may wait; whose they are is no business of ours."""
     found = assembled(kept("a"), namespaces={})
 
     assert ({}, [None]) == (found.owners, [pod.owner for pod in found.pods])
@@ -139,9 +129,7 @@ ABOVE = {
 def test_what_cannot_be_brought_back_is_never_released(
     above: Reference | None, expected: str
 ) -> None:
-    """
-    The reason is a sentence.
-    """
+    """The reason is a sentence."""
     found = only(assembled(kept("a", above), unread=REFUSED))
 
     assert Way.NEVER is found.way
@@ -149,9 +137,7 @@ def test_what_cannot_be_brought_back_is_never_released(
 
 
 def test_a_notebook_is_stopped_as_a_whole() -> None:
-    """
-    It has one replica, or none once it is stopped.
-    """
+    """It has one replica, or none once it is stopped."""
     top = owner("n", NOTEBOOKS, replicas=None)
     found = only(assembled(kept("a", reference(top)), owners=(top,)))
     stopped = owner("n", NOTEBOOKS, replicas=None, active=False)
@@ -162,9 +148,7 @@ def test_a_notebook_is_stopped_as_a_whole() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_what_kueue_admits_is_its_workload(known: bool) -> None:  # noqa: FBT001 (a parameter)
-    """
-    Of a Job that nobody reads, and of an owner that cannot be scaled.
-    """
+    """Of a Job that nobody reads, and of an owner that cannot be scaled."""
     top = owner("s", SERVICES, replicas=None)
     above = reference(top)
     workload = owner("job-s", WORKLOADS, above, replicas=None)
@@ -175,9 +159,7 @@ def test_what_kueue_admits_is_its_workload(known: bool) -> None:  # noqa: FBT001
 
 
 def test_an_owner_whose_number_is_elsewhere_is_left_alone() -> None:
-    """
-    Nobody knows what to bring back.
-    """
+    """Nobody knows what to bring back."""
     top = owner("w", replicas=None)
     found = only(assembled(kept("a", reference(top)), owners=(top,)))
 
@@ -186,9 +168,7 @@ def test_an_owner_whose_number_is_elsewhere_is_left_alone() -> None:
 
 
 def test_who_is_scaled_by_somebody_else_is_left_alone() -> None:
-    """
-    At the top, below it, or where nobody can tell.
-    """
+    """At the top, below it, or where nobody can tell."""
     top = owner("w")
     middle = owner("w-1", REPLICA_SETS, reference(top))
     pod = kept("a", reference(middle))
@@ -210,9 +190,7 @@ def test_who_is_scaled_by_somebody_else_is_left_alone() -> None:
 
 
 def test_who_scales_below_an_owner_that_is_known_without_pods_is_named() -> None:
-    """
-    That its template asks for a GPU, or its note is there, does not hide it.
-    """
+    """That its template asks for a GPU, or its note is there, does not hide it."""
     top = owner("w", template=state("next"))
     middle = owner("w-1", REPLICA_SETS, reference(top))
     scalers = {ScaleTarget("team", "apps", "ReplicaSet", "w-1"): "Scaler s"}
@@ -226,9 +204,7 @@ STALE = {("example.com", "Farm"): "farms cannot be read at the moment"}
 
 
 def test_a_kind_that_cannot_be_read_at_the_moment_keeps_its_own() -> None:
-    """
-    Who is of that kind stays, whether it is still known or not; Kubernetes' own kinds do not.
-    """
+    """Who is of that kind stays, whether it is still known or not; Kubernetes' own kinds do not."""
     known, other = owner("known", FARMS), owner("other")
     new = Reference("example.com/v1", "Farm", "new", "uid-new")
     pods = kept("a", reference(known)), kept("b", new), kept("c", reference(other))
@@ -256,9 +232,7 @@ def test_a_kind_that_cannot_be_read_keeps_whose_pods_may_be_below_it() -> None:
 
 
 def test_the_systems_own_are_left_alone() -> None:
-    """
-    By namespace, and by priority.
-    """
+    """By namespace, and by priority."""
     top = owner("w")
     high = only(assembled(kept("a", reference(top), priority=2 * 10**9), owners=(top,)))
     made = Assembler(ReleaseRules(), frozenset({"team"}))
@@ -269,9 +243,7 @@ def test_the_systems_own_are_left_alone() -> None:
 
 
 def test_a_note_nobody_can_read_leaves_its_owner_alone() -> None:
-    """
-    Nobody can tell what it was.
-    """
+    """Nobody can tell what it was."""
     top = owner("w", annotations={names.RELEASED: "{"})
     found = only(assembled(kept("a", reference(top)), owners=(top,)))
 
@@ -283,9 +255,7 @@ NOTE = '{"v":1,"phase":"released","at":"2026-08-01T00:00:00Z","replicas":2,"why"
 
 
 def test_owners_without_pods_are_known_by_note_or_template() -> None:
-    """
-    Others, and those of namespaces that say nothing, are not.
-    """
+    """Others, and those of namespaces that say nothing, are not."""
     noted = owner("noted", replicas=0, annotations={names.RELEASED: NOTE})
     templated = owner("templated", replicas=0, template=state("next"))
     found = assembled(owners=(noted, templated, owner("plain", replicas=0)))
@@ -299,9 +269,7 @@ def test_owners_without_pods_are_known_by_note_or_template() -> None:
 
 
 def test_the_lower_of_label_and_kill_switch_counts() -> None:
-    """
-    A namespace that says nothing has none.
-    """
+    """A namespace that says nothing has none."""
     top = owner("w")
     pod = kept("a", reference(top))
     fenced = NamespaceWords({names.MODE: "observe"}, {})
@@ -314,9 +282,7 @@ def test_the_lower_of_label_and_kill_switch_counts() -> None:
 
 
 def test_pods_of_one_owner_are_together() -> None:
-    """
-    The way up is gone once.
-    """
+    """The way up is gone once."""
     top = owner("w")
     found = only(assembled(*(kept(name, reference(top)) for name in "ab"), owners=(top,)))
 
@@ -324,9 +290,7 @@ def test_pods_of_one_owner_are_together() -> None:
 
 
 def test_nobody_counts_among_the_pods_of_another_namespace() -> None:
-    """
-    Whatever owner a tenant writes on his own.
-    """
+    """Whatever owner a tenant writes on his own."""
     top = owner("w")
     forged = kept("f", reference(top))
     forged = forged._replace(state=forged.state._replace(namespace="other"))
@@ -365,9 +329,7 @@ def test_the_way_up_leads_through_a_pod_that_owns_others() -> None:
 
 
 def test_the_way_up_leads_through_no_pod_of_another_namespace() -> None:
-    """
-    Whoever writes its UID on his own pods is not above them.
-    """
+    """Whoever writes its UID on his own pods is not above them."""
     top = owner("top")
     leader = kept("leader", reference(top))
     theirs = leader._replace(state=leader.state._replace(namespace="other"))
@@ -379,9 +341,7 @@ def test_the_way_up_leads_through_no_pod_of_another_namespace() -> None:
 
 
 def test_a_circle_of_owners_ends() -> None:
-    """
-    Somebody may have made one by hand.
-    """
+    """Somebody may have made one by hand."""
     one = Reference("apps/v1", "ReplicaSet", "one", "uid-one")
     two = Reference("apps/v1", "ReplicaSet", "two", "uid-two")
     owners = (owner("one", REPLICA_SETS, two), owner("two", REPLICA_SETS, one))
@@ -390,9 +350,7 @@ def test_a_circle_of_owners_ends() -> None:
 
 
 def test_budgets_of_the_namespace_count() -> None:
-    """
-    The owner says how many of its pods may go at once.
-    """
+    """The owner says how many of its pods may go at once."""
     top = owner("w")
     pod = kept("a", reference(top), labels={"app": "w"})
     found = only(assembled(pod, owners=(top,), budgets={"b": KeptBudget("team", (), 3)}))

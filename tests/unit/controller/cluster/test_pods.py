@@ -1,6 +1,4 @@
-"""
-What is kept of pods: what decides, bounded, and alike things once.
-"""
+"""What is kept of pods: what decides, bounded, and alike things once."""
 
 from typing import Any
 
@@ -40,9 +38,7 @@ def condition(kind: str, status: str, **more: str) -> dict[str, str]:
 
 
 def test_conditions_tell_since_when() -> None:
-    """
-    Readiness, waiting and idleness are kept with their times.
-    """
+    """Readiness, waiting and idleness are kept with their times."""
     state = kept(
         gpu_pod("a"),
         conditions=[
@@ -61,9 +57,7 @@ def test_conditions_tell_since_when() -> None:
 
 
 def test_who_is_gated_does_not_wait_for_a_node() -> None:
-    """
-    Nor is one ready that is not, nor a time known that cannot be read.
-    """
+    """Nor is one ready that is not, nor a time known that cannot be read."""
     state = kept(
         gpu_pod("a"),
         conditions=[
@@ -78,9 +72,7 @@ def test_who_is_gated_does_not_wait_for_a_node() -> None:
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_what_has_ended_is_forgotten(phase: str) -> None:
-    """
-    It holds nothing.
-    """
+    """It holds nothing."""
     item = {**pod("a"), "status": {"phase": phase}}
 
     assert keep_pod(item, Shared())[1] is None
@@ -98,9 +90,7 @@ def test_a_pod_without_gpus_only_takes_room() -> None:
 
 
 def test_many_labels_are_kept_whole_or_not_at_all() -> None:
-    """
-    A part of them would hide what selects by the others.
-    """
+    """A part of them would hide what selects by the others."""
     item = gpu_pod("a")
     item["metadata"]["labels"] = labels = {f"l{place}": "x" for place in range(MOST_LABELS)}
 
@@ -110,18 +100,14 @@ def test_many_labels_are_kept_whole_or_not_at_all() -> None:
 
 
 def test_a_pod_that_is_measured_has_to_do_with_gpus() -> None:
-    """
-    Its devices may come by resource claims, which nobody reads.
-    """
+    """Its devices may come by resource claims, which nobody reads."""
     found = kept(pod("a"), conditions=[condition(names.GPU_IDLE, "False")])
 
     assert found.state.gpu is not None
 
 
 def test_what_is_alike_is_held_once() -> None:
-    """
-    Two pods of one owner share what they have in common.
-    """
+    """Two pods of one owner share what they have in common."""
     shared = Shared()
     states = []
     for name in ("a", "b"):
@@ -140,9 +126,7 @@ def test_what_is_alike_is_held_once() -> None:
 
 
 def test_what_is_shared_has_a_bound() -> None:
-    """
-    Beyond it all is forgotten, and begun anew.
-    """
+    """Beyond it all is forgotten, and begun anew."""
     shared = Shared()
     first = shared.value("x" * 10)
     for number in range(MOST_SHARED):
@@ -152,9 +136,7 @@ def test_what_is_shared_has_a_bound() -> None:
 
 
 def test_words_too_long_are_kept_as_unreadable() -> None:
-    """
-    Whoever reads them says so.
-    """
+    """Whoever reads them says so."""
     item = gpu_pod("a")
     item["metadata"]["annotations"] = {names.MEMORY: "x" * (MOST_CHARACTERS + 1)}
     found = kept(item).state.gpu
@@ -164,9 +146,7 @@ def test_words_too_long_are_kept_as_unreadable() -> None:
 
 
 def test_an_affinity_too_long_is_not_worked_out() -> None:
-    """
-    It counts as something that decides where a pod may run.
-    """
+    """It counts as something that decides where a pod may run."""
     rule = {"nodeAffinity": {"preferred": ["x" * MOST_CHARACTERS]}}
     state = kept(gpu_pod("a", affinity=rule)).state
 
@@ -175,9 +155,7 @@ def test_an_affinity_too_long_is_not_worked_out() -> None:
 
 
 def test_a_pod_that_is_none_counts_as_without_gpus() -> None:
-    """
-    What no API server hands out is left out.
-    """
+    """What no API server hands out is left out."""
     item = gpu_pod("a")
     item["spec"]["nodeSelector"] = {"a": 1}
 
@@ -206,9 +184,7 @@ PLACEMENTS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("spec", "expected"), PLACEMENTS.values(), ids=PLACEMENTS)
 def test_what_else_decides_the_place_is_named(spec: dict[str, Any], expected: str) -> None:
-    """
-    It is not worked out, and so whoever has it counts as fitting nowhere.
-    """
+    """It is not worked out, and so whoever has it counts as fitting nowhere."""
     assert expected == kept(gpu_pod("a", **spec)).state.placement
 
 
@@ -253,23 +229,17 @@ REQUESTS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 def test_requests_are_those_of_the_scheduler(
     spec: dict[str, Any], expected: dict[str, int]
 ) -> None:
-    """
-    Rounded up to what it counts in, and one of the node's pods.
-    """
+    """Rounded up to what it counts in, and one of the node's pods."""
     assert {"pods": 1, **expected} == effective_requests(spec)
 
 
 def test_what_a_node_offers_is_rounded_down() -> None:
-    """
-    Half a millicore is none.
-    """
+    """Half a millicore is none."""
     assert {"cpu": 1, "memory": 1} == offered({"cpu": "1500u", "memory": "1500m", "x": "0"})
 
 
 def test_nodes_without_gpus_are_of_no_concern() -> None:
-    """
-    Nor are those that cannot be read.
-    """
+    """Nor are those that cannot be read."""
     plain = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}}
     broken = {"metadata": {"name": "n", "labels": {"a": 1}}}
 
@@ -278,9 +248,7 @@ def test_nodes_without_gpus_are_of_no_concern() -> None:
 
 
 def test_of_a_gpu_node_room_and_taints_are_kept() -> None:
-    """
-    And whether it takes anybody at all.
-    """
+    """And whether it takes anybody at all."""
     node = {
         "metadata": {"name": "n", "labels": {"pool": "x"}},
         "spec": {"unschedulable": True, "taints": [{"key": "a", "effect": "NoSchedule"}]},
@@ -305,9 +273,7 @@ CONTROLLED = {"apiVersion": "apps/v1", "kind": "X", "name": "x", "uid": "x", "co
 
 
 def test_old_replica_sets_own_nobody() -> None:
-    """
-    One that is controlled, wants none and has none is forgotten; one that has pods is not.
-    """
+    """One that is controlled, wants none and has none is forgotten; one that has pods is not."""
     item = owner(metadata={"ownerReferences": [CONTROLLED]}, replicas=0)
 
     assert keep_owner(item, DEPLOYMENTS, Shared())[1] is None
@@ -315,9 +281,7 @@ def test_old_replica_sets_own_nobody() -> None:
 
 
 def test_the_next_pod_is_known_by_its_template() -> None:
-    """
-    Where it asks for a GPU.
-    """
+    """Where it asks for a GPU."""
     template = {"spec": gpu_pod("a")["spec"]}
     _, found = keep_owner(owner(template=template), DEPLOYMENTS, Shared())
     _, plain = keep_owner(owner(template={"spec": pod("a")["spec"]}), DEPLOYMENTS, Shared())
@@ -334,9 +298,7 @@ def test_the_next_pod_is_known_by_its_template() -> None:
 
 
 def test_of_an_owners_words_those_about_idleness_are_kept() -> None:
-    """
-    What is too long is kept as unreadable.
-    """
+    """What is too long is kept as unreadable."""
     said = {names.WAKE: "manual", names.RELEASED: "x" * (MOST_CHARACTERS + 1), names.MEMORY: "1"}
     _, found = keep_owner(owner(metadata={"annotations": said}), DEPLOYMENTS, Shared())
 
@@ -346,9 +308,7 @@ def test_of_an_owners_words_those_about_idleness_are_kept() -> None:
 
 @pytest.mark.parametrize("label", [names.MODE, names.IDLE])
 def test_namespaces_with_a_label_of_ours_count(label: str) -> None:
-    """
-    All others are of no concern.
-    """
+    """All others are of no concern."""
     metadata = {"name": "team", "labels": {label: "x", "other": "y"}, "annotations": {"a": "b"}}
     words = keep_namespace({"metadata": metadata})[1]
 
@@ -358,9 +318,7 @@ def test_namespaces_with_a_label_of_ours_count(label: str) -> None:
 
 
 def test_a_scaler_without_a_kind_means_a_deployment() -> None:
-    """
-    As KEDA has it.
-    """
+    """As KEDA has it."""
     item = {
         "metadata": {"uid": "u", "namespace": "team", "name": "s"},
         "spec": {"scaleTargetRef": {"name": "w"}},
@@ -373,9 +331,7 @@ def test_a_scaler_without_a_kind_means_a_deployment() -> None:
     ("phase", "expected"), [("Running", ("node", "10.0.0.1")), ("Pending", None)]
 )
 def test_agents_that_run_have_an_address(phase: str, expected: tuple[str, str] | None) -> None:
-    """
-    Others are not asked.
-    """
+    """Others are not asked."""
     item = {
         "metadata": {"uid": "u"},
         "spec": {"nodeName": "node"},
@@ -386,9 +342,7 @@ def test_agents_that_run_have_an_address(phase: str, expected: tuple[str, str] |
 
 
 def test_of_the_kill_switch_its_own_key_is_kept() -> None:
-    """
-    The other one is the agents'.
-    """
+    """The other one is the agents'."""
     data = {names.POLICY_MAX_IDLE: "warn", names.POLICY_MAX_MODE: "cap"}
     item = {"metadata": {"name": names.POLICY_CONFIGMAP}, "data": data}
 

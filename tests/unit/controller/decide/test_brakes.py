@@ -1,6 +1,4 @@
-"""
-What stops releases that are due.
-"""
+"""What stops releases that are due."""
 
 from dataclasses import replace
 
@@ -24,9 +22,7 @@ EMPTY = ReleaseMemory()
 
 
 def idle_for(seconds: float, name: str) -> OwnerState:
-    """
-    Build an owner whose only pod was called idle so many seconds ago.
-    """
+    """Build an owner whose only pod was called idle so many seconds ago."""
     return owner_state(idle_pod(f"{name}-0", idle_at=NOW - seconds), name=name)
 
 
@@ -39,9 +35,7 @@ def suspended_until(world: ClusterState, memory: ReleaseMemory = EMPTY) -> float
 
 
 def test_most_pods_turning_idle_at_once_suspends() -> None:
-    """
-    Four of five within a minute is doubtful for an hour, three of five is not.
-    """
+    """Four of five within a minute is doubtful for an hour, three of five is not."""
     turned = [idle_for(10.0 * place, f"w{place}") for place in range(4)]
     world = cluster(*turned, working("x"))
 
@@ -50,16 +44,12 @@ def test_most_pods_turning_idle_at_once_suspends() -> None:
 
 
 def test_few_pods_tell_nothing() -> None:
-    """
-    Of fewer than five measured pods all may turn idle.
-    """
+    """Of fewer than five measured pods all may turn idle."""
     assert 0.0 == suspended_until(cluster(*[idle_for(10, f"w{place}") for place in range(4)]))
 
 
 def test_one_queue_that_is_empty_is_no_fault() -> None:
-    """
-    All pods of one owner turn idle together whenever there is nothing to do.
-    """
+    """All pods of one owner turn idle together whenever there is nothing to do."""
     pods = [idle_pod(f"w-{place}", idle_at=NOW - 10) for place in range(8)]
     alone = [idle_pod(f"x-{place}", idle_at=NOW - 10) for place in range(8)]
 
@@ -68,9 +58,7 @@ def test_one_queue_that_is_empty_is_no_fault() -> None:
 
 
 def test_pods_that_turn_idle_one_by_one_are_believed() -> None:
-    """
-    What did not happen within a minute did not happen at once.
-    """
+    """What did not happen within a minute did not happen at once."""
     two = owner_state(*[idle_pod(f"x-{i}", idle_at=NOW - 70.0 * i) for i in range(2)], name="x")
     near = owner_state(*[idle_pod(f"y-{i}", idle_at=NOW - 30.0 * i) for i in range(5)], name="y")
 
@@ -79,9 +67,7 @@ def test_pods_that_turn_idle_one_by_one_are_believed() -> None:
 
 
 def test_a_new_leader_sees_what_happened_before() -> None:
-    """
-    Conditions tell when pods turned idle, for as long as that matters.
-    """
+    """Conditions tell when pods turned idle, for as long as that matters."""
     lately = [idle_for(1800, f"w{place}") for place in range(5)]
     long_ago = [idle_for(4000, f"w{place}") for place in range(5)]
 
@@ -90,9 +76,7 @@ def test_a_new_leader_sees_what_happened_before() -> None:
 
 
 def test_agents_that_start_anew_do_not_suspend() -> None:
-    """
-    A pod that was idle before nobody knew has not turned; one that was busy before has.
-    """
+    """A pod that was idle before nobody knew has not turned; one that was busy before has."""
     idle = [idle_for(7200, f"w{place}") for place in range(6)]
     unknown = [
         owner._replace(pods=(owner.pods[0]._replace(idle="Unknown", idle_at=NOW),))
@@ -113,18 +97,14 @@ def test_agents_that_start_anew_do_not_suspend() -> None:
 
 
 def test_a_suspension_is_not_shortened() -> None:
-    """
-    What was doubtful stays so for its time, whatever the pods do next.
-    """
+    """What was doubtful stays so for its time, whatever the pods do next."""
     memory = replace(EMPTY, suspended_until=NOW + 100)
 
     assert NOW + 100 == suspended_until(cluster(working("x")), memory)
 
 
 def test_only_living_pods_are_remembered() -> None:
-    """
-    Memory does not grow with pods that are gone.
-    """
+    """Memory does not grow with pods that are gone."""
     memory = watched_turns(cluster(idle_for(10, "a")), EMPTY, RULES)
     unmeasured = owner_state(idle_pod("b-0", idle_at=None), name="b")
 
@@ -144,9 +124,7 @@ def test_only_living_pods_are_remembered() -> None:
     ],
 )
 def test_a_brake_says_why(*, fresh: bool, until: float, text: str) -> None:
-    """
-    Old news and a suspension stop everybody.
-    """
+    """Old news and a suspension stop everybody."""
     said = brake(cluster(fresh=fresh), replace(EMPTY, suspended_until=until))
 
     assert bool(text) == bool(said)
@@ -154,9 +132,7 @@ def test_a_brake_says_why(*, fresh: bool, until: float, text: str) -> None:
 
 
 def test_three_go_in_a_minute() -> None:
-    """
-    What is remembered and what is noted count together, each owner once.
-    """
+    """What is remembered and what is noted count together, each owner once."""
     note = ReleaseNote(ReleasePhase.RELEASED, NOW - 30, 1, "idle")
     gone = owner_state(name="gone", note=note)
     old = owner_state(name="old", note=note._replace(at=NOW - 60))
@@ -185,9 +161,7 @@ def test_notes_that_people_write_hold_nobody_up(began: float, at: float, left: i
 
 
 def test_a_leader_remembers_when_he_began() -> None:
-    """
-    The first pass sets it, the next ones leave it.
-    """
+    """The first pass sets it, the next ones leave it."""
     first = watched_turns(cluster(), EMPTY, RULES)
 
     assert NOW == first.began
@@ -195,18 +169,14 @@ def test_a_leader_remembers_when_he_began() -> None:
 
 
 def test_releases_are_forgotten_after_a_minute() -> None:
-    """
-    Memory keeps what counts.
-    """
+    """Memory keeps what counts."""
     memory = released(EMPTY, owner_key("old"), NOW - 61)
 
     assert {owner_key("new"): NOW} == released(memory, owner_key("new"), NOW).released
 
 
 def test_who_was_refused_lets_others_go_first() -> None:
-    """
-    For ten seconds the last look's word stands.
-    """
+    """For ten seconds the last look's word stands."""
     memory = refused(EMPTY, owner_key("a"), "pod a-0 is busy", NOW - 5)
 
     assert "pod a-0 is busy" == refusal(memory, owner_key("a"), NOW)

@@ -1,6 +1,4 @@
-"""
-When idle owners go.
-"""
+"""When idle owners go."""
 
 from typing import Any
 
@@ -50,17 +48,13 @@ def demanded(world: ClusterState) -> dict[OwnerKey, Demand]:
 
 
 def test_nobody_who_waits_is_no_demand() -> None:
-    """
-    Without waiters, and without idle owners, there is nothing to hurry for.
-    """
+    """Without waiters, and without idle owners, there is nothing to hurry for."""
     assert {} == demanded(cluster(worker("a")))
     assert {} == demanded(cluster(pods=[JOB, pod_state("a"), pod_state("b")]))
 
 
 def test_those_who_go_together_are_ripe_together() -> None:
-    """
-    A job that needs both cards is no reason to release one before the other may go.
-    """
+    """A job that needs both cards is no reason to release one before the other may go."""
     slow = worker("b", 20)._replace(words=WORDS._replace(contended_seconds=1500.0))
     world = cluster(worker("a"), slow, pods=[JOB])
     both = Demand(WAITED_FOR, NOW - 1200 + 1500)
@@ -69,9 +63,7 @@ def test_those_who_go_together_are_ripe_together() -> None:
 
 
 def test_those_who_can_go_are_asked_before_those_who_cannot() -> None:
-    """
-    An owner that is only reported is said to be waited for where nobody else is of help.
-    """
+    """An owner that is only reported is said to be waited for where nobody else is of help."""
     job = waiting_pod()
     reported = worker("a", 60, rung=IdleRung.REPORT)
     kept = worker("b", 60)._replace(words=WORDS._replace(keep_until=NOW + 60))
@@ -85,9 +77,7 @@ def test_those_who_can_go_are_asked_before_those_who_cannot() -> None:
 
 
 def test_an_owner_goes_after_its_time() -> None:
-    """
-    A quarter of an hour after its last work, announced five minutes before.
-    """
+    """A quarter of an hour after its last work, announced five minutes before."""
     owner = worker("a", 10)
     since = NOW - 600
 
@@ -97,9 +87,7 @@ def test_an_owner_goes_after_its_time() -> None:
 
 
 def test_an_owner_goes_sooner_where_somebody_waits() -> None:
-    """
-    A minute after its last work, announced half a minute before.
-    """
+    """A minute after its last work, announced half a minute before."""
     owner = worker("a", 10)
     since = NOW - 600
     demand = Demand(WAITED_FOR, since + 60)
@@ -116,9 +104,7 @@ def test_an_owner_goes_sooner_where_somebody_waits() -> None:
 
 
 def test_who_would_be_back_goes_for_others_alone() -> None:
-    """
-    An owner that comes back when its place is free has no time of its own.
-    """
+    """An owner that comes back when its place is free has no time of its own."""
     owner = worker("a", 10)._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
     since, demand = NOW - 600, Demand(WAITED_FOR, NOW)
     item = Due(owner, since, NOW, 60.0, 30.0, demand=demand)
@@ -131,9 +117,7 @@ def test_who_would_be_back_goes_for_others_alone() -> None:
 
 
 def test_what_holds_an_owner_moves_its_deadline() -> None:
-    """
-    It goes when both its time is up and nothing holds it.
-    """
+    """It goes when both its time is up and nothing holds it."""
     owner = worker("a")._replace(words=WORDS._replace(keep_until=NOW + 60))
     hold = Hold(NOW + 60, "it is to be kept until 2027-01-15T08:01:00Z", kept=True)
 
@@ -144,9 +128,7 @@ def test_what_holds_an_owner_moves_its_deadline() -> None:
 
 @pytest.mark.parametrize("changes", [{"words": None}, {"rung": None}])
 def test_an_owner_that_stays_has_no_deadline(changes: dict[str, Any]) -> None:
-    """
-    What may not be released is not due.
-    """
+    """What may not be released is not due."""
     assert None is dues(worker("a")._replace(**changes), NOW - 1800, None, NOW, RULES)
 
 
@@ -169,16 +151,12 @@ ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)
 def test_an_announcement_stands_as_long_as_it_is_true(
     deadline: float, said: Announcement | None, expected: Announcement | None
 ) -> None:
-    """
-    It is made a time of notice ahead, and again in time where the owner goes much later.
-    """
+    """It is made a time of notice ahead, and again in time where the owner goes much later."""
     assert expected == announcement(ITEM._replace(deadline=deadline), said, NOW)
 
 
 def test_what_was_said_long_ago_is_said_again() -> None:
-    """
-    Who was kept for a day does not go by yesterday's word.
-    """
+    """Who was kept for a day does not go by yesterday's word."""
     old = Announcement(NOW - 80000, NOW - 79700)
     said = announcement(ITEM._replace(deadline=NOW + 250), old, NOW)
 
@@ -186,9 +164,7 @@ def test_what_was_said_long_ago_is_said_again() -> None:
 
 
 def test_the_soonest_of_two_words_holds() -> None:
-    """
-    Somebody who waits shortens the notice, not what was announced with more.
-    """
+    """Somebody who waits shortens the notice, not what was announced with more."""
     usual = ITEM._replace(deadline=NOW + 50)
     sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
     first = NoticeGiven(Announcement(NOW - 250, NOW + 50))

@@ -1,6 +1,4 @@
-"""
-Who waits, and whose release would let them in.
-"""
+"""Who waits, and whose release would let them in."""
 
 from collections.abc import Iterable
 from time import process_time
@@ -37,9 +35,7 @@ def worker(name: str, *, cards: int = 1, node: str = "node-1") -> OwnerState:
 def asked_to_go(
     world: ClusterState, idle: Iterable[OwnerState] | None = None
 ) -> list[tuple[str, list[str]]]:
-    """
-    Return who waits and whom that is for.
-    """
+    """Return who waits and whom that is for."""
     able = list(world.owners.values()) if idle is None else list(idle)
     found = contentions(world, waiting_pods(world, RULES), able)
     return [(each.waiter.name, [key.name for key in each.owners]) for each in found]
@@ -57,50 +53,38 @@ def asked_to_go(
     ],
 )
 def test_a_pod_waits_that_no_node_takes(changes: dict[str, Any], expected: int) -> None:
-    """
-    Who asks for a GPU and has waited for half a minute, counts.
-    """
+    """Who asks for a GPU and has waited for half a minute, counts."""
     assert expected == len(waiting_pods(cluster(pods=[waiting_pod(**changes)]), RULES))
 
 
 def test_who_has_waited_longest_comes_first() -> None:
-    """
-    The order of waiters is that of their waiting.
-    """
+    """The order of waiters is that of their waiting."""
     world = cluster(pods=[waiting_pod("late", seconds=60), waiting_pod("early", seconds=90)])
 
     assert ["early", "late"] == [pod.name for pod in waiting_pods(world, RULES)]
 
 
 def test_whoever_fits_waits_for_nobody() -> None:
-    """
-    Where there is room, a scheduler that is slow is no reason to release anybody.
-    """
+    """Where there is room, a scheduler that is slow is no reason to release anybody."""
     assert [] == asked_to_go(cluster(worker("a"), pods=[waiting_pod()]))
 
 
 def test_an_idle_owner_is_in_the_way() -> None:
-    """
-    A job that needs both cards waits for the worker on one of them.
-    """
+    """A job that needs both cards waits for the worker on one of them."""
     job = waiting_pod(requests={GPU: 2})
 
     assert [("job-0", ["a"])] == asked_to_go(cluster(worker("a"), pods=[job]))
 
 
 def test_a_busy_neighbour_makes_a_release_useless() -> None:
-    """
-    Who would not fit even then waits for nobody.
-    """
+    """Who would not fit even then waits for nobody."""
     world = cluster(worker("a"), pods=[pod_state("busy"), waiting_pod(requests={GPU: 2})])
 
     assert [] == asked_to_go(world)
 
 
 def test_as_few_as_possible_go() -> None:
-    """
-    One owner with two cards is asked before two with one each, on whatever node.
-    """
+    """One owner with two cards is asked before two with one each, on whatever node."""
     nodes = [node_room("node-1"), node_room("node-2")]
     owners = (worker("a"), worker("b"), worker("c", cards=2, node="node-2"))
     job = waiting_pod(requests={GPU: 2})
@@ -110,9 +94,7 @@ def test_as_few_as_possible_go() -> None:
 
 
 def test_of_equal_ones_the_first_goes() -> None:
-    """
-    The order in which they are given is the order in which they go.
-    """
+    """The order in which they are given is the order in which they go."""
     world = cluster(worker("a"), worker("b"), pods=[waiting_pod()])
     turned = list(world.owners.values())[::-1]
 
@@ -121,9 +103,7 @@ def test_of_equal_ones_the_first_goes() -> None:
 
 
 def test_fewer_pods_go_before_more() -> None:
-    """
-    Of owners that would do, the one with fewer pods goes.
-    """
+    """Of owners that would do, the one with fewer pods goes."""
     wide = owner_state(idle_pod("w-0"), idle_pod("w-1", node="node-2"), name="wide")
     nodes = [node_room("node-1", cards=1), node_room("node-2", cards=2)]
     world = cluster(wide, worker("a", node="node-2"), pods=[waiting_pod()], nodes=nodes)
@@ -132,9 +112,7 @@ def test_fewer_pods_go_before_more() -> None:
 
 
 def test_each_waiter_needs_its_own() -> None:
-    """
-    What one waiter gets is not promised to the next; what is left over is.
-    """
+    """What one waiter gets is not promised to the next; what is left over is."""
     pods = [waiting_pod("one", seconds=90), waiting_pod("two", seconds=60)]
     two = cluster(worker("a"), worker("b"), pods=pods)
     wide = cluster(worker("a", cards=2), pods=pods)
@@ -144,9 +122,7 @@ def test_each_waiter_needs_its_own() -> None:
 
 
 def test_nobody_goes_for_himself() -> None:
-    """
-    A replica that waits does not ask its own siblings to go.
-    """
+    """A replica that waits does not ask its own siblings to go."""
     owner = owner_state(idle_pod("a-0"), waiting_pod("a-1", namespace="team-a"), name="a")
     world = cluster(owner, nodes=[node_room(cards=1)])
 
@@ -157,18 +133,14 @@ def test_nobody_goes_for_himself() -> None:
     "changes", [{"placement": "a required pod affinity"}, {"spec": {"resourceClaims": [{}]}}]
 )
 def test_nobody_goes_for_those_whose_place_is_not_worked_out(changes: dict[str, Any]) -> None:
-    """
-    Whether a release would help such a pod nobody knows.
-    """
+    """Whether a release would help such a pod nobody knows."""
     world = cluster(worker("a"), worker("b"), pods=[waiting_pod(**changes)])
 
     assert [] == asked_to_go(world)
 
 
 def test_a_place_that_is_about_to_be_free_is_enough() -> None:
-    """
-    While somebody leaves, nobody else goes for the same waiter.
-    """
+    """While somebody leaves, nobody else goes for the same waiter."""
     leaving = worker("a")._replace(note=NOTE._replace(phase=ReleasePhase.RELEASING))
     ended = worker("a")._replace(replicas=0)
     ending = owner_state(idle_pod("a-0", terminating=True), name="a")
@@ -179,9 +151,7 @@ def test_a_place_that_is_about_to_be_free_is_enough() -> None:
 
 
 def test_a_node_must_take_the_waiter() -> None:
-    """
-    Who may not run on a node is not let in by anybody there.
-    """
+    """Who may not run on a node is not let in by anybody there."""
     world = cluster(worker("a"), pods=[waiting_pod(requests={GPU: 2}, node="")])
     other = cluster(
         worker("a"),
@@ -193,9 +163,7 @@ def test_a_node_must_take_the_waiter() -> None:
 
 
 def test_pods_of_unknown_nodes_are_passed_over() -> None:
-    """
-    An owner may have pods on nodes that are no GPU nodes of this cluster any longer.
-    """
+    """An owner may have pods on nodes that are no GPU nodes of this cluster any longer."""
     owner = owner_state(idle_pod("a-0"), idle_pod("a-1", node="gone"), name="a")
     job = waiting_pod(requests={GPU: 2})
 
@@ -203,9 +171,7 @@ def test_pods_of_unknown_nodes_are_passed_over() -> None:
 
 
 def test_a_pod_that_ends_is_counted_once() -> None:
-    """
-    A place that is free already is not given twice.
-    """
+    """A place that is free already is not given twice."""
     ending = idle_pod("a-0", terminating=True)
     owner = owner_state(ending, idle_pod("a-1"), name="a")
     world = cluster(
@@ -216,9 +182,7 @@ def test_a_pod_that_ends_is_counted_once() -> None:
 
 
 def test_what_helps_no_replica_helps_none_of_its_siblings() -> None:
-    """
-    Of many alike that wait for what is not there, one is looked at.
-    """
+    """Of many alike that wait for what is not there, one is looked at."""
     jobs = [waiting_pod(f"job-{place}", requests={GPU: 9}, seconds=90) for place in range(3)]
     small = waiting_pod("small", seconds=60)
     world = cluster(worker("a"), worker("b"), pods=[*jobs, small])
@@ -260,9 +224,7 @@ def test_gpushare_needs_one_card() -> None:
 
 
 def test_many_idle_owners_are_not_all_tried() -> None:
-    """
-    Where sets are too many to be tried, a set is found of which nobody can be left out.
-    """
+    """Where sets are too many to be tried, a set is found of which nobody can be left out."""
     owners = [worker(f"w{index:02}") for index in range(24)]
     job = waiting_pod(requests={GPU: 12})
     world = cluster(*owners, pods=[job], nodes=[node_room(cards=24)])
@@ -293,9 +255,7 @@ def test_many_nodes_are_not_all_tried() -> None:
 
 
 def test_a_released_owner_comes_back_where_it_fits() -> None:
-    """
-    All its replicas must have room.
-    """
+    """All its replicas must have room."""
     released = noted(worker("a"), NOTE)
     three = noted(worker("a"), NOTE._replace(replicas=3))
 
@@ -305,9 +265,7 @@ def test_a_released_owner_comes_back_where_it_fits() -> None:
 
 
 def test_a_released_owner_leaves_its_place_to_those_who_wait() -> None:
-    """
-    Who waits for a place that it might take comes first; who can never fit does not count.
-    """
+    """Who waits for a place that it might take comes first; who can never fit does not count."""
     released = noted(worker("a"), NOTE)
     blocked = "team-b/job-0 waits for a place that it might take"
 
@@ -317,9 +275,7 @@ def test_a_released_owner_leaves_its_place_to_those_who_wait() -> None:
 
 
 def test_a_place_it_may_not_take_is_nobodys_loss() -> None:
-    """
-    Who waits for other nodes is not in its way.
-    """
+    """Who waits for other nodes is not in its way."""
     released = noted(worker("a"), NOTE)
     nodes = [node_room("node-1"), node_room("node-2", labels={"zone": "b"}, cards=4)]
     template = pod_state("t", node="", spec={"nodeSelector": {"zone": "b"}})
@@ -329,8 +285,6 @@ def test_a_place_it_may_not_take_is_nobodys_loss() -> None:
 
 
 def test_nobody_comes_back_of_whom_nothing_is_known() -> None:
-    """
-    Without a template or a note nobody knows what would fit.
-    """
+    """Without a template or a note nobody knows what would fit."""
     for owner in (noted(worker("a"), NOTE)._replace(template=None), worker("a")):
         assert "nobody can tell what its pods would ask for" == back(owner)

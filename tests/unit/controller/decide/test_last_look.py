@@ -1,6 +1,4 @@
-"""
-What the agents say just before a release.
-"""
+"""What the agents say just before a release."""
 
 from typing import Any
 
@@ -25,9 +23,7 @@ def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
 
 
 def test_all_agents_must_say_idle() -> None:
-    """
-    The least idle of the pods counts; pods that end or have no GPU are not asked about.
-    """
+    """The least idle of the pods counts; pods that end or have no GPU are not asked about."""
     owner = owner_state(
         idle_pod("a"),
         idle_pod("b", node="node-2"),
@@ -91,9 +87,7 @@ def test_all_agents_must_say_idle() -> None:
     ],
 )
 def test_whoever_does_not_say_idle_speaks_against_it(answer: Snapshot | None, why: str) -> None:
-    """
-    Silence, old news, another pod and anything but idle end a release.
-    """
+    """Silence, old news, another pod and anything but idle end a release."""
     look = last_look(owner_state(idle_pod()), {"node-1": answer})
 
     assert LastLook(None, why) == look
@@ -101,16 +95,12 @@ def test_whoever_does_not_say_idle_speaks_against_it(answer: Snapshot | None, wh
 
 
 def test_an_owner_without_pods_is_not_looked_at() -> None:
-    """
-    Where there is nobody, nobody is idle.
-    """
+    """Where there is nobody, nobody is idle."""
     assert LastLook(None, "it has no pod on any node") == last_look(owner_state(), {})
 
 
 def test_idle_must_have_been_long_enough() -> None:
-    """
-    Whoever worked after the condition was written is found out.
-    """
+    """Whoever worked after the condition was written is found out."""
     assert "" == why_not(LastLook(900.0), 900)
     assert "one of its pods has been idle for 14 min 59 s only" == why_not(LastLook(899.0), 900)
     assert "nobody can tell" == why_not(LastLook(None), 900)

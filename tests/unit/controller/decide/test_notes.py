@@ -1,6 +1,4 @@
-"""
-What note and replicas say together.
-"""
+"""What note and replicas say together."""
 
 from typing import Any
 
@@ -36,9 +34,7 @@ def act(note: ReleaseNote, replicas: int | None) -> Act | None:
     [(RELEASED, 0), (WOKEN, 2), (WOKEN, 0), (RELEASED, None), (WAKING._replace(woken_at=None), 0)],
 )
 def test_a_note_that_agrees_is_left_alone(note: ReleaseNote, replicas: int | None) -> None:
-    """
-    Released without replicas, woken with them, or scaled down by its people since.
-    """
+    """Released without replicas, woken with them, or scaled down by its people since."""
     assert None is act(note, replicas)
 
 
@@ -53,9 +49,7 @@ def test_owners_that_are_not_ours_to_scale_keep_their_notes() -> None:
 
 
 def test_a_release_cut_short_before_the_scaling_never_was() -> None:
-    """
-    The note goes, but for what it still tells of earlier releases.
-    """
+    """The note goes, but for what it still tells of earlier releases."""
     earlier = RELEASING._replace(woken_at=NOW - 9000, contested=(NOW - 9000,))
 
     assert on_note(Step.DROP_NOTE, None) == act(RELEASING, 2)
@@ -63,23 +57,17 @@ def test_a_release_cut_short_before_the_scaling_never_was() -> None:
 
 
 def test_a_release_cut_short_after_the_scaling_is_noted() -> None:
-    """
-    The replicas are gone, so it is released.
-    """
+    """The replicas are gone, so it is released."""
     assert on_note(Step.NOTE_RELEASED, RELEASED) == act(RELEASING, 0)
 
 
 def test_our_own_wake_is_written_down() -> None:
-    """
-    Who brought it back, and when, is what was noted before.
-    """
+    """Who brought it back, and when, is what was noted before."""
     assert on_note(Step.NOTE_WOKEN, WOKEN) == act(WAKING, 2)
 
 
 def test_a_late_wake_contests_nothing() -> None:
-    """
-    Somebody scales it up an hour after its release, because there is work.
-    """
+    """Somebody scales it up an hour after its release, because there is work."""
     late = RELEASED._replace(at=NOW - 3600)
     expected = late._replace(phase=ReleasePhase.WOKEN, woken_at=NOW)
 
@@ -90,9 +78,7 @@ def test_a_late_wake_contests_nothing() -> None:
     ("note", "at"), [(RELEASED, NOW), (WAKING._replace(woken_by="", woken_at=None), NOW)]
 )
 def test_a_wake_soon_after_a_release_contests_it(note: ReleaseNote, at: float) -> None:
-    """
-    Whoever else brings it back within ten minutes is remembered.
-    """
+    """Whoever else brings it back within ten minutes is remembered."""
     woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=at, woken_by="", contested=(at,))
 
     assert on_note(Step.NOTE_WOKEN, woken) == act(note, 2)
@@ -100,9 +86,7 @@ def test_a_wake_soon_after_a_release_contests_it(note: ReleaseNote, at: float) -
 
 @pytest.mark.parametrize("woken_at", [NOW - 20, None])
 def test_who_says_that_he_wakes_it_contests_nothing(woken_at: float | None) -> None:
-    """
-    A person who types the command for it has seen what happened, and its peace follows.
-    """
+    """A person who types the command for it has seen what happened, and its peace follows."""
     note = WAKING._replace(woken_by="kubectl", woken_at=woken_at)
     woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=woken_at or NOW)
 
@@ -155,9 +139,7 @@ def wake(note: ReleaseNote, message: str) -> Act:
     ],
 )
 def test_a_wake_that_was_begun_is_finished(age: float, expected: Act | None) -> None:
-    """
-    Whoever began it may still be at it; after ten minutes nobody knows what people want now.
-    """
+    """Whoever began it may still be at it; after ten minutes nobody knows what people want now."""
     assert expected == act(WAKING._replace(woken_at=NOW - age), 0)
 
 
@@ -175,9 +157,7 @@ UNFINISHED: dict[str, tuple[dict[str, Any], int, bool]] = {
 def test_a_wake_is_finished_where_the_controller_would_wake(
     *, changes: dict[str, Any], replicas: int, finished: bool
 ) -> None:
-    """
-    Whoever may write an owner's note does not make it more than it could be.
-    """
+    """Whoever may write an owner's note does not make it more than it could be."""
     note = WAKING._replace(replicas=replicas)
     owner = noted(OWNER, note)._replace(**changes)
 
@@ -185,9 +165,7 @@ def test_a_wake_is_finished_where_the_controller_would_wake(
 
 
 def test_a_wake_is_noted_first() -> None:
-    """
-    Note, replicas, note: what was released comes back as it was.
-    """
+    """Note, replicas, note: what was released comes back as it was."""
     owner = noted(OWNER, RELEASED)
     note = RELEASED._replace(phase=ReleasePhase.WAKING, woken_at=NOW, woken_by="when-free")
 
@@ -201,9 +179,7 @@ def test_a_wake_is_noted_first() -> None:
     [({}, "2 replicas"), ({"replicas": 1}, "1 replica"), ({"replicas": None}, "0 replicas")],
 )
 def test_a_release_notes_what_there_was(changes: dict[str, Any], replicas: str) -> None:
-    """
-    What the owner had is written down before it is taken.
-    """
+    """What the owner had is written down before it is taken."""
     owner: OwnerState = OWNER._replace(**changes)
     note = ReleaseNote(ReleasePhase.RELEASING, NOW, owner.replicas or 0, "idle since noon")
     expected = Act(
@@ -224,9 +200,7 @@ def test_a_release_notes_what_there_was(changes: dict[str, Any], replicas: str) 
 
 
 def test_a_release_keeps_what_is_known_of_earlier_ones() -> None:
-    """
-    Whoever contests for the second time has not been forgotten.
-    """
+    """Whoever contests for the second time has not been forgotten."""
     old = WOKEN._replace(contested=(NOW - 5000,))
     note = release_act(OWNER._replace(note=old), "again", NOW, 900.0).note
 

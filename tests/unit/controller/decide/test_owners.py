@@ -1,6 +1,4 @@
-"""
-Since when all pods of an owner have been idle, and what stands against its release.
-"""
+"""Since when all pods of an owner have been idle, and what stands against its release."""
 
 from typing import Any
 
@@ -30,9 +28,7 @@ def found(*pods: PodState) -> tuple[str, str]:
 
 
 def test_an_owner_is_idle_since_the_last_of_its_pods_is() -> None:
-    """
-    The condition came a minute after the pod's last work.
-    """
+    """The condition came a minute after the pod's last work."""
     owner = owner_state(idle_pod("a", minutes=40), idle_pod("b", minutes=10))
     expected = "all its pods have been idle since 2027-01-15T07:50:00Z"
 
@@ -64,9 +60,7 @@ def test_an_owner_is_idle_since_the_last_of_its_pods_is() -> None:
 def test_what_nobody_can_tell_is_never_idle(
     pods: list[PodState], expected: tuple[str, str]
 ) -> None:
-    """
-    One pod that works makes its owner busy, one of which nobody can tell makes it unknown.
-    """
+    """One pod that works makes its owner busy, one of which nobody can tell makes it unknown."""
     assert expected == found(*pods)
 
 
@@ -80,9 +74,7 @@ def test_pods_that_end_or_have_no_gpu_say_nothing() -> None:
 
 
 def test_a_pod_that_no_node_takes_does_nothing() -> None:
-    """
-    Its time begins when it began to wait.
-    """
+    """Its time begins when it began to wait."""
     owner = owner_state(idle_pod("a", minutes=60), waiting_pod("b", seconds=120))
 
     assert NOW - 120 == idleness(owner, RULES).since
@@ -128,18 +120,14 @@ def test_a_pod_that_no_node_takes_does_nothing() -> None:
     ],
 )
 def test_what_stands_against_a_release_is_said(changes: dict[str, Any], sentence: str) -> None:
-    """
-    A person reads why an idle owner stays.
-    """
+    """A person reads why an idle owner stays."""
     owner = owner_state(idle_pod("a"), idle_pod("b"))._replace(**changes)
 
     assert sentence == objection(owner, contended=False)
 
 
 def test_who_comes_back_by_himself_goes_for_others() -> None:
-    """
-    Contention is what an owner that wakes when free gives way to.
-    """
+    """Contention is what an owner that wakes when free gives way to."""
     owner = owner_state(idle_pod(), words=WORDS._replace(wake=WakeBy.WHEN_FREE))
 
     assert "" == objection(owner, contended=True)
@@ -150,9 +138,7 @@ def hold(owner: OwnerState) -> tuple[float, str, bool] | None:
 
 
 def test_nothing_holds_an_owner_that_has_run_for_long() -> None:
-    """
-    What is over holds nobody.
-    """
+    """What is over holds nobody."""
     words = WORDS._replace(keep_until=NOW - 1)
     note = NOTE._replace(left_alone_until=NOW - 1)
 
@@ -163,9 +149,7 @@ def test_nothing_holds_an_owner_that_has_run_for_long() -> None:
 
 
 def test_an_owner_warms_up() -> None:
-    """
-    The youngest pod counts from when it was ready, one that never was from when it was idle.
-    """
+    """The youngest pod counts from when it was ready, one that never was from when it was idle."""
     why = "its youngest pod was ready less than 15 min 0 s ago"
     ready = owner_state(idle_pod("a"), idle_pod("b", ready_at=NOW - 600))
     never = owner_state(idle_pod("a", ready_at=None, minutes=10))
@@ -175,27 +159,21 @@ def test_an_owner_warms_up() -> None:
 
 
 def test_a_word_keeps() -> None:
-    """
-    What is to be kept is shown as kept.
-    """
+    """What is to be kept is shown as kept."""
     owner = owner_state(idle_pod(), words=WORDS._replace(keep_until=NOW + 3600))
 
     assert (NOW + 3600, "it is to be kept until 2027-01-15T09:00:00Z", True) == hold(owner)
 
 
 def test_what_came_back_has_its_peace() -> None:
-    """
-    For half an hour after a wake nobody takes it again.
-    """
+    """For half an hour after a wake nobody takes it again."""
     owner = owner_state(idle_pod(), note=NOTE._replace(woken_at=NOW - 600))
 
     assert (NOW + 1200, "it came back less than 30 min 0 s ago", False) == hold(owner)
 
 
 def test_what_was_contested_is_left_alone() -> None:
-    """
-    The latest of all that holds is what is said.
-    """
+    """The latest of all that holds is what is said."""
     note = NOTE._replace(woken_at=NOW - 600, left_alone_until=NOW + 7200)
     why = "its release was contested, so it is left alone until 2027-01-15T10:00:00Z"
 

@@ -1,6 +1,4 @@
-"""
-What is done about owners in a pass.
-"""
+"""What is done about owners in a pass."""
 
 from dataclasses import replace
 from typing import Any
@@ -63,9 +61,7 @@ def only(world: ClusterState, memory: ReleaseMemory = EMPTY) -> Standing:
 
 
 def test_a_busy_owner_is_left_alone() -> None:
-    """
-    Who works is not touched, whatever was announced.
-    """
+    """Who works is not touched, whatever was announced."""
     world = cluster(owner_state(pod_state("worker-0", idle="False", idle_at=NOW)))
     decision = done(world, TOLD)
 
@@ -75,9 +71,7 @@ def test_a_busy_owner_is_left_alone() -> None:
 
 
 def test_an_idle_owner_is_announced() -> None:
-    """
-    Its people have five minutes from then, and read how to keep it.
-    """
+    """Its people have five minutes from then, and read how to keep it."""
     decision = done(cluster(IDLE))
     (act,) = decision.acts
 
@@ -98,9 +92,7 @@ def test_an_idle_owner_is_announced() -> None:
 
 
 def test_an_owner_is_announced_once() -> None:
-    """
-    Until its deadline there is nothing more to say.
-    """
+    """Until its deadline there is nothing more to say."""
     first = done(cluster(IDLE)).memory
     later = done(cluster(IDLE, now=NOW + 299), first)
 
@@ -110,9 +102,7 @@ def test_an_owner_is_announced_once() -> None:
 
 
 def test_who_is_made_anew_is_announced_anew() -> None:
-    """
-    Another owner of the same name, to whom somebody has left the idle pods, was told nothing.
-    """
+    """Another owner of the same name, to whom somebody has left the idle pods, was told nothing."""
     anew = IDLE._replace(uid="another")
     decision = done(cluster(anew), TOLD)
 
@@ -121,9 +111,7 @@ def test_who_is_made_anew_is_announced_anew() -> None:
 
 
 def test_an_announced_owner_is_released_at_its_deadline() -> None:
-    """
-    Note and replicas change as long as it is still the one that was decided on.
-    """
+    """Note and replicas change as long as it is still the one that was decided on."""
     world = cluster(IDLE, now=NOW + 300)
     decision = done(world, done(cluster(IDLE)).memory)
     (act,) = decision.acts
@@ -139,18 +127,14 @@ def test_an_announced_owner_is_released_at_its_deadline() -> None:
 
 
 def test_an_owner_that_is_not_due_yet_shows_its_deadline() -> None:
-    """
-    Long before it goes, one reads when that will be.
-    """
+    """Long before it goes, one reads when that will be."""
     standing = only(cluster(owner_state(idle_pod(minutes=5))))
 
     assert (Step.NOTHING, NOW + 600) == (standing.step, standing.deadline)
 
 
 def test_a_namespace_that_only_warns_loses_nobody() -> None:
-    """
-    The Event says what would be, and at the deadline nothing happens.
-    """
+    """The Event says what would be, and at the deadline nothing happens."""
     owner = IDLE._replace(rung=IdleRung.WARN)
     (act,) = done(cluster(owner)).acts
     later = done(cluster(owner, now=NOW + 900), done(cluster(owner)).memory)
@@ -180,9 +164,7 @@ def test_a_namespace_that_only_warns_loses_nobody() -> None:
     ],
 )
 def test_who_stays_is_only_shown(changes: dict[str, Any], why: str) -> None:
-    """
-    Idle owners that may not be released are not announced either.
-    """
+    """Idle owners that may not be released are not announced either."""
     decision = done(cluster(IDLE._replace(**changes)), TOLD)
 
     assert () == decision.acts
@@ -190,9 +172,7 @@ def test_who_stays_is_only_shown(changes: dict[str, Any], why: str) -> None:
 
 
 def test_why_somebody_is_never_released_is_said_while_it_works() -> None:
-    """
-    People need not wait until it is idle to learn so.
-    """
+    """People need not wait until it is idle to learn so."""
     pod = pod_state("worker-0", idle="False")
     owner = owner_state(pod, way=Way.NEVER, why_not="it is a bare pod")
 
@@ -200,9 +180,7 @@ def test_why_somebody_is_never_released_is_said_while_it_works() -> None:
 
 
 def test_what_is_kept_is_shown_as_kept() -> None:
-    """
-    A person's word has a state of its own, a warm-up has none.
-    """
+    """A person's word has a state of its own, a warm-up has none."""
     kept = IDLE._replace(words=WORDS._replace(keep_until=NOW + 3600))
     warm = owner_state(idle_pod(ready_at=NOW - 400))
 
@@ -211,9 +189,7 @@ def test_what_is_kept_is_shown_as_kept() -> None:
 
 
 def test_somebody_who_waits_hurries() -> None:
-    """
-    NoticeGiven anew with a minute's half, released after it, and people read for whom.
-    """
+    """NoticeGiven anew with a minute's half, released after it, and people read for whom."""
     job = waiting_pod(requests={names.NVIDIA_GPU: 2})
     told = replace(EMPTY, announced={UID: NoticeGiven(Announcement(NOW - 10, NOW + 290))})
     first = done(cluster(IDLE, pods=[job]), told)
@@ -263,9 +239,7 @@ def test_who_was_hurried_for_nobody_goes_at_its_own_time() -> None:
 
 
 def test_three_go_in_a_minute_and_the_fourth_waits() -> None:
-    """
-    The longest idle go first, and who is next reads why.
-    """
+    """The longest idle go first, and who is next reads why."""
     late = owner_state(idle_pod("w4-0", minutes=60), name="w4")
     told = replace(
         ALL_TOLD,
@@ -280,9 +254,7 @@ def test_three_go_in_a_minute_and_the_fourth_waits() -> None:
 
 
 def test_who_was_refused_does_not_hold_up_others() -> None:
-    """
-    The last look's word is shown, and the next one goes.
-    """
+    """The last look's word is shown, and the next one goes."""
     memory = refused(ALL_TOLD, owner_key("w0"), "pod w0-0 is busy", NOW - 2)
     memory = released(memory, owner_key("gone"), NOW - 30)
     decision = done(cluster(*EVERYBODY, nodes=BIG), memory)
@@ -294,9 +266,7 @@ def test_who_was_refused_does_not_hold_up_others() -> None:
 
 
 def test_nothing_is_done_by_old_news() -> None:
-    """
-    While a watch is silent nobody is announced, released or noted, and nothing is forgotten.
-    """
+    """While a watch is silent nobody is announced, released or noted, and nothing is forgotten."""
     half = IDLE._replace(note=NOTE._replace(phase=ReleasePhase.RELEASING), replicas=0)
     decision = done(cluster(half, fresh=False), TOLD)
     why = "what is known of the cluster is too old"
@@ -308,9 +278,7 @@ def test_nothing_is_done_by_old_news() -> None:
 
 
 def test_a_suspension_stops_and_announces_anew() -> None:
-    """
-    While it is doubtful who is idle nobody goes, and afterwards everybody is told again.
-    """
+    """While it is doubtful who is idle nobody goes, and afterwards everybody is told again."""
     during = done(cluster(IDLE), replace(TOLD, suspended_until=NOW + 60))
     after = done(cluster(IDLE, now=NOW + 60), during.memory)
 
@@ -320,9 +288,7 @@ def test_a_suspension_stops_and_announces_anew() -> None:
 
 
 def test_an_act_cut_short_is_finished_first() -> None:
-    """
-    Notes come before everything else, and an owner has one act in a pass.
-    """
+    """Notes come before everything else, and an owner has one act in a pass."""
     half = noted(IDLE, NOTE._replace(phase=ReleasePhase.RELEASING))
     woken = owner_state(idle_pod("o-0"), name="other", note=NOTE, replicas=1)
     decision = done(cluster(half, woken), refused(TOLD, KEY, "the API server did not answer", NOW))
@@ -332,9 +298,7 @@ def test_an_act_cut_short_is_finished_first() -> None:
 
 
 def test_owners_without_replicas_are_nobodys_business() -> None:
-    """
-    What its people scaled down is not shown, and not woken.
-    """
+    """What its people scaled down is not shown, and not woken."""
     never = owner_state(name="never")
     since = noted(owner_state(name="since"), NOTE._replace(phase=ReleasePhase.WOKEN))
 
@@ -342,9 +306,7 @@ def test_owners_without_replicas_are_nobodys_business() -> None:
 
 
 def test_one_comes_back_in_a_pass() -> None:
-    """
-    When the place of two is free, one of them takes it.
-    """
+    """When the place of two is free, one of them takes it."""
     words = WORDS._replace(wake=WakeBy.WHEN_FREE)
     owners = [noted(owner_state(name=name, words=words), NOTE) for name in ("a", "b")]
     first = done(cluster(*owners))
@@ -356,9 +318,7 @@ def test_one_comes_back_in_a_pass() -> None:
 
 
 def test_what_the_api_server_refuses_is_not_asked_at_once_again() -> None:
-    """
-    A wake that failed a moment ago waits, and its standing says why.
-    """
+    """A wake that failed a moment ago waits, and its standing says why."""
     owner = noted(owner_state(words=WORDS._replace(wake=WakeBy.WHEN_FREE)), NOTE)
     free = replace(EMPTY, free_since={KEY: NOW - 600})
     decision = done(cluster(owner), refused(free, KEY, "forbidden", NOW - 5))
@@ -369,9 +329,7 @@ def test_what_the_api_server_refuses_is_not_asked_at_once_again() -> None:
 
 
 def test_a_released_owner_is_shown() -> None:
-    """
-    Who went is not forgotten.
-    """
+    """Who went is not forgotten."""
     standing = only(cluster(noted(IDLE, NOTE)))
 
     assert ("released", Step.NOTHING) == (standing.state, standing.step)
@@ -383,9 +341,7 @@ def owner_of(*pods: str) -> OwnerState:
 
 
 def test_all_replicas_go_together() -> None:
-    """
-    An owner is released as a whole.
-    """
+    """An owner is released as a whole."""
     owner = owner_of("worker-0", "worker-1")
     memory = done(cluster(owner)).memory
     (act,) = done(cluster(owner, now=NOW + 300), memory).acts

@@ -1,6 +1,4 @@
-"""
-How many more pods of a kind fit.
-"""
+"""How many more pods of a kind fit."""
 
 from typing import Any
 
@@ -24,24 +22,18 @@ def count(template: PodState, *pods: PodState, node: NodeRoom | None = None) -> 
 
 
 def more(**changes: Any) -> PodState:
-    """
-    Build one more replica, on no node yet.
-    """
+    """Build one more replica, on no node yet."""
     return pod_state("more", **({"node": ""} | changes))
 
 
 def gpushare(name: str, units: int, index: int | None = None, node: str = "node-1") -> PodState:
-    """
-    Build a pod of gpushare, on the card that the extender gave it.
-    """
+    """Build a pod of gpushare, on the card that the extender gave it."""
     annotations = {} if index is None else {"ALIYUN_COM_GPU_MEM_IDX": str(index)}
     return pod_state(name, requests={GPUSHARE: units}, annotations=annotations, node=node)
 
 
 def test_every_card_that_is_left_has_room_for_one() -> None:
-    """
-    Of two cards none, one or both are taken.
-    """
+    """Of two cards none, one or both are taken."""
     assert 2 == count(more())
     assert 1 == count(more(), pod_state("a"))
     assert 0 == count(more(), pod_state("a"), pod_state("b"))
@@ -60,16 +52,12 @@ def test_every_resource_counts() -> None:
 
 
 def test_pods_that_end_still_take_their_place() -> None:
-    """
-    A replica that were to come now would be Pending until they are gone.
-    """
+    """A replica that were to come now would be Pending until they are gone."""
     assert 1 == count(more(), pod_state("a", terminating=True))
 
 
 def test_pods_without_a_gpu_take_room_too() -> None:
-    """
-    What runs beside takes cores, and asks for a place like others.
-    """
+    """What runs beside takes cores, and asks for a place like others."""
     node = node_room(offered={GPU: 2, "cpu": 2000})
     beside = pod_state("beside", requests={"cpu": 1500}, gpu=None)
 
@@ -91,16 +79,12 @@ def test_pods_without_a_gpu_take_room_too() -> None:
     ],
 )
 def test_a_node_must_take_the_pod(node: NodeRoom, expected: int) -> None:
-    """
-    Cordons, taints and selectors keep it away.
-    """
+    """Cordons, taints and selectors keep it away."""
     assert expected == count(more(spec={"nodeSelector": {"zone": "a"}}), node=node)
 
 
 def test_an_affinity_nobody_can_read_allows_no_node() -> None:
-    """
-    What cannot be read is not guessed at.
-    """
+    """What cannot be read is not guessed at."""
     affinity = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": 3}}
     }
@@ -109,9 +93,7 @@ def test_an_affinity_nobody_can_read_allows_no_node() -> None:
 
 
 def test_gpushare_counts_by_card() -> None:
-    """
-    What is left on two cards together is of no use to a pod that gets one of them.
-    """
+    """What is left on two cards together is of no use to a pod that gets one of them."""
     node = node_room(offered=SHARED)
     on_both = (gpushare("a", 10, 0), gpushare("b", 10, 1))
 
@@ -133,9 +115,7 @@ def test_a_card_nobody_knows_may_be_any() -> None:
 
 
 def test_cards_are_counted_where_nobody_says_how_many() -> None:
-    """
-    Without a count of cards the node's own list tells, or else it is one.
-    """
+    """Without a count of cards the node's own list tells, or else it is one."""
     template = gpushare("more", 12, node="")
 
     assert 2 == count(template, node=node_room(offered={GPUSHARE: 32}))
@@ -144,9 +124,7 @@ def test_cards_are_counted_where_nobody_says_how_many() -> None:
 
 
 def test_volcanos_memory_counts_by_card() -> None:
-    """
-    Volcano puts a pod on one card, too.
-    """
+    """Volcano puts a pod on one card, too."""
     node = node_room(offered={VOLCANO: 32768, names.VOLCANO_NUMBER: 2})
     there = pod_state("a", requests={VOLCANO: 10240}, annotations={"volcano.sh/gpu-index": "0"})
 
@@ -178,9 +156,7 @@ def test_what_has_no_limit_counts_as_its_share() -> None:
 
 
 def test_neighbours_that_use_no_card_are_no_hindrance() -> None:
-    """
-    Pods without any GPU, and those that declare nothing, hold none of the cards' memory.
-    """
+    """Pods without any GPU, and those that declare nothing, hold none of the cards' memory."""
     node = node_room(units=SLICED, offered={GPU: 8})
     others = (pod_state("a", gpu=None), pod_state("b", requests={}))
 
@@ -188,9 +164,7 @@ def test_neighbours_that_use_no_card_are_no_hindrance() -> None:
 
 
 def test_cards_that_nobody_knows_bound_nothing() -> None:
-    """
-    Where nothing tells the size of a node's cards only the scheduler's sums count.
-    """
+    """Where nothing tells the size of a node's cards only the scheduler's sums count."""
     node = node_room(units=SLICED, own_cards=(), offered={GPU: 8})
 
     assert 8 == count(more(annotations={names.MEMORY: "6Gi"}), node=node)
@@ -209,18 +183,14 @@ def test_hamis_memory_counts_though_no_node_offers_it() -> None:
 
 
 def test_a_pod_of_two_cards_takes_two() -> None:
-    """
-    The memory of several cards is needed at once.
-    """
+    """The memory of several cards is needed at once."""
     template = more(requests={GPU: 2, names.HAMI_MEMORY: 6144})
 
     assert 2 == count(template, node=node_room(offered={GPU: 20}))
 
 
 def test_kais_shares_fit_on_whole_cards() -> None:
-    """
-    What is left of cards that others share is not known, so that only free ones count.
-    """
+    """What is left of cards that others share is not known, so that only free ones count."""
     share = {"requests": {}, "annotations": {"gpu-fraction": "0.5"}}
     reservation = pod_state("reservation")
 
@@ -231,9 +201,7 @@ def test_kais_shares_fit_on_whole_cards() -> None:
 
 
 def test_instances_are_counted_by_the_scheduler() -> None:
-    """
-    A MIG instance is nobody else's.
-    """
+    """A MIG instance is nobody else's."""
     resource = "nvidia.com/mig-1g.5gb"
     cards = tuple(
         card(index, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb") for index in range(3)

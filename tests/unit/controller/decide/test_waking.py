@@ -1,6 +1,4 @@
-"""
-Who comes back by himself.
-"""
+"""Who comes back by himself."""
 
 from typing import Any
 
@@ -49,9 +47,7 @@ def found(
     ],
 )
 def test_who_is_not_said_to_come_back_waits_for_a_person(changes: dict[str, Any]) -> None:
-    """
-    The command that brings it back stands beside why it went.
-    """
+    """The command that brings it back stands beside why it went."""
     item = found(owner=OWNER._replace(**changes))
 
     assert (
@@ -62,9 +58,7 @@ def test_who_is_not_said_to_come_back_waits_for_a_person(changes: dict[str, Any]
 
 
 def test_who_has_got_an_autoscaler_since_is_that_ones() -> None:
-    """
-    Nobody brings back what somebody else scales, or what nobody can read at the moment.
-    """
+    """Nobody brings back what somebody else scales, or what nobody can read at the moment."""
     why = "ScaledObject by-queue scales it"
     item = found(owner=OWNER._replace(way=Way.NEVER, why_not=why), since=NOW - 900)
 
@@ -72,9 +66,7 @@ def test_who_has_got_an_autoscaler_since_is_that_ones() -> None:
 
 
 def test_somebody_who_waits_comes_first() -> None:
-    """
-    As long as its place is wanted, the time does not begin.
-    """
+    """As long as its place is wanted, the time does not begin."""
     item = found(waiting_pod(), since=NOW - 600)
 
     assert (
@@ -85,9 +77,7 @@ def test_somebody_who_waits_comes_first() -> None:
 
 
 def test_a_place_must_stay_free() -> None:
-    """
-    Five minutes without anybody are enough, one second less is not.
-    """
+    """Five minutes without anybody are enough, one second less is not."""
     begun, going = found(), found(since=NOW - 299)
     done = found(since=NOW - 300)
 
@@ -99,9 +89,7 @@ def test_a_place_must_stay_free() -> None:
 
 
 def test_one_comes_back_after_the_other() -> None:
-    """
-    Until the pods of one have their places, nobody knows what is left for the next.
-    """
+    """Until the pods of one have their places, nobody knows what is left for the next."""
     note = NOTE._replace(phase=ReleasePhase.WOKEN, woken_at=NOW - 29)
     lately = owner_state(name="other", note=note, replicas=1)
     before = lately._replace(note=note._replace(woken_at=NOW - 30))
@@ -113,9 +101,7 @@ def test_one_comes_back_after_the_other() -> None:
 
 
 def test_a_note_alone_holds_nobody_up() -> None:
-    """
-    Who has his places, wants none, or was woken tomorrow is in nobody's way.
-    """
+    """Who has his places, wants none, or was woken tomorrow is in nobody's way."""
     note = NOTE._replace(phase=ReleasePhase.WOKEN, woken_at=NOW - 29)
     placed = owner_state(idle_pod("o-0"), name="other", note=note)
     leaving = owner_state(idle_pod("o-0", terminating=True), name="other", note=note)

@@ -1,6 +1,4 @@
-"""
-What becomes of a profile.
-"""
+"""What becomes of a profile."""
 
 from typing import Any
 
@@ -62,9 +60,7 @@ def times(status: Any) -> dict[str, str]:
 
 
 def test_needs_of_all_nodes_come_together_by_owner() -> None:
-    """
-    With the cards that the owner ran on; a card that nobody tells of is left out.
-    """
+    """With the cards that the owner ran on; a card that nobody tells of is left out."""
     other = NEED_KEY._replace(container="second", card="unknown")
     found = by_owner(
         remembered(node_need(owner_need()), node_need(owner_need(key=other), node="gpu-2"))
@@ -75,18 +71,14 @@ def test_needs_of_all_nodes_come_together_by_owner() -> None:
 
 
 def test_profiles_are_found_by_their_owner() -> None:
-    """
-    Whose they are is in their spec.
-    """
+    """Whose they are is in their spec."""
     profile = there(None)
 
     assert {OWNER: profile} == profiles_by_owner([profile])
 
 
 def test_owners_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Who is found after that many gets no profile; who has one already goes on.
-    """
+    """Who is found after that many gets no profile; who has one already goes on."""
     monkeypatch.setattr(figures, "MOST_OWNERS", 1)
     other = NEED_KEY._replace(name="zebra")
     needs = remembered(
@@ -98,25 +90,19 @@ def test_owners_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("clock", "expected"), [("2026-12-24", TODAY), (TODAY, TODAY)])
 def test_a_clock_that_is_ahead_makes_nothing_old(clock: str, expected: str) -> None:
-    """
-    The day is no later than any node says.
-    """
+    """The day is no later than any node says."""
     assert expected == today_of(remembered(node_need(owner_need())), clock)
     assert clock == today_of([], clock)
 
 
 def test_fourteen_days_count() -> None:
-    """
-    Today and the thirteen before.
-    """
+    """Today and the thirteen before."""
     assert "2026-11-06" == first_day("2026-11-19")
     assert "2026-02-16" == first_day("2026-03-01")
 
 
 def test_days_that_are_too_old_are_left_out() -> None:
-    """
-    A node that is gone counts as long as its days do.
-    """
+    """A node that is gone counts as long as its days do."""
     needs = by_owner(remembered(node_need(owner_need())))[OWNER]
 
     assert [9] == [item.days for item in needs_of(OWNER, needs, NO_TERMS, TODAY)]
@@ -142,9 +128,7 @@ def test_days_that_are_too_old_are_left_out() -> None:
 def test_no_single_node_brings_a_target_down(
     truth: dict[str, Any], lie: dict[str, Any], days: int, memory: int, reserve: int
 ) -> None:
-    """
-    Whatever it says of needs and cards, nobody's target is smaller for it.
-    """
+    """Whatever it says of needs and cards, nobody's target is smaller for it."""
     honest = node_need(owner_need(process_bytes=3 * GIB, **truth))
     liar = node_need(owner_need(days, **lie), node="liar")
     lied = liar._replace(cards=(CardNeed(T4.model, memory, reserve),))
@@ -164,17 +148,13 @@ def test_no_single_node_brings_a_target_down(
 def test_the_smaller_bound_holds(
     said: dict[str, str], ceiling: int | None, expected: int | None
 ) -> None:
-    """
-    An owner may bound his targets, never above what his namespace may have.
-    """
+    """An owner may bound his targets, never above what his namespace may have."""
     assert expected == terms_of(there(None, **said), ceiling).most_bytes
     assert ceiling == terms_of(None, ceiling).most_bytes
 
 
 def test_a_profile_is_made_written_and_then_left_alone() -> None:
-    """
-    As long as nothing changes; its conditions began when they did.
-    """
+    """As long as nothing changes; its conditions began when they did."""
     summaries = [need_summary()]
     made = change_of(None, summaries, NO_TERMS, NOW)
     again = change_of(there(None), summaries, NO_TERMS, NOW)
@@ -191,9 +171,7 @@ def test_a_profile_is_made_written_and_then_left_alone() -> None:
 
 
 def test_only_what_turned_has_a_new_time() -> None:
-    """
-    A condition that holds as before began before.
-    """
+    """A condition that holds as before began before."""
     first = change_of(there(None), [need_summary()], NO_TERMS, NOW)
     capped = need_summary(target_bytes=None, capped=True)
     second = change_of(there(first.status), [capped], NO_TERMS, LATER)
@@ -203,9 +181,7 @@ def test_only_what_turned_has_a_new_time() -> None:
 
 
 def test_hours_and_sentences_are_a_minor_change() -> None:
-    """
-    They may wait, since they decide nothing.
-    """
+    """They may wait, since they decide nothing."""
     first = change_of(there(None), [need_summary()], NO_TERMS, NOW)
     second = change_of(there(first.status), [need_summary(held_seconds=1e6)], NO_TERMS, NOW)
 
@@ -213,9 +189,7 @@ def test_hours_and_sentences_are_a_minor_change() -> None:
 
 
 def test_what_is_applied_is_so_by_the_spec_alone() -> None:
-    """
-    AtCreate begins it, Never ends it.
-    """
+    """AtCreate begins it, Never ends it."""
     summaries = [need_summary()]
     applied = change_of(there(None, apply="AtCreate"), summaries, NO_TERMS, NOW)
     ended = change_of(there(applied.status), summaries, NO_TERMS, NOW)
@@ -238,16 +212,12 @@ def test_what_is_applied_is_so_by_the_spec_alone() -> None:
 def test_a_profile_without_days_goes_unless_it_says_something(
     spec: dict[str, str], expected: ProfileStep
 ) -> None:
-    """
-    What people said is theirs.
-    """
+    """What people said is theirs."""
     assert expected == change_of(there(None, **spec), [], NO_TERMS, NOW).step
 
 
 def test_what_others_made_is_never_deleted() -> None:
-    """
-    Nor is anything made of nothing.
-    """
+    """Nor is anything made of nothing."""
     theirs = there(None)._replace(made_by_us=False)
 
     assert ProfileStep.NOTHING == change_of(theirs, [], NO_TERMS, NOW).step
@@ -255,7 +225,5 @@ def test_what_others_made_is_never_deleted() -> None:
 
 
 def test_nobody_remembers_is_an_empty_need() -> None:
-    """
-    Adding up nothing gives nothing.
-    """
+    """Adding up nothing gives nothing."""
     assert [] == needs_of(OWNER, RememberedNeeds(), NO_TERMS, TODAY)

@@ -1,6 +1,4 @@
-"""
-What the controller remembers of needs and profiles.
-"""
+"""What the controller remembers of needs and profiles."""
 
 from typing import Any
 
@@ -52,9 +50,7 @@ def profile(status: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def test_a_need_is_kept_packed() -> None:
-    """
-    The days come out as they went in; who has told them last is known without.
-    """
+    """The days come out as they went in; who has told them last is known without."""
     need = kept(write_need(node_need(owner_need())))
 
     assert owner_need() == unpacked(*NEED_KEY[:3], need.owners[NEED_KEY])
@@ -62,16 +58,12 @@ def test_a_need_is_kept_packed() -> None:
 
 
 def test_days_to_come_do_not_count() -> None:
-    """
-    A node whose clock was wrong takes nobody's place.
-    """
+    """A node whose clock was wrong takes nobody's place."""
     assert "2026-11-09" == kept(write_need(node_need(owner_need(days=12)))).newest
 
 
 def test_an_empty_need_is_as_old_as_its_object() -> None:
-    """
-    Nothing else says when it was written.
-    """
+    """Nothing else says when it was written."""
     need = kept(write_need(node_need()), creationTimestamp="2026-10-01T00:00:00Z")
 
     assert "2026-10-01" == need.newest
@@ -87,9 +79,7 @@ def test_an_empty_need_is_as_old_as_its_object() -> None:
     ],
 )
 def test_what_no_agent_of_the_node_wrote_counts_for_nothing(text: object, expected: str) -> None:
-    """
-    It is kept why, and that is all.
-    """
+    """It is kept why, and that is all."""
     need = kept(text)
 
     assert expected.lower() in need.trouble.lower()
@@ -97,9 +87,7 @@ def test_what_no_agent_of_the_node_wrote_counts_for_nothing(text: object, expect
 
 
 def test_a_profile_is_kept_without_its_figures() -> None:
-    """
-    What people say, what is applied, and since when conditions hold.
-    """
+    """What people say, what is applied, and since when conditions hold."""
     status = write_status([need_summary()], 2, {"server": 6 * GIB}) | {"conditions": [CONDITION]}
     uid, found = keep_profile(profile(status, apply="AtCreate"), Shared())
 
@@ -118,9 +106,7 @@ def test_a_profile_is_kept_without_its_figures() -> None:
     [{"containers": [{"name": "x", "card": "T4", "peak": "lots"}]}, {"conditions": 7}],
 )
 def test_a_forged_status_is_written_over(status: dict[str, Any]) -> None:
-    """
-    What somebody wrote there says nothing, and is another than any of ours.
-    """
+    """What somebody wrote there says nothing, and is another than any of ours."""
     _, found = keep_profile(profile(status), Shared())
 
     assert found is not None
@@ -128,16 +114,12 @@ def test_a_forged_status_is_written_over(status: dict[str, Any]) -> None:
 
 
 def test_a_spec_that_nobody_can_read_is_none() -> None:
-    """
-    The schema lets none through; where it is missing, nothing is made of it.
-    """
+    """The schema lets none through; where it is missing, nothing is made of it."""
     assert ("u", None) == keep_profile(profile({}, apply="Sometimes"), Shared())
 
 
 def test_a_profile_with_another_name_than_its_owners_is_none() -> None:
-    """
-    There is one for each owner, which its name tells.
-    """
+    """There is one for each owner, which its name tells."""
     item = profile({})
     item["metadata"]["name"] = "mine"
 
@@ -145,9 +127,7 @@ def test_a_profile_with_another_name_than_its_owners_is_none() -> None:
 
 
 def test_times_are_no_news_and_sentences_are_small_news() -> None:
-    """
-    What a status says is one thing, what it decides another.
-    """
+    """What a status says is one thing, what it decides another."""
     status = write_status([need_summary()], 2) | {"conditions": [CONDITION]}
     later = {**status, "conditions": [{**CONDITION, "lastTransitionTime": "2027-01-01T00:00:00Z"}]}
     longer = write_status([need_summary(held_seconds=1e6)], 2) | {"conditions": [CONDITION]}
@@ -162,8 +142,6 @@ def test_times_are_no_news_and_sentences_are_small_news() -> None:
 
 
 def test_an_object_without_anything_is_kept_too() -> None:
-    """
-    Nothing that stands in the system's namespace ends a watch.
-    """
+    """Nothing that stands in the system's namespace ends a watch."""
     assert "" == keep_need({}, Shared(), lambda: "2026-11-09")[0]
     assert ("", None) == keep_profile({"metadata": 7}, Shared())

@@ -1,6 +1,4 @@
-"""
-Who is reported on, and whom that is asked of.
-"""
+"""Who is reported on, and whom that is asked of."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
@@ -37,9 +35,7 @@ def idle(seconds: float) -> PodActivityRow:
 
 
 class Agents:
-    """
-    Know one idle pod on each node, called as the node is.
-    """
+    """Know one idle pod on each node, called as the node is."""
 
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
@@ -65,9 +61,7 @@ def asking(agents: Agents, goes_on: Callable[[], bool] = lambda: True) -> PodAsk
 
 
 def test_all_nodes_of_fenced_pods_are_asked_a_few_at_a_time() -> None:
-    """
-    Once each, and nobody of those that have no such pod.
-    """
+    """Once each, and nobody of those that have no such pod."""
     agents, count = Agents(), AT_ONCE + 1
     pods = [pod(f"n{place}", f"n{place}") for place in range(count)]
     others = [pod("other", "elsewhere", "open"), pod("going", "gone", terminating=True)]
@@ -81,9 +75,7 @@ def test_all_nodes_of_fenced_pods_are_asked_a_few_at_a_time() -> None:
 
 
 def test_of_a_pod_on_no_node_nobody_is_asked() -> None:
-    """
-    It is skipped, and says why.
-    """
+    """It is skipped, and says why."""
     agents = Agents()
     lines = asking(agents).lines(cluster(pod("a", "")), FENCED)
 
@@ -93,9 +85,7 @@ def test_of_a_pod_on_no_node_nobody_is_asked() -> None:
 
 
 def test_an_owners_word_says_what_idle_is() -> None:
-    """
-    Else the controller's own setting.
-    """
+    """Else the controller's own setting."""
     words = IdleWords(after_seconds=60.0, contended_seconds=60.0)
     found = [
         asking(Agents()).lines(cluster(pod("n", "n"), words=said), FENCED) for said in (words, None)
@@ -110,9 +100,7 @@ def test_an_owners_word_says_what_idle_is() -> None:
 
 
 def test_who_stops_asking_has_nothing_to_report() -> None:
-    """
-    Even if he might go on at once: he has not seen all pods.
-    """
+    """Even if he might go on at once: he has not seen all pods."""
     pods = [pod(f"n{place}", f"n{place}") for place in range(2 * AT_ONCE)]
     left = chain([9, 0], repeat(9))
 

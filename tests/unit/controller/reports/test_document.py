@@ -1,6 +1,4 @@
-"""
-What a Report says of a namespace.
-"""
+"""What a Report says of a namespace."""
 
 import json
 from random import Random
@@ -42,9 +40,7 @@ def written(*lines: ReportLine, most: int = 10) -> dict[str, object]:
 
 
 def test_a_result_is_about_a_pod() -> None:
-    """
-    By its UID, with whose it is and where it runs.
-    """
+    """By its UID, with whose it is and where it runs."""
     report = written(line(word=ResultWord.FAIL))
 
     assert [
@@ -70,9 +66,7 @@ def test_a_result_is_about_a_pod() -> None:
 
 
 def test_a_pod_without_owner_or_node_has_no_properties() -> None:
-    """
-    What is not known is not said.
-    """
+    """What is not known is not said."""
     one = line()
     report = written(one._replace(pod=one.pod._replace(owner=None, node="")))
     results = report["results"]
@@ -82,9 +76,7 @@ def test_a_pod_without_owner_or_node_has_no_properties() -> None:
 
 
 def test_a_namespace_without_gpu_pods_has_an_empty_report() -> None:
-    """
-    It is fenced, and there is nothing to say.
-    """
+    """It is fenced, and there is nothing to say."""
     report = written()
 
     assert [] == report["results"]
@@ -92,9 +84,7 @@ def test_a_namespace_without_gpu_pods_has_an_empty_report() -> None:
 
 
 def test_the_worst_come_first_and_what_is_left_out_is_counted() -> None:
-    """
-    A report that is full ends with how much it does not show.
-    """
+    """A report that is full ends with how much it does not show."""
     lines = [
         line(name, word=word) for name, word in zip("abcd", reversed(ResultWord), strict=False)
     ]
@@ -114,9 +104,7 @@ def test_the_worst_come_first_and_what_is_left_out_is_counted() -> None:
 def test_the_same_lines_in_any_order_say_the_same(
     lines: list[tuple[str, ReportRule, ResultWord]], random: Random
 ) -> None:
-    """
-    No report is written because a dictionary was in another order.
-    """
+    """No report is written because a dictionary was in another order."""
     made = [line(*each) for each in dict.fromkeys(lines)]
     shuffled = [*made]
     random.shuffle(shuffled)
@@ -125,9 +113,7 @@ def test_the_same_lines_in_any_order_say_the_same(
 
 
 def test_the_largest_report_fits_into_the_cluster() -> None:
-    """
-    With the longest names and messages that there can be, etcd takes it.
-    """
+    """With the longest names and messages that there can be, etcd takes it."""
     pod = PodState(
         "u" * 36,
         "n" * 63,
@@ -147,9 +133,7 @@ def test_the_largest_report_fits_into_the_cluster() -> None:
 
 @pytest.mark.parametrize("change", [{"source": "x"}, {"results": []}, {"summary": {"pass": 9}}])
 def test_what_a_report_says_is_known_by_a_digest(change: dict[str, object]) -> None:
-    """
-    Metadata are no part of it.
-    """
+    """Metadata are no part of it."""
     report = written(line())
     metadata = {"name": NAME, "namespace": "team", "uid": "u", "resourceVersion": "7"}
 
@@ -158,9 +142,7 @@ def test_what_a_report_says_is_known_by_a_digest(change: dict[str, object]) -> N
 
 
 def test_a_report_of_ours_is_kept_by_its_namespace() -> None:
-    """
-    By its label it is known as ours; one of another name is none.
-    """
+    """By its label it is known as ours; one of another name is none."""
     labels = {names.MANAGED_BY: names.CONTROLLER}
     metadata = {"name": NAME, "namespace": "team", "uid": "u", "resourceVersion": "7"}
     report = written(line())

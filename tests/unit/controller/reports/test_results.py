@@ -1,6 +1,4 @@
-"""
-What is reported of one pod.
-"""
+"""What is reported of one pod."""
 
 from typing import Any
 
@@ -37,9 +35,7 @@ CAPPED, DECLARED, OVER, IDLE = (
 
 
 def pod(*containers: dict[str, Any], **annotations: str) -> Pod:
-    """
-    Build a pod as it is kept, with annotations of ours.
-    """
+    """Build a pod as it is kept, with annotations of ours."""
     said = {f"{names.PREFIX}{key}": text for key, text in annotations.items()}
     raw = raw_pod(*(containers or (gpushare("main"),)), annotations=said)
     _, kept = keep_pod({**raw, "status": {"phase": "Running"}}, Shared())
@@ -57,9 +53,7 @@ def found(
 
 
 def test_a_pod_as_it_should_be_passes() -> None:
-    """
-    It is declared, told, within its limit and busy.
-    """
+    """It is declared, told, within its limit and busy."""
     results = found(pod_row(activity=BUSY))
 
     assert dict.fromkeys(ReportRule, ResultWord.PASS) == {
@@ -68,9 +62,7 @@ def test_a_pod_as_it_should_be_passes() -> None:
 
 
 def test_of_whom_nobody_tells_nothing_passes_but_what_the_pod_says_itself() -> None:
-    """
-    The reason stands in place of what was not measured.
-    """
+    """The reason stands in place of what was not measured."""
     results = found("the agent of node a does not answer")
     skipped = ResultWord.SKIP, "the agent of node a does not answer"
 
@@ -79,9 +71,7 @@ def test_of_whom_nobody_tells_nothing_passes_but_what_the_pod_says_itself() -> N
 
 
 def test_who_declares_nothing_is_warned_of() -> None:
-    """
-    With the agent's reason; nobody can be over what nobody knows.
-    """
+    """With the agent's reason; nobody can be over what nobody knows."""
     results = found(pod_row(undeclared="it asks for whole cards")._replace(uses=()))
 
     assert (
@@ -107,9 +97,7 @@ def test_who_declares_nothing_is_warned_of() -> None:
 def test_who_was_told_is_capped(
     annotations: dict[str, str], mode: Mode, word: ResultWord, part: str
 ) -> None:
-    """
-    By what stands on the pod, and by the mode it is in.
-    """
+    """By what stands on the pod, and by the mode it is in."""
     result = found(of=pod(**annotations), mode=mode)[CAPPED]
 
     assert word is result[0]
@@ -117,9 +105,7 @@ def test_who_was_told_is_capped(
 
 
 def test_a_library_that_caps_is_a_cap() -> None:
-    """
-    HAMi's pods are told nothing, and need not be.
-    """
+    """HAMi's pods are told nothing, and need not be."""
     asked = {names.NVIDIA_GPU: "1", names.HAMI_MEMORY: "3000"}
     hami = pod(container("main", **asked), injected="nothing")
 
@@ -127,9 +113,7 @@ def test_a_library_that_caps_is_a_cap() -> None:
 
 
 def test_every_verdict_of_an_agent_is_known() -> None:
-    """
-    One more verdict needs its place here.
-    """
+    """One more verdict needs its place here."""
     assert {*map(str, Outcome), ""} == OUTCOMES
 
 
@@ -148,9 +132,7 @@ def test_every_verdict_of_an_agent_is_known() -> None:
     ],
 )
 def test_the_agents_verdict_says_who_is_over(use: UseRow, word: ResultWord, part: str) -> None:
-    """
-    What is not certain neither fails nor passes.
-    """
+    """What is not certain neither fails nor passes."""
     result = found(pod_row(use))[OVER]
 
     assert word is result[0]
@@ -158,9 +140,7 @@ def test_the_agents_verdict_says_who_is_over(use: UseRow, word: ResultWord, part
 
 
 def test_the_worst_of_several_cards_counts() -> None:
-    """
-    Over on one and unknown on another is over.
-    """
+    """Over on one and unknown on another is over."""
     uses = (use_row(), use_row(None), use_row(card="GPU-1", limit_bytes=GIB, outcome="evict"))
 
     assert (ResultWord.FAIL, "it holds more than its limit of 1024 MiB on card GPU-1") == found(
@@ -169,9 +149,7 @@ def test_the_worst_of_several_cards_counts() -> None:
 
 
 def test_who_holds_nothing_holds_no_more_than_its_limit() -> None:
-    """
-    Its agent has looked, and seen it on no card.
-    """
+    """Its agent has looked, and seen it on no card."""
     assert ResultWord.PASS is found(pod_row()._replace(uses=()))[OVER][0]
 
 
@@ -189,9 +167,7 @@ def test_who_holds_nothing_holds_no_more_than_its_limit() -> None:
 def test_who_has_been_idle_for_long_is_warned_of(
     activity: PodActivityRow | None, word: ResultWord, part: str
 ) -> None:
-    """
-    What nobody can tell is not idle, and not busy either.
-    """
+    """What nobody can tell is not idle, and not busy either."""
     result = found(pod_row(activity=activity))[IDLE]
 
     assert word is result[0]
@@ -199,9 +175,7 @@ def test_who_has_been_idle_for_long_is_warned_of(
 
 
 def test_what_anybody_wrote_is_one_bounded_line() -> None:
-    """
-    Neither what the webhook has warned of nor what an agent says can fill a report.
-    """
+    """Neither what the webhook has warned of nor what an agent says can fill a report."""
     long = "\x1b[2J\n" + "x" * 10_000
     results = found(pod_row(undeclared=long), of=pod(injected="yes", warnings=long))
 

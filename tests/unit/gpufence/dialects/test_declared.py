@@ -1,6 +1,4 @@
-"""
-What each dialect declares: containers with bytes on a T4 and their cards, and in what words.
-"""
+"""What each dialect declares: containers with bytes on a T4 and their cards, and in what words."""
 
 from typing import Any
 
@@ -31,9 +29,7 @@ SLICES = "mig: MIG instances of 1g.5gb, implied"
 
 
 def asking(text: str) -> dict[str, Any]:
-    """
-    Build a pod of one container that asks so: resources, KAI's annotations, what it selects.
-    """
+    """Build a pod of one container that asks so: resources, KAI's annotations, what it selects."""
     asked = dict(word.split("=") for word in text.split())
     limits = {key: value for key, value in asked.items() if "/" in key}
     annotations = {key: value for key, value in asked.items() if key.startswith("gpu-")}
@@ -96,9 +92,7 @@ def test_one_container(asked: str, units: Units, words: str, size: int, cards: i
 
 
 def test_a_container_without_memory_has_the_card() -> None:
-    """
-    Beside a container with an amount of HAMi's, one that only asks for a card has all of it.
-    """
+    """Beside a container with an amount of HAMi's, one that only asks for a card has all of it."""
     raw = pod(container("a", **{"nvidia.com/gpumem": "3000"}), container("b", **{GPU: "1"}))
 
     assert {"a": (3000 * MIB, 1), "b": (T4_BYTES, 1)} == amounts(declared(raw))
@@ -108,9 +102,7 @@ def test_a_container_without_memory_has_the_card() -> None:
     ("wanted", "chosen"), [({}, "a"), ({"gpu-fraction-container-name": "b"}, "b")]
 )
 def test_one_container_has_kais_share(wanted: dict[str, str], chosen: str) -> None:
-    """
-    The first regular container has it unless another one is named.
-    """
+    """The first regular container has it unless another one is named."""
     annotations = {"gpu-fraction": "0.5"} | wanted
     early, both = [container("warm")], (container("a"), container("b"))
     found = declared(pod(*both, init=early, annotations=annotations))
@@ -147,7 +139,5 @@ def test_one_container_has_kais_share(wanted: dict[str, str], chosen: str) -> No
     ids=["usual", "gpushare, several", "gpushare, early", "volcano, several"],
 )
 def test_notes(raw: dict[str, Any], note: str) -> None:
-    """
-    What a scheduler does otherwise than it looks is worth a warning, the usual pod none.
-    """
+    """What a scheduler does otherwise than it looks is worth a warning, the usual pod none."""
     assert note == "".join(each.sentence for each in declared(raw).notes)

@@ -1,6 +1,4 @@
-"""
-Devices that come by resource claims (DRA).
-"""
+"""Devices that come by resource claims (DRA)."""
 
 from typing import Any
 
@@ -23,9 +21,7 @@ HERE = CandidateCard(Units(), T4_BYTES)
 
 
 def claiming(*devices: Device, containers: tuple[dict[str, Any], ...] = (), **more: Any) -> Pod:
-    """
-    Read a pod whose containers, by default one, use claim `gpu`, which gives these devices.
-    """
+    """Read a pod whose containers, by default one, use claim `gpu`, which gives these devices."""
     used = containers or (claims.claiming(container(), gpu=""),)
     refs = [claims.by_name("gpu", "c")]
     raw = pod(*used, resourceClaims=refs, **more)
@@ -54,9 +50,7 @@ def parts(pod: Pod) -> dict[str, int | None]:
 
 
 def test_what_a_claim_has_consumed_is_the_limit() -> None:
-    """
-    It is enforced, since the scheduler counts it.
-    """
+    """It is enforced, since the scheduler counts it."""
     found = limits(claiming(device(3)))
 
     assert ("dra", 3 * GIB, True) == (found.dialect, found.limit_bytes, found.enforced)
@@ -64,9 +58,7 @@ def test_what_a_claim_has_consumed_is_the_limit() -> None:
 
 
 def test_before_the_allocation_the_request_is_the_limit() -> None:
-    """
-    And says that it will be rounded up.
-    """
+    """And says that it will be rounded up."""
     found = limits(claiming(device(3, name=""), device(2, name="")))
 
     assert (2 * GIB, "asked for by its claims, rounded up later") == (
@@ -76,9 +68,7 @@ def test_before_the_allocation_the_request_is_the_limit() -> None:
 
 
 def test_two_requests_on_one_card_add_up() -> None:
-    """
-    On two cards the smaller one is what there is on each.
-    """
+    """On two cards the smaller one is what there is on each."""
     together = limits(claiming(device(3), device(2, request="more")))
     apart = limits(claiming(device(3), device(2, name="n/gpu-1", request="more")))
 
@@ -87,9 +77,7 @@ def test_two_requests_on_one_card_add_up() -> None:
 
 
 def test_a_container_has_the_requests_that_it_names() -> None:
-    """
-    One that names none has all of them.
-    """
+    """One that names none has all of them."""
     used = (
         claims.claiming(container("one"), gpu="a"),
         claims.claiming(container("two"), gpu="b"),
@@ -102,9 +90,7 @@ def test_a_container_has_the_requests_that_it_names() -> None:
 
 
 def test_containers_of_one_claim_share_it() -> None:
-    """
-    Those that run together never have more than all of it.
-    """
+    """Those that run together never have more than all of it."""
     used = tuple(claims.claiming(container(name), gpu="") for name in ("one", "two"))
     found = claiming(device(4), containers=used)
 
@@ -113,9 +99,7 @@ def test_containers_of_one_claim_share_it() -> None:
 
 
 def test_an_init_container_has_what_sidecars_leave() -> None:
-    """
-    It runs before the pod's life, beside the sidecars that were started.
-    """
+    """It runs before the pod's life, beside the sidecars that were started."""
     init = [claims.claiming(sidecar("side"), gpu=""), claims.claiming(container("warm"), gpu="")]
     found = claiming(device(6), init=init)
 
@@ -123,27 +107,21 @@ def test_an_init_container_has_what_sidecars_leave() -> None:
 
 
 def test_a_sidecar_alone_has_all_of_it() -> None:
-    """
-    Without an init container there is nobody else to leave it to.
-    """
+    """Without an init container there is nobody else to leave it to."""
     init = [claims.claiming(sidecar("side"), gpu="")]
 
     assert {"side": 6 * GIB} == parts(claiming(device(6), containers=(container(),), init=init))
 
 
 def test_a_whole_device_is_the_card() -> None:
-    """
-    Nobody shares it, so that there is nothing to fence.
-    """
+    """Nobody shares it, so that there is nothing to fence."""
     found = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-0")))
 
     assert (T4_BYTES, False, "whole devices") == (found.limit_bytes, found.enforced, found.basis)
 
 
 def test_a_whole_device_beside_a_shared_one() -> None:
-    """
-    The shared one is what there is on each, and on the same card the whole one is.
-    """
+    """The shared one is what there is on each, and on the same card the whole one is."""
     apart = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-1"), device(2)))
     together = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-0"), device(2)))
 
@@ -152,9 +130,7 @@ def test_a_whole_device_beside_a_shared_one() -> None:
 
 
 def test_an_amount_that_nobody_says_is_unknown() -> None:
-    """
-    Even beside one that somebody says: the limit would be a guess.
-    """
+    """Even beside one that somebody says: the limit would be a guess."""
     unknown = Device("gpu", "gpu", UNKNOWN_AMOUNT)
 
     assert limits(claiming(unknown)).limit_bytes is None
@@ -168,9 +144,7 @@ def test_an_amount_that_nobody_says_is_unknown() -> None:
 
 
 def test_the_pods_own_annotation_tightens_it() -> None:
-    """
-    It never loosens it.
-    """
+    """It never loosens it."""
     lower, higher = (
         claiming(device(4), annotations={"gpufence.io/memory": amount}) for amount in ("1Gi", "9Gi")
     )
@@ -180,18 +154,14 @@ def test_the_pods_own_annotation_tightens_it() -> None:
 
 
 def test_a_claim_that_no_container_uses_declares_nothing() -> None:
-    """
-    Nobody can reach its devices.
-    """
+    """Nobody can reach its devices."""
     unused = read_declaration(claiming(device(2), containers=(container(),)), Units())
 
     assert Undeclared("no container uses what its resource claims give it") == unused
 
 
 def test_a_claim_that_cannot_be_read_declares_nothing_and_says_why() -> None:
-    """
-    Its doubt is the reason, and without one there is no GPU in it.
-    """
+    """Its doubt is the reason, and without one there is no GPU in it."""
     item = claiming()
     doubtful = item._replace(doubt="resource claim c does not exist")
 
@@ -202,18 +172,14 @@ def test_a_claim_that_cannot_be_read_declares_nothing_and_says_why() -> None:
 
 
 def test_two_systems_in_one_pod_are_unreadable() -> None:
-    """
-    A claim beside gpushare's resource: each keeps its own bookkeeping.
-    """
+    """A claim beside gpushare's resource: each keeps its own bookkeeping."""
     used = (claims.claiming(gpushare(), gpu=""),)
 
     assert isinstance(read_declaration(claiming(device(2), containers=used), Units()), Unreadable)
 
 
 def test_a_resource_that_the_scheduler_serves_by_a_claim_is_the_claims() -> None:
-    """
-    What was consumed counts, and not the card that the resource seems to be.
-    """
+    """What was consumed counts, and not the card that the resource seems to be."""
     raw = pod(container(**{"nvidia.com/gpu": "1"}))
     mapping = {"containerName": "main", "requestName": "r", "resourceName": "nvidia.com/gpu"}
     raw["status"] = {
@@ -228,16 +194,12 @@ def test_a_resource_that_the_scheduler_serves_by_a_claim_is_the_claims() -> None
 
 
 def test_several_pods_of_one_claim_are_named() -> None:
-    """
-    People see why the limit is less than their claim.
-    """
+    """People see why the limit is less than their claim."""
     assert "its part of a claim that 2 pods use" == declared(claiming(device(2, sharers=2))).basis
 
 
 def test_the_cards_of_claims_are_those_that_a_pod_gets() -> None:
-    """
-    As the node's agent states them, else as the driver publishes them.
-    """
+    """As the node's agent states them, else as the driver publishes them."""
     stated = Card("GPU-0", 0, "Tesla T4", T4_BYTES - 1)
     other = Card("GPU-7", 7, "Tesla T4", T4_BYTES)
     node = GpuNode("n", {}, frozenset(), (other, stated), Units())
@@ -247,9 +209,7 @@ def test_the_cards_of_claims_are_those_that_a_pod_gets() -> None:
 
 
 def test_the_limit_on_each_card_is_what_is_consumed_there() -> None:
-    """
-    An agent asks card by card.
-    """
+    """An agent asks card by card."""
     used = (
         claims.claiming(container("one"), gpu="a"),
         claims.claiming(container("two"), gpu="b"),
@@ -268,18 +228,14 @@ INSTANCES = "deviceclass.resource.kubernetes.io/mig.nvidia.com"
 
 
 def by_class(*containers: dict[str, Any], claim_bytes: int | None = GIB) -> Declared:
-    """
-    Read a pod whose resources name classes, on a node whose policy gives so much.
-    """
+    """Read a pod whose resources name classes, on a node whose policy gives so much."""
     found = read_declaration(read_pod(pod(*containers)), Units(claim_bytes=claim_bytes))
     assert isinstance(found, Declared)
     return found
 
 
 def test_a_resource_that_names_a_class_is_what_the_policy_gives() -> None:
-    """
-    On each of so many cards, until a claim is made for it and allocated; else nobody knows.
-    """
+    """On each of so many cards, until a claim is made for it and allocated; else nobody knows."""
     known = by_class(container(**{CLASS: "2"}))
     unknown = by_class(container(**{CLASS: "1"}), claim_bytes=None)
 
@@ -300,18 +256,14 @@ def test_resources_of_several_containers_may_be_on_several_cards() -> None:
 
 
 def test_of_instances_nobody_knows_the_size() -> None:
-    """
-    Even beside a card of which it is known.
-    """
+    """Even beside a card of which it is known."""
     found = by_class(container(**{CLASS: "1", INSTANCES: "1"}))
 
     assert [Claim("main", UNKNOWN_AMOUNT, 2)] == list(found.claims)
 
 
 def test_a_claim_without_an_amount_is_what_the_policy_gives() -> None:
-    """
-    Beside one with an amount the smaller one counts.
-    """
+    """Beside one with an amount the smaller one counts."""
     asked = Device("gpu", "any", UNKNOWN_AMOUNT, by_policy=True)
     found = read_declaration(claiming(asked, device(4, name="")), Units(claim_bytes=2 * GIB))
 
@@ -322,7 +274,5 @@ def test_a_claim_without_an_amount_is_what_the_policy_gives() -> None:
 
 
 def test_no_node_has_to_list_a_resource_that_names_a_class() -> None:
-    """
-    It is the scheduler's alone, so that it keeps no node from being a candidate.
-    """
+    """It is the scheduler's alone, so that it keeps no node from being a candidate."""
     assert frozenset() == wanted_resources(read_pod(pod(container(**{CLASS: "1"}))))

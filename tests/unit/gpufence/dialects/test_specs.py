@@ -1,6 +1,4 @@
-"""
-What follows from the dialects' specs.
-"""
+"""What follows from the dialects' specs."""
 
 from collections import Counter
 from pathlib import Path
@@ -26,9 +24,7 @@ from tests.support.builders import pod
 
 
 def test_every_module_is_a_dialect_that_is_listed() -> None:
-    """
-    A dialect that names.py does not list would be read by nobody.
-    """
+    """A dialect that names.py does not list would be read by nobody."""
     folder = Path(gpufence.dialects.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "spec"}
 
@@ -37,18 +33,14 @@ def test_every_module_is_a_dialect_that_is_listed() -> None:
 
 
 def test_nothing_is_read_by_two_dialects() -> None:
-    """
-    A resource or annotation means one thing; only a dialect that says so refines another's.
-    """
+    """A resource or annotation means one thing; only a dialect that says so refines another's."""
     counted = Counter((*GPU_RESOURCES, *ANNOTATION_KEYS))
 
     assert {1} == set(counted.values())
 
 
 def test_what_is_refined_or_advertised_is_some_dialects_resource() -> None:
-    """
-    A spec refers to resources that are there.
-    """
+    """A spec refers to resources that are there."""
     refined = {resource for spec in SPECS for resource in spec.refines}
 
     assert refined | ADVERTISED_AS.keys() | set(ADVERTISED_AS.values()) <= set(GPU_RESOURCES)
@@ -64,16 +56,12 @@ def test_what_is_refined_or_advertised_is_some_dialects_resource() -> None:
     ],
 )
 def test_an_annotation_concerns_gpufence_by_its_key(key: str, *, concerns: bool) -> None:
-    """
-    These are the keys for which the API server calls the webhook.
-    """
+    """These are the keys for which the API server calls the webhook."""
     assert concerns == concerns_gpufence(["a", key])
 
 
 def test_the_dialects_own_bookkeeping_is_known() -> None:
-    """
-    What schedulers write on pods is forged where a pod brings it along.
-    """
+    """What schedulers write on pods is forged where a pod brings it along."""
     assert BOOKKEEPING_KEYS == {*names.GPUSHARE_BOOKKEEPING, *names.VOLCANO_BOOKKEEPING}
     assert set(CARD_KEYS) <= BOOKKEEPING_KEYS
     assert NODE_RESOURCES == {*GPU_RESOURCES, names.GPUSHARE_COUNT}
@@ -81,15 +69,11 @@ def test_the_dialects_own_bookkeeping_is_known() -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_a_pod_that_asks_for_nothing_declares_nothing(spec: DialectSpec) -> None:
-    """
-    A dialect without resources reads any pod, and finds nothing in this one.
-    """
+    """A dialect without resources reads any pod, and finds nothing in this one."""
     if not (spec.resources or spec.prefix):
         assert None is spec.read(read_pod(pod()), [], Units())
 
 
 def test_settings_name_dialects_in_capitals() -> None:
-    """
-    GPUFENCE_SCHEDULER_VOLCANO_VGPU is a variable, so its name has no dash.
-    """
+    """GPUFENCE_SCHEDULER_VOLCANO_VGPU is a variable, so its name has no dash."""
     assert "VOLCANO_VGPU" in {spec.setting for spec in SPECS}

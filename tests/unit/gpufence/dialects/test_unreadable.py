@@ -1,6 +1,4 @@
-"""
-Declarations that nobody can act on: what is wrong, and whose fault it is.
-"""
+"""Declarations that nobody can act on: what is wrong, and whose fault it is."""
 
 from typing import Any
 
@@ -91,9 +89,7 @@ OTHER_UNIT = "write GiB, or where nodes count MiB set GPUFENCE_GPUSHARE_UNIT=MiB
     ],
 )
 def test_a_mistake_is_named(raw: dict[str, Any], units: Units, sentence: str) -> None:
-    """
-    A person who reads the sentence knows where the mistake is and what to write instead.
-    """
+    """A person who reads the sentence knows where the mistake is and what to write instead."""
     found = unreadable(raw, units)
 
     assert sentence == found.problem.sentence
@@ -154,7 +150,5 @@ def test_what_no_node_can_serve_is_named(raw: dict[str, Any], sentence: str) -> 
 
 
 def test_a_number_of_devices_alone_declares_nothing() -> None:
-    """
-    Without memory or fraction KAI has no amount.
-    """
+    """Without memory or fraction KAI has no amount."""
     assert isinstance(said(kai(gpu_fraction_num_devices="2")), Undeclared)

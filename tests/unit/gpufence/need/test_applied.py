@@ -1,6 +1,4 @@
-"""
-Which amounts of a profile are applied, and to which pods.
-"""
+"""Which amounts of a profile are applied, and to which pods."""
 
 import pytest
 
@@ -41,9 +39,7 @@ def made(*containers: dict[str, object], **annotations: str) -> Pod:
 def test_an_amount_begins_where_all_targets_are_sure(
     before: dict[str, int], rows: list[NeedSummary], expected: dict[str, int]
 ) -> None:
-    """
-    On whichever card the next pod will run.
-    """
+    """On whichever card the next pod will run."""
     assert expected == applied_amounts(before, rows, None)
 
 
@@ -61,33 +57,25 @@ def test_an_amount_begins_where_all_targets_are_sure(
     ],
 )
 def test_what_is_applied_stays_until_more_is_known(rows: list[NeedSummary], expected: int) -> None:
-    """
-    Down only where all is sure, up as soon as it is known, and not for a tenth.
-    """
+    """Down only where all is sure, up as soon as it is known, and not for a tenth."""
     assert {"server": expected} == applied_amounts({"server": 8 * GIB}, rows, None)
 
 
 @pytest.mark.parametrize("most", [5 * GIB, None])
 def test_a_ceiling_holds_at_once(most: int | None) -> None:
-    """
-    However little it changes; and nobody is given more than a card can hold.
-    """
+    """However little it changes; and nobody is given more than a card can hold."""
     before = {"server": LARGEST_CARD * 2}
 
     assert {"server": most or LARGEST_CARD} == applied_amounts(before, [], most)
 
 
 def test_one_container_gets_the_pods_amount() -> None:
-    """
-    That is what people write most often.
-    """
+    """That is what people write most often."""
     assert {names.MEMORY: "6144Mi"} == applied_texts(PROFILE, made(gpu("main"), {"name": "proxy"}))
 
 
 def test_several_containers_get_their_own() -> None:
-    """
-    So none takes another's part.
-    """
+    """So none takes another's part."""
     assert {f"{names.MEMORY}.main": "6144Mi", f"{names.MEMORY}.side": "1024Mi"} == applied_texts(
         PROFILE, made(gpu("main"), gpu("side"))
     )
@@ -110,9 +98,7 @@ def test_who_gets_nothing(asked: Pod) -> None:
 
 
 def test_who_asks_by_annotation_is_known_by_its_containers() -> None:
-    """
-    KAI's pods ask for a share without naming it among the resources.
-    """
+    """KAI's pods ask for a share without naming it among the resources."""
     asked = made({"name": "main"}, {"name": "proxy"}, **{names.KAI_FRACTION: "0.5"})
 
     assert {names.MEMORY: "6144Mi"} == applied_texts(PROFILE, asked)
@@ -122,8 +108,6 @@ def test_who_asks_by_annotation_is_known_by_its_containers() -> None:
     "others", [{names.MEMORY: "6Gi"}, {names.MEMORY: "6144Mi", f"{names.MEMORY}.side": "1Gi"}, {}]
 )
 def test_a_pod_holds_to_a_profile_by_what_it_says(others: dict[str, str]) -> None:
-    """
-    Whoever has written it there: a second look comes to the same.
-    """
+    """Whoever has written it there: a second look comes to the same."""
     assert is_applied(PROFILE, made(gpu("main"), **{names.MEMORY: "6144Mi", "other": "x"}))
     assert not is_applied(PROFILE, made(gpu("main"), **others))

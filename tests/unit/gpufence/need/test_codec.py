@@ -1,6 +1,4 @@
-"""
-What a node remembers of its models, as text.
-"""
+"""What a node remembers of its models, as text."""
 
 import json
 from typing import Any
@@ -57,9 +55,7 @@ def days_of(need: NodeNeed) -> dict[str, list[str]]:
 
 
 def test_a_need_is_one_line_of_json_that_leaves_out_what_goes_without_saying() -> None:
-    """
-    A plain day is its date, its peak and how long memory was held.
-    """
+    """A plain day is its date, its peak and how long memory was held."""
     plain = NeedDay("2026-11-19", 6 * GIB, held_seconds=3600.4)
     need = NodeNeed(
         "gpu-1", (OwnerNeed(KEY, (plain,)),), (CardNeed("Tesla T4", 15 * GIB, 512 * MIB),)
@@ -74,9 +70,7 @@ def test_a_need_is_one_line_of_json_that_leaves_out_what_goes_without_saying() -
 
 
 def test_all_of_a_day_reads_back() -> None:
-    """
-    Every field of a day survives the way to whoever reads it.
-    """
+    """Every field of a day survives the way to whoever reads it."""
     need = NodeNeed("gpu-1", (OwnerNeed(KEY, (FULL,)),))
 
     assert need == read_need(write_need(need))
@@ -84,18 +78,14 @@ def test_all_of_a_day_reads_back() -> None:
 
 
 def test_days_are_read_in_their_order() -> None:
-    """
-    Whoever wrote them, the oldest day comes first.
-    """
+    """Whoever wrote them, the oldest day comes first."""
     text = write_need(NodeNeed("n", (owner("a", NeedDay(day(2), MIB), NeedDay(day(1), MIB)),)))
 
     assert {"a": [day(1), day(2)]} == days_of(read_need(text))
 
 
 def test_what_a_newer_agent_adds_is_passed_over() -> None:
-    """
-    Unknown fields are no fault.
-    """
+    """Unknown fields are no fault."""
     written: dict[str, Any] = json.loads(write_need(NodeNeed("n", (OwnerNeed(KEY, (FULL,)),))))
     written["owners"][0]["days"][0]["temperature"] = 60
 
@@ -116,9 +106,7 @@ def test_what_a_newer_agent_adds_is_passed_over() -> None:
     ],
 )
 def test_what_is_not_as_promised_is_named(field: str, value: object, expected: str) -> None:
-    """
-    A wrong field is named with its place and its value.
-    """
+    """A wrong field is named with its place and its value."""
     written: dict[str, Any] = json.loads(write_need(NodeNeed("n", (OwnerNeed(KEY, (FULL,)),))))
     written["owners"][0]["days"][0][field] = value
 
@@ -127,27 +115,21 @@ def test_what_is_not_as_promised_is_named(field: str, value: object, expected: s
 
 
 def test_another_version_is_never_guessed_at() -> None:
-    """
-    What a newer agent writes in another way is not read.
-    """
+    """What a newer agent writes in another way is not read."""
     with pytest.raises(UnknownVersionError):
         read_need('{"v":2}')
 
 
 @pytest.mark.parametrize(("today", "expected"), [(day(2), 2), (day(1), 3), ("1970-01-01", 3)])
 def test_a_clock_that_is_wrong_takes_nothing_away(today: str, expected: int) -> None:
-    """
-    Days that have not begun go, unless they are most of them.
-    """
+    """Days that have not begun go, unless they are most of them."""
     need = NodeNeed("n", (owner("a", *(NeedDay(day(number), MIB) for number in (1, 2, 3))),))
 
     assert expected == len(days_of(bounded(need, today))["a"])
 
 
 def test_the_newest_days_are_kept() -> None:
-    """
-    Of fifteen days the oldest goes, and with it an owner who was there on no other.
-    """
+    """Of fifteen days the oldest goes, and with it an owner who was there on no other."""
     days = [NeedDay(day(number), MIB) for number in range(1, MOST_DAYS + 2)]
     need = NodeNeed("n", (owner("gone", days[0]), owner("stays", *days), owner("empty")))
 
@@ -155,18 +137,14 @@ def test_the_newest_days_are_kept() -> None:
 
 
 def test_a_day_to_come_is_forgotten() -> None:
-    """
-    A clock that was ahead for a while does not push real days out.
-    """
+    """A clock that was ahead for a while does not push real days out."""
     need = NodeNeed("n", (owner("a", NeedDay(day(3), MIB), NeedDay("2038-01-19", MIB)),))
 
     assert {"a": [day(3)]} == days_of(bounded(need, day(4)))
 
 
 def test_who_has_been_away_for_longest_is_forgotten_first() -> None:
-    """
-    More owners than are kept lose those that were there last a long time ago.
-    """
+    """More owners than are kept lose those that were there last a long time ago."""
     owners = [owner(f"o{number:03}", NeedDay(day(2), MIB)) for number in range(MOST_OWNERS)]
     need = NodeNeed("n", (owner("a-old-one", NeedDay(day(1), MIB)), *owners))
 
@@ -174,9 +152,7 @@ def test_who_has_been_away_for_longest_is_forgotten_first() -> None:
 
 
 def test_as_many_owners_as_are_kept_fit_into_one_object() -> None:
-    """
-    512 owners of fourteen usual days are kept whole.
-    """
+    """512 owners of fourteen usual days are kept whole."""
     days = [
         NeedDay(
             day(number),
@@ -196,9 +172,7 @@ def test_as_many_owners_as_are_kept_fit_into_one_object() -> None:
 
 
 def test_what_does_not_fit_loses_its_oldest_days() -> None:
-    """
-    Days on which everything happened that can happen make room at the old end.
-    """
+    """Days on which everything happened that can happen make room at the old end."""
     days = [FULL._replace(day=day(number)) for number in range(1, MOST_DAYS + 1)]
     need = NodeNeed("n", tuple(owner(f"o{number:03}", *days) for number in range(MOST_OWNERS)))
     kept = bounded(need, day(14))
@@ -209,9 +183,7 @@ def test_what_does_not_fit_loses_its_oldest_days() -> None:
 
 
 def test_no_owner_is_no_trouble() -> None:
-    """
-    A node on which nothing has happened yet remembers nothing.
-    """
+    """A node on which nothing has happened yet remembers nothing."""
     assert NodeNeed("n") == bounded(NodeNeed("n"), day(1))
     assert "" == owner("a").last_day
 
@@ -221,16 +193,12 @@ def test_no_owner_is_no_trouble() -> None:
     [("gpu-1", "gpufence-need-gpu-1"), ("n" * 239, "gpufence-need-" + "n" * 239)],
 )
 def test_the_object_is_called_after_its_node(node: str, expected: str) -> None:
-    """
-    A policy can tell from the name whose it is.
-    """
+    """A policy can tell from the name whose it is."""
     assert expected == need_configmap(node)
 
 
 def test_a_name_that_is_too_long_ends_in_a_hash() -> None:
-    """
-    Two long names that begin alike have objects of their own, which the API server takes.
-    """
+    """Two long names that begin alike have objects of their own, which the API server takes."""
     first, second = need_configmap("n" * 240 + "a"), need_configmap("n" * 240 + "b")
 
     assert 253 == len(first) == len(second)

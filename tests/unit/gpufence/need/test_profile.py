@@ -1,6 +1,4 @@
-"""
-What models need as objects of the cluster.
-"""
+"""What models need as objects of the cluster."""
 
 from typing import Any
 
@@ -43,18 +41,14 @@ def raw(*summaries: NeedSummary, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_profile_reads_back_as_it_was_written() -> None:
-    """
-    Whoever reads the status sees what the controller found out.
-    """
+    """Whoever reads the status sees what the controller found out."""
     assert MemoryProfile(
         "vision", "deployment-classifier", 3, "Deployment", "classifier", containers=(SUMMARY, LOW)
     ) == read_profile(raw(SUMMARY, LOW))
 
 
 def test_what_is_applied_reads_back_too() -> None:
-    """
-    By container, in whatever order.
-    """
+    """By container, in whatever order."""
     amounts = {"tokenizer": GIB, "server": 6 * GIB}
     status = write_status([SUMMARY], 3, amounts)
 
@@ -62,9 +56,7 @@ def test_what_is_applied_reads_back_too() -> None:
 
 
 def test_people_say_what_is_done_with_it() -> None:
-    """
-    Apply, ceiling and margin are read from the spec.
-    """
+    """Apply, ceiling and margin are read from the spec."""
     said = read_profile(raw(apply="AtCreate", max="20Gi", margin="25%"))
 
     assert (Apply.AT_CREATE, ProposalTerms(25, 20 * GIB)) == (said.apply, said.terms)
@@ -79,17 +71,13 @@ def test_people_say_what_is_done_with_it() -> None:
     ],
 )
 def test_what_cannot_be_read_is_named(field: str, value: str, expected: str) -> None:
-    """
-    The error names the field, the value and the remedy.
-    """
+    """The error names the field, the value and the remedy."""
     with pytest.raises(InvalidError, match=f"^{expected}"):
         read_profile(raw(**{field: value}))
 
 
 def test_a_status_that_somebody_else_wrote_is_named() -> None:
-    """
-    A confidence that does not exist is no confidence.
-    """
+    """A confidence that does not exist is no confidence."""
     spoiled = raw(SUMMARY)
     spoiled["status"]["containers"][0]["confidence"] = "total"
 
@@ -100,9 +88,7 @@ def test_a_status_that_somebody_else_wrote_is_named() -> None:
 
 
 def test_the_columns_are_the_pods_on_the_card_where_it_needs_most() -> None:
-    """
-    Containers add up, and the most doubtful of them counts.
-    """
+    """Containers add up, and the most doubtful of them counts."""
     other = need_summary(key=KEY._replace(container="tokenizer"), target_bytes=GIB, peak_bytes=GIB)
     elsewhere = need_summary(key=KEY._replace(card="NVIDIA L4"), target_bytes=2 * GIB)
 
@@ -116,9 +102,7 @@ def test_the_columns_are_the_pods_on_the_card_where_it_needs_most() -> None:
 
 
 def test_a_container_that_was_renamed_is_not_there_twice() -> None:
-    """
-    The one that has gone counts alone, and not on top.
-    """
+    """The one that has gone counts alone, and not on top."""
     old = need_summary(last_day="2026-11-16")
     new = need_summary(
         key=KEY._replace(container="web"), target_bytes=5 * GIB, last_day="2026-11-19"
@@ -130,16 +114,12 @@ def test_a_container_that_was_renamed_is_not_there_twice() -> None:
 
 
 def test_a_profile_without_anything_measured_has_no_columns() -> None:
-    """
-    An owner that has held nothing yet says only by which spec that was seen.
-    """
+    """An owner that has held nothing yet says only by which spec that was seen."""
     assert {"observedGeneration": 1, "containers": []} == write_status([], 1)
 
 
 def test_conditions_say_what_stands_against_a_target() -> None:
-    """
-    Each names the containers it is about, with the reason.
-    """
+    """Each names the containers it is about, with the reason."""
     capped = need_summary(
         target_bytes=None, capped=True, reasons=NeedReasons("a", "none: all it was told", "c")
     )
@@ -157,9 +137,7 @@ def test_conditions_say_what_stands_against_a_target() -> None:
 
 
 def test_a_profile_is_called_after_its_owner() -> None:
-    """
-    Kind and name tell it apart, and a name that is too long ends in a hash.
-    """
+    """Kind and name tell it apart, and a name that is too long ends in a hash."""
     long = profile_name("StatefulSet", "n" * 253)
 
     assert "deployment-classifier" == profile_name("Deployment", "classifier")

@@ -1,6 +1,4 @@
-"""
-Whose need it is.
-"""
+"""Whose need it is."""
 
 import pytest
 
@@ -55,9 +53,7 @@ def crowd(**counts: int) -> list[NeedKey]:
 def test_a_crowd_takes_nobodys_place(
     counts: dict[str, int], most: int, expected: dict[str, int]
 ) -> None:
-    """
-    Each namespace has an equal share of the room or all it needs, and of each the last stay.
-    """
+    """Each namespace has an equal share of the room or all it needs, and of each the last stay."""
     kept = with_room(crowd(**counts), most)
 
     assert expected == {

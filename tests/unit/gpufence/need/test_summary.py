@@ -1,6 +1,4 @@
-"""
-What is said of a model's need, from the days of all nodes.
-"""
+"""What is said of a model's need, from the days of all nodes."""
 
 from typing import Any
 
@@ -36,9 +34,7 @@ def summary(*rows: NeedDay, terms: ProposalTerms | None = None) -> NeedSummary:
 
 
 def test_all_that_is_said_of_a_model_has_its_reason() -> None:
-    """
-    Seven days of three pods whose peak stands make a target that can be trusted.
-    """
+    """Seven days of three pods whose peak stands make a target that can be trusted."""
     said = summary(*days(7))
 
     assert (4 * GIB, 6528 * MIB, Confidence.HIGH) == said[1:4]
@@ -105,9 +101,7 @@ def test_confidence_says_what_it_lacks(
 
 
 def test_low_confidence_has_no_target() -> None:
-    """
-    Where too little was measured the peak is all there is to say.
-    """
+    """Where too little was measured the peak is all there is to say."""
     said = summary(*days(1, held_seconds=60.0))
 
     assert (None, "none: too little was measured") == (said.target_bytes, said.reasons.target)
@@ -134,18 +128,14 @@ def test_low_confidence_has_no_target() -> None:
     ids=["told", "whole card"],
 )
 def test_who_stands_at_his_cap_has_no_target(rows: list[NeedDay], why: str) -> None:
-    """
-    What takes all it gets shows its cap, and is told how to show its need.
-    """
+    """What takes all it gets shows its cap, and is told how to show its need."""
     said = summary(*rows)
 
     assert (True, None, why) == (said.capped, said.target_bytes, said.reasons.target)
 
 
 def test_who_breaks_his_limit_is_not_at_his_cap() -> None:
-    """
-    A program that reads no setting shows what it needs, and what it was evicted at is left.
-    """
+    """A program that reads no setting shows what it needs, and what it was evicted at is left."""
     greedy = need_day(1, peak_bytes=9 * GIB, process_bytes=9 * GIB, capped=True)
     went = greedy._replace(day="2026-11-02", evictions=1, evicted_limit_bytes=8 * GIB)
     said = summary(greedy, went)
@@ -155,9 +145,7 @@ def test_who_breaks_his_limit_is_not_at_his_cap() -> None:
 
 
 def test_who_took_more_later_was_capped_once_only() -> None:
-    """
-    A need that was seen above an old cap is a need.
-    """
+    """A need that was seen above an old cap is a need."""
     said = summary(need_day(1, capped=True), *days(8, peak_bytes=5 * GIB)[1:])
 
     assert not said.capped
@@ -166,9 +154,7 @@ def test_who_took_more_later_was_capped_once_only() -> None:
 
 @pytest.mark.parametrize("context", [128 * MIB, 300 * MIB, 512 * MIB])
 def test_what_takes_all_it_is_told_never_gets_more_for_that(context: int) -> None:
-    """
-    However small its contexts are: else each target would make the next one.
-    """
+    """However small its contexts are: else each target would make the next one."""
     told = 3180 * MIB
     took = {"told_bytes": told, "peak_bytes": told + context, "process_bytes": told + context}
     said = summary(*days(9, **took))
@@ -177,9 +163,7 @@ def test_what_takes_all_it_is_told_never_gets_more_for_that(context: int) -> Non
 
 
 def test_a_model_under_its_own_target_is_not_capped() -> None:
-    """
-    A need that stays what it was leaves the margin free.
-    """
+    """A need that stays what it was leaves the margin free."""
     need = {"peak_bytes": 1536 * MIB, "process_bytes": 1536 * MIB}
     first = summary(*days(9, told_bytes=None, **need)).target_bytes or 0
     later = summary(*days(9, told_bytes=first * 7 // 10, limit_bytes=first, **need))
@@ -188,9 +172,7 @@ def test_a_model_under_its_own_target_is_not_capped() -> None:
 
 
 def test_a_limit_that_was_too_small_raises_the_target() -> None:
-    """
-    The target is a quarter above it, and both days and evictions are counted.
-    """
+    """The target is a quarter above it, and both days and evictions are counted."""
     said = summary(
         need_day(1, evictions=2, evicted_limit_bytes=8 * GIB, evicted_bytes=9 * GIB),
         need_day(2, out_of_memory_limit_bytes=10 * GIB),
@@ -202,9 +184,7 @@ def test_a_limit_that_was_too_small_raises_the_target() -> None:
 
 
 def test_a_raise_says_from_where() -> None:
-    """
-    Where the raise decides, its reason is the limit that was too small.
-    """
+    """Where the raise decides, its reason is the limit that was too small."""
     said = summary(*days(7, out_of_memory_limit_bytes=8 * GIB))
 
     assert 10 * GIB == said.target_bytes
@@ -232,18 +212,14 @@ def test_a_raise_says_from_where() -> None:
 def test_a_target_is_bounded(
     rows: list[NeedDay], terms: ProposalTerms, target: int, why: str
 ) -> None:
-    """
-    Neither the card nor what somebody allows is exceeded, and the reason says so.
-    """
+    """Neither the card nor what somebody allows is exceeded, and the reason says so."""
     said = summary(*rows, terms=terms)
 
     assert (target, why) == (said.target_bytes, said.reasons.target)
 
 
 def test_a_peak_says_who_measured_it() -> None:
-    """
-    The driver's own high-water mark sees what a look each second misses.
-    """
+    """The driver's own high-water mark sees what a look each second misses."""
     said = summary(need_day(1, driver_peak=True, processes=2))
 
     assert (
@@ -253,9 +229,7 @@ def test_a_peak_says_who_measured_it() -> None:
 
 
 def test_nodes_differ_and_the_most_of_them_counts() -> None:
-    """
-    Peaks are the largest of any node, pods are added up, and time is not.
-    """
+    """Peaks are the largest of any node, pods are added up, and time is not."""
     needs = [
         NodeNeed("a", (OwnerNeed(KEY, (need_day(1, pods=1, started=0),)),), (T4,)),
         NodeNeed(
@@ -268,9 +242,7 @@ def test_nodes_differ_and_the_most_of_them_counts() -> None:
 
 
 def test_rows_of_one_day_stay_apart() -> None:
-    """
-    Days are in order, and each node keeps its row.
-    """
+    """Days are in order, and each node keeps its row."""
     needs = [
         NodeNeed("a", (OwnerNeed(KEY, (need_day(2),)),)),
         NodeNeed("b", (OwnerNeed(KEY, (need_day(1), need_day(2))),)),
@@ -280,9 +252,7 @@ def test_rows_of_one_day_stay_apart() -> None:
 
 
 def test_cards_of_one_model_count_by_the_least() -> None:
-    """
-    Where nodes differ, the smallest card and the largest reserve are safe everywhere.
-    """
+    """Where nodes differ, the smallest card and the largest reserve are safe everywhere."""
     needs = [
         NodeNeed("a", cards=(CardNeed("T4", 16 * GIB, 500 * MIB),)),
         NodeNeed("b", cards=(CardNeed("T4", 15 * GIB, 600 * MIB),)),
@@ -292,17 +262,13 @@ def test_cards_of_one_model_count_by_the_least() -> None:
 
 
 def test_who_held_nothing_is_not_mentioned() -> None:
-    """
-    An owner without any peak has no need that anybody knows.
-    """
+    """An owner without any peak has no need that anybody knows."""
     assert [] == summaries([NodeNeed("a", (OwnerNeed(KEY, (need_day(1, peak_bytes=0),)),))])
     assert summarise(OwnerNeed(KEY, (need_day(1, peak_bytes=0),))) is None
 
 
 def test_a_card_that_nobody_tells_of_bounds_nothing() -> None:
-    """
-    Without its size the middle reserve counts and no bound.
-    """
+    """Without its size the middle reserve counts and no bound."""
     said = summarise(OwnerNeed(KEY, tuple(days(7, told_bytes=None, limit_bytes=None))))
 
     assert said is not None
@@ -311,9 +277,7 @@ def test_a_card_that_nobody_tells_of_bounds_nothing() -> None:
 
 
 def test_a_process_that_no_list_showed_is_taken_for_the_largest() -> None:
-    """
-    Where one day does not tell the largest process, all that was held counts as one.
-    """
+    """Where one day does not tell the largest process, all that was held counts as one."""
     known = summary(*days(7, processes=2, process_bytes=2 * GIB))
     unknown = summary(*days(6, processes=2, process_bytes=2 * GIB), need_day(7, process_bytes=0))
 
@@ -333,9 +297,7 @@ def test_a_process_that_no_list_showed_is_taken_for_the_largest() -> None:
 def test_containers_of_the_last_two_days_run_together(
     days: dict[str, str], expected: list[list[str]]
 ) -> None:
-    """
-    One that was renamed in a roll-out does not come on top of itself.
-    """
+    """One that was renamed in a roll-out does not come on top of itself."""
     rows = [
         need_summary(key=KEY._replace(container=name), last_day=day) for name, day in days.items()
     ]

@@ -1,6 +1,4 @@
-"""
-From what was measured to a limit under which it fits.
-"""
+"""From what was measured to a limit under which it fits."""
 
 import pytest
 from hypothesis import given
@@ -42,9 +40,7 @@ def test_a_limit_is_the_share_rule_backwards(most: MostHeld, expected: int) -> N
 
 
 def test_a_margin_can_be_chosen() -> None:
-    """
-    Without a margin the limit is for what was measured alone.
-    """
+    """Without a margin the limit is for what was measured alone."""
     assert 5696 * MIB == limit_for(HELD, RESERVE, 0)
 
 
@@ -71,16 +67,12 @@ def test_a_margin_can_be_chosen() -> None:
 def test_a_limit_that_was_too_small_is_left_by_a_quarter(
     too_small: int, terms: TargetTerms, expected: LimitTarget
 ) -> None:
-    """
-    The larger of both counts, within the card and what is allowed.
-    """
+    """The larger of both counts, within the card and what is allowed."""
     assert expected == target_for([HELD], too_small, terms)
 
 
 def test_a_raise_does_not_feed_itself() -> None:
-    """
-    The target that came of a raise is not raised again while it holds.
-    """
+    """The target that came of a raise is not raised again while it holds."""
     terms = TargetTerms(RESERVE)
     first = target_for([HELD], 6 * GIB, terms)
 

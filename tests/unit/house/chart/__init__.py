@@ -47,9 +47,7 @@ _CONDITIONS: Final = {name: TEST_OF.get(name, f".Values.{value_of(name)}") for n
 
 
 def pages(kustomize: Callable[[Path], str]) -> dict[Path, str]:
-    """
-    Return every page that is written, by its path; `kustomize` renders a folder.
-    """
+    """Return every page that is written, by its path; `kustomize` renders a folder."""
     rendered = _rendered(kustomize)
     base = rendered[frozenset()]
     # Each object as whoever brings it has it, before others change it.
@@ -74,9 +72,7 @@ def _page(name: str, lines: list[str]) -> str:
 
 
 def _rendered(kustomize: Callable[[Path], str]) -> dict[Flags, Rendered]:
-    """
-    Render the base, each component, and each two that have to do with the same object.
-    """
+    """Render the base, each component, and each two that have to do with the same object."""
     with tempfile.TemporaryDirectory(prefix="gpufence-chart-") as folder:
         found = {frozenset[str](): _objects(kustomize(BASE))}
         base = found[frozenset()]
@@ -95,9 +91,7 @@ def _rendered(kustomize: Callable[[Path], str]) -> dict[Flags, Rendered]:
 
 
 def _combined(kustomize: Callable[[Path], str], folder: Path, names: Iterable[str]) -> Rendered:
-    """
-    Render the base with these components.
-    """
+    """Render the base with these components."""
     here = Path(tempfile.mkdtemp(dir=folder))
     return _objects(kustomize(own_overlay(here, names)))
 
@@ -112,9 +106,7 @@ def _key(item: dict[str, Any]) -> Key:
 
 
 def _origins() -> Iterator[tuple[Key, str]]:
-    """
-    Name the folder that each object is written in; dashboards are made by kustomize.
-    """
+    """Name the folder that each object is written in; dashboards are made by kustomize."""
     folders = [path for path in BASE.iterdir() if path.is_dir()]
     for folder in (*folders, *(COMPONENTS / name for name in components())):
         for item in objects(folder):
@@ -142,9 +134,7 @@ def _printed(key: Key, node: Any) -> list[str]:
 
 
 def _with_code(node: Any) -> Any:
-    """
-    Put in what only Helm knows: pull secrets, settings, and the dashboards, which are files.
-    """
+    """Put in what only Helm knows: pull secrets, settings, and the dashboards, which are files."""
     if isinstance(node, Choice):
         others = tuple((flags, _with_code(value)) for flags, value in node.others)
         return Choice(_with_code(node.default), others)
@@ -164,9 +154,7 @@ def _with_code(node: Any) -> Any:
 
 
 def _with_settings(program: str, variables: Named) -> Named:
-    """
-    Let people set variables, and set otherwise what components set.
-    """
+    """Let people set variables, and set otherwise what components set."""
     settings = f".Values.settings.{program}"
     told = Named(
         (name, Unless(f'hasKey {settings} "{name}"', item) if isinstance(item, Choice) else item)

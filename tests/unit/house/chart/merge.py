@@ -14,9 +14,7 @@ from typing import Any, Final, TypeAlias
 
 
 class Nothing(Enum):
-    """
-    What is not there: a key of a mapping, or a whole object.
-    """
+    """What is not there: a key of a mapping, or a whole object."""
 
     ABSENT = "absent"
 
@@ -27,16 +25,12 @@ Variant: TypeAlias = tuple[Flags, Any]
 
 
 class Named(dict[str, Any]):
-    """
-    A list whose items are known by their names.
-    """
+    """A list whose items are known by their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """
-    The last of the others whose components are all there, else the default.
-    """
+    """The last of the others whose components are all there, else the default."""
 
     default: Any
     others: tuple[Variant, ...]
@@ -44,18 +38,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """
-    A mapping that is there for each of several reasons, which put different things into it.
-    """
+    """A mapping that is there for each of several reasons, which put different things into it."""
 
     reasons: tuple[Flags, ...]
     node: Any
 
 
 def by_name(value: Any) -> Any:
-    """
-    Return the value with lists of named items as mappings.
-    """
+    """Return the value with lists of named items as mappings."""
     if isinstance(value, dict):
         return {key: by_name(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -114,9 +104,7 @@ def _keys(value: Any) -> list[str]:
 
 
 def chosen(node: Any, present: Flags) -> Any:
-    """
-    Return what the node is where just these components are.
-    """
+    """Return what the node is where just these components are."""
     if isinstance(node, Choice):
         holding = [value for flags, value in node.others if flags <= present]
         return chosen(holding[-1] if holding else node.default, present)

@@ -1,6 +1,4 @@
-"""
-PURE. A node as the text of a Helm template.
-"""
+"""PURE. A node as the text of a Helm template."""
 
 from __future__ import annotations
 
@@ -20,27 +18,21 @@ _STEP = 2
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """
-    An entry that Helm fills in: its lines, which begin where the entry would.
-    """
+    """An entry that Helm fills in: its lines, which begin where the entry would."""
 
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unless:
-    """
-    An entry that a value replaces.
-    """
+    """An entry that a value replaces."""
 
     condition: str
     node: Any
 
 
 class _Dumper(yaml.SafeDumper):
-    """
-    Writes texts of several lines as such.
-    """
+    """Writes texts of several lines as such."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
@@ -53,16 +45,12 @@ _Dumper.add_representer(str, _text)
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """
-    Prints nodes; `conditions` say how Helm asks for each component.
-    """
+    """Prints nodes; `conditions` say how Helm asks for each component."""
 
     conditions: Mapping[str, str]
 
     def document(self, node: Any, condition: str = "") -> list[str]:
-        """
-        Return an object's lines; it may be there under conditions.
-        """
+        """Return an object's lines; it may be there under conditions."""
         if isinstance(node, Choice):
             lines = self._choice(node, lambda value: ["---", *self.mapping(value, 0)])
         else:
@@ -109,9 +97,7 @@ class Printer:
         return [f"{' ' * indent}- {first.lstrip()}", *rest]
 
     def _choice(self, node: Choice, lines: Any) -> list[str]:
-        """
-        Print who comes first, the last that was told; equal ones together.
-        """
+        """Print who comes first, the last that was told; equal ones together."""
         found = [
             (value, self._any([flags for flags, _ in others]))
             for value, others in _alike(list(reversed(node.others)))

@@ -1,6 +1,4 @@
-"""
-The chart's values, their comments and their schema.
-"""
+"""The chart's values, their comments and their schema."""
 
 from __future__ import annotations
 
@@ -54,9 +52,7 @@ settings:
 
 
 def value_of(component: str) -> str:
-    """
-    Return the component's name among the values: `kubernetes-1.30` is `kubernetes130`.
-    """
+    """Return the component's name among the values: `kubernetes-1.30` is `kubernetes130`."""
     first, *rest = component.replace(".", "").split("-")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -72,9 +68,7 @@ def values_page() -> str:
 
 
 def schema_page(base: Iterable[dict[str, Any]]) -> str:
-    """
-    Return the schema: what nobody knows is refused, as are settings that the manifests make.
-    """
+    """Return the schema: what nobody knows is refused, as are settings that the manifests make."""
     taken = set(_variables(list(base)))
     properties: dict[str, Any] = {
         "image": _object({"prefix": {"type": "string", "minLength": 1}, "tag": {"type": "string"}}),
@@ -110,9 +104,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told() -> dict[str, tuple[str, str]]:
-    """
-    Return what each component changes, and when, as docs/install.md has it.
-    """
+    """Return what each component changes, and when, as docs/install.md has it."""
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     rows = {name: (_plain(does), _plain(when)) for name, does, when in _TABLE.findall(page)}
     return {name: rows[name] for name in components()}

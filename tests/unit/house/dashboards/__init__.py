@@ -1,6 +1,4 @@
-"""
-The dashboards in deploy/dashboards, written from one list of panels.
-"""
+"""The dashboards in deploy/dashboards, written from one list of panels."""
 
 from pathlib import Path
 
@@ -16,7 +14,5 @@ DASHBOARDS = (CARDS, TENANTS, HEALTH, CONTROLLER)
 
 
 def pages() -> dict[Path, str]:
-    """
-    Return what each file holds.
-    """
+    """Return what each file holds."""
     return {FOLDER / f"gpufence-{each.name}.json": page(each) for each in DASHBOARDS}

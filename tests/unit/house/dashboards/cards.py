@@ -1,6 +1,4 @@
-"""
-Cards: what of their memory is in use, promised, owed, or nobody's.
-"""
+"""Cards: what of their memory is in use, promised, owed, or nobody's."""
 
 from tests.unit.house.dashboards.panels import (
     BAD,
@@ -23,9 +21,7 @@ _GIB = float(1 << 30)
 
 
 def _named(expr: str) -> str:
-    """
-    Add what people call a card: its number on the node, and its model.
-    """
+    """Add what people call a card: its number on the node, and its model."""
     info = many("gpufence_card_info", _OF_NODE, _LABELS)
     return f"{expr} * on (node, card) group_left (index, model) {info}"
 

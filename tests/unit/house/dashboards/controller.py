@@ -1,6 +1,4 @@
-"""
-The controller, which component idle-release installs: whom it may release, and whom it did.
-"""
+"""The controller, which component idle-release installs: whom it may release, and whom it did."""
 
 from tests.unit.house.dashboards.panels import (
     BAD,
@@ -22,9 +20,7 @@ _BY_STATE = f"max by (state) (sum by (state, instance) ({_P}owners{{{_NAMESPACE.
 
 
 def _since(title: str, about: str, *metrics: tuple[str, str]) -> Panel:
-    """
-    Show counters without labels, of all replicas together.
-    """
+    """Show counters without labels, of all replicas together."""
     queries = tuple(
         Query(f"sum(increase({_P}{metric}[$__rate_interval]))", legend)
         for metric, legend in metrics

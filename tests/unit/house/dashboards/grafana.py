@@ -1,6 +1,4 @@
-"""
-Dashboards as Grafana reads them, put together by its own typed builder.
-"""
+"""Dashboards as Grafana reads them, put together by its own typed builder."""
 
 import json
 from collections.abc import Iterator
@@ -45,9 +43,7 @@ AnyPanel = stat.Panel | table.Panel | timeseries.Panel
 
 
 def page(wanted: Dashboard) -> str:
-    """
-    Return a dashboard as its file holds it.
-    """
+    """Return a dashboard as its file holds it."""
     return json.dumps(dashboard(wanted), cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
 
 
@@ -77,9 +73,7 @@ def _source() -> build.DatasourceVariable:
 
 
 def _variable(wanted: Variable) -> build.QueryVariable:
-    """
-    Offer the values of a label; all of them, and none, where nothing is chosen.
-    """
+    """Offer the values of a label; all of them, and none, where nothing is chosen."""
     return (
         build.QueryVariable(wanted.label)
         .label(wanted.label)
@@ -181,9 +175,7 @@ def _lines(wanted: Panel) -> timeseries.Panel:
 
 
 def _table(wanted: Panel) -> table.Panel:
-    """
-    Put the answers of all queries side by side, each under its name and in its unit.
-    """
+    """Put the answers of all queries side by side, each under its name and in its unit."""
     columns = {
         f"Value #{letter}": query.legend
         for letter, query in zip(_LETTERS, wanted.queries, strict=False)

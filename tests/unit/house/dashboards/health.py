@@ -1,6 +1,4 @@
-"""
-Health of webhook and agents: whether they do what they are there for, and on what ground.
-"""
+"""Health of webhook and agents: whether they do what they are there for, and on what ground."""
 
 from tests.unit.house.dashboards.cards import NODE
 from tests.unit.house.dashboards.panels import (

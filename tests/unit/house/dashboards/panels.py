@@ -1,6 +1,4 @@
-"""
-What a dashboard shows, as values: its sections, their panels, and what each asks Prometheus.
-"""
+"""What a dashboard shows, as values: its sections, their panels, and what each asks Prometheus."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -50,9 +48,7 @@ class Section(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """
-    A choice at the top of a dashboard: the values that a label has on a metric.
-    """
+    """A choice at the top of a dashboard: the values that a label has on a metric."""
 
     label: str
     metric: str
@@ -73,23 +69,17 @@ class Dashboard(NamedTuple):
 def figure(
     title: str, about: str, expr: str, unit: str = "short", *steps: tuple[float, str]
 ) -> Panel:
-    """
-    Describe one number, six of which fill a line.
-    """
+    """Describe one number, six of which fill a line."""
     return Panel(title, about, (Query(expr),), Kind.FIGURE, unit, 4, steps)
 
 
 def many(metric: str, selector: str, by: str, function: str = "max") -> str:
-    """
-    Ask for a gauge by labels that outlive the pod which shows it.
-    """
+    """Ask for a gauge by labels that outlive the pod which shows it."""
     return f"{function} by ({by}) ({metric}{{{selector}}})"
 
 
 def rate(metric: str, selector: str, by: str) -> str:
-    """
-    Ask how much a counter grows in a second.
-    """
+    """Ask how much a counter grows in a second."""
     return f"sum by ({by}) (rate({metric}{{{selector}}}[{RATE}]))"
 
 

@@ -1,6 +1,4 @@
-"""
-Tenants: limit, told, held, idle, and what the agents make of it.
-"""
+"""Tenants: limit, told, held, idle, and what the agents make of it."""
 
 from tests.unit.house.dashboards.cards import NODE
 from tests.unit.house.dashboards.panels import (

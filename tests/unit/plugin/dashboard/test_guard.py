@@ -1,6 +1,4 @@
-"""
-Who is answered by the page's server.
-"""
+"""Who is answered by the page's server."""
 
 from http import HTTPStatus
 
@@ -13,9 +11,7 @@ HERE = "127.0.0.1:8765"
 
 
 def asked(target: str = "/a-token/", method: str = "GET", **headers: str) -> PageWish | Refused:
-    """
-    Judge a request to the right host, unless a header says otherwise; underscores are dashes.
-    """
+    """Judge a request to the right host, unless a header says otherwise; underscores are dashes."""
     given = {"host": HERE, **{name.replace("_", "-"): value for name, value in headers.items()}}
     return judge(
         PageRequest(method, target, {name: (value,) for name, value in given.items()}), DOOR
@@ -29,9 +25,7 @@ def refusal(*arguments: str, **headers: str) -> HTTPStatus | None:
 
 @pytest.mark.parametrize("host", [HERE, "localhost:8765"])
 def test_whoever_knows_the_token_gets_the_page(host: str) -> None:
-    """
-    By the address of this machine itself, or by its name.
-    """
+    """By the address of this machine itself, or by its name."""
     assert PageWish(page=True) == asked(host=host)
     assert PageWish(page=False) == asked("/a-token/state", host=host)
     assert PageWish(page=False, after=12) == asked("/a-token/state?after=12", host=host)
@@ -42,25 +36,19 @@ def test_whoever_knows_the_token_gets_the_page(host: str) -> None:
     ["evil.example:8765", "127.0.0.1", "127.0.0.1:80", "", f"{HERE}.evil.example", "[::1]:8765"],
 )
 def test_other_names_of_this_machine_are_refused(host: str) -> None:
-    """
-    A name that somebody else has made lead here is not ours, token or not.
-    """
+    """A name that somebody else has made lead here is not ours, token or not."""
     assert HTTPStatus.MISDIRECTED_REQUEST == refusal(host=host)
 
 
 def test_the_port_that_browsers_leave_out() -> None:
-    """
-    At port 80 a browser names the host alone.
-    """
+    """At port 80 a browser names the host alone."""
     request = PageRequest("GET", "/a-token/", {"host": ("127.0.0.1",)})
 
     assert PageWish(page=True) == judge(request, Door("a-token", 80))
 
 
 def test_a_request_names_one_host() -> None:
-    """
-    None or two is no request of a browser.
-    """
+    """None or two is no request of a browser."""
     for hosts in ((), (HERE, HERE)):
         answer = judge(PageRequest("GET", "/a-token/", {"host": hosts}), DOOR)
 
@@ -76,17 +64,13 @@ def test_a_request_names_one_host() -> None:
     ],
 )
 def test_without_the_token_nothing_is_shown(target: str) -> None:
-    """
-    Neither the page, nor its state, nor what there is.
-    """
+    """Neither the page, nor its state, nor what there is."""
     assert HTTPStatus.UNAUTHORIZED == refusal(target)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "OPTIONS", "DELETE"])
 def test_the_page_is_only_looked_at(method: str) -> None:
-    """
-    Whoever does not know the token does not even hear that.
-    """
+    """Whoever does not know the token does not even hear that."""
     assert HTTPStatus.METHOD_NOT_ALLOWED == refusal("/a-token/", method)
     assert HTTPStatus.UNAUTHORIZED == refusal("/", method)
 
@@ -95,17 +79,13 @@ def test_the_page_is_only_looked_at(method: str) -> None:
     "target", ["/a-token/x", "/a-token/state/", "/a-token/state?after=x", "/a-token/?after=1"]
 )
 def test_there_is_nothing_else(target: str) -> None:
-    """
-    No path leads anywhere but to the page and its state.
-    """
+    """No path leads anywhere but to the page and its state."""
     assert HTTPStatus.NOT_FOUND == refusal(target)
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_no_other_site_asks_for_the_state(site: str) -> None:
-    """
-    Other ports of this machine are the same site, and other programs.
-    """
+    """Other ports of this machine are the same site, and other programs."""
     assert HTTPStatus.FORBIDDEN == refusal("/a-token/state", sec_fetch_site=site)
     assert HTTPStatus.FORBIDDEN == refusal(
         "/a-token/state", sec_fetch_site=site, sec_fetch_mode="navigate", sec_fetch_dest="document"
@@ -113,9 +93,7 @@ def test_no_other_site_asks_for_the_state(site: str) -> None:
 
 
 def test_the_page_itself_asks() -> None:
-    """
-    A browser says so of its request.
-    """
+    """A browser says so of its request."""
     origin = {"origin": f"http://{HERE}"}
 
     assert None is refusal("/a-token/state", sec_fetch_site="same-origin", sec_fetch_dest="empty")

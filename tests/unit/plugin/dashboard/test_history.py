@@ -1,6 +1,4 @@
-"""
-The hour's line of each card and of each pod.
-"""
+"""The hour's line of each card and of each pod."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,9 +23,7 @@ def values(history: HourHistory, number: int = 0, now: float = 0.0) -> Any:
 
 
 def test_points_are_as_long_ago_as_they_are() -> None:
-    """
-    What nobody knew is null, and a line of which nothing is known is none.
-    """
+    """What nobody knew is null, and a line of which nothing is known is none."""
     history = HourHistory()
     history.add(1, 100.0, FULL)
     history.add(3, 110.0, {"gpu-1/GPU-0": None, "gpu-1/GPU-1": 7, "gpu-1/GPU-2": None})
@@ -39,9 +35,7 @@ def test_points_are_as_long_ago_as_they_are() -> None:
 
 
 def test_no_look_is_taken_twice() -> None:
-    """
-    A point is due once the last one is far enough.
-    """
+    """A point is due once the last one is far enough."""
     history = HourHistory()
     first = history.is_due(0.0)
     history.add(1, 100.0, FULL)
@@ -50,9 +44,7 @@ def test_no_look_is_taken_twice() -> None:
 
 
 def test_who_knows_the_earlier_points_gets_the_later_ones() -> None:
-    """
-    An open page is not told again what it has been told.
-    """
+    """An open page is not told again what it has been told."""
     history = HourHistory()
     history.add(1, 100.0, FULL)
     history.add(7, 130.0, {"gpu-1/GPU-0": 250})
@@ -62,9 +54,7 @@ def test_who_knows_the_earlier_points_gets_the_later_ones() -> None:
 
 
 def test_an_hour_is_remembered() -> None:
-    """
-    However long somebody watches, and of who is gone for that long nothing.
-    """
+    """However long somebody watches, and of who is gone for that long nothing."""
     history = HourHistory()
     history.add(0, 0.0, {"gone": 1, **FULL})
     for number in range(1, 1000):
@@ -78,9 +68,7 @@ def test_an_hour_is_remembered() -> None:
 
 
 def test_those_who_are_gone_make_room(monkeypatch: Any) -> None:
-    """
-    There are never more lines than may be kept, and nobody who is there loses his.
-    """
+    """There are never more lines than may be kept, and nobody who is there loses his."""
     monkeypatch.setattr(kept, "MOST_LINES", 3)
     history = HourHistory()
     history.add(1, 0.0, {"a": 1, "b": 1})
@@ -93,9 +81,7 @@ def test_those_who_are_gone_make_room(monkeypatch: Any) -> None:
 
 
 def test_a_card_is_known_while_its_sample_is_fresh() -> None:
-    """
-    Of an old one nobody knows, of one without a size nothing can be said.
-    """
+    """Of an old one nobody knows, of one without a size nothing can be said."""
     fresh = snapshot(cards=(card_row(used_bytes=4 * GIB, total_bytes=16 * GIB),))
     sizeless = snapshot(cards=(card_row(total_bytes=0),))
     shown = [
@@ -107,9 +93,7 @@ def test_a_card_is_known_while_its_sample_is_fresh() -> None:
 
 
 def test_a_pod_is_measured_by_its_limit_or_by_its_card() -> None:
-    """
-    More than the limit is more than a thousand; what is old or cannot be read is unknown.
-    """
+    """More than the limit is more than a thousand; what is old or cannot be read is unknown."""
     over = use_row(3 * GIB, limit_bytes=2 * GIB)
     without = use_row(4 * GIB, limit_bytes=None)
     unread = use_row(None)
@@ -127,9 +111,7 @@ def test_a_pod_is_measured_by_its_limit_or_by_its_card() -> None:
 
 
 def test_a_pod_that_holds_nothing_has_no_line() -> None:
-    """
-    Neither has one of which no agent tells.
-    """
+    """Neither has one of which no agent tells."""
     idle = snapshot(pod_row()._replace(uses=()))
     agents = (agent(idle),)
 
@@ -138,9 +120,7 @@ def test_a_pod_that_holds_nothing_has_no_line() -> None:
 
 
 def test_a_pod_without_limit_on_an_unknown_card_has_no_height() -> None:
-    """
-    Nobody can say of what it is a share.
-    """
+    """Nobody can say of what it is a share."""
     use = use_row(GIB, limit_bytes=None, card="GPU-9")
     seen = scene(agents=(agent(snapshot(pod_row(use))),))
 

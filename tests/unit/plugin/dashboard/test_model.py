@@ -1,6 +1,4 @@
-"""
-What the page is told: the words of `top`, and numbers beside them.
-"""
+"""What the page is told: the words of `top`, and numbers beside them."""
 
 from typing import Any
 
@@ -35,9 +33,7 @@ def model(found: Scene, *events: PageEvent, namespace: str = "") -> Any:
 
 
 def test_a_pod_has_what_top_says_of_it() -> None:
-    """
-    Limit, told and used in words, and the numbers that bars and sorting need.
-    """
+    """Limit, told and used in words, and the numbers that bars and sorting need."""
     over = model(typical())["pods"][0]
 
     assert ("3072Mi", ["2150Mi", "plain"], "3500Mi", "114%", "bad") == tuple(
@@ -50,9 +46,7 @@ def test_a_pod_has_what_top_says_of_it() -> None:
 
 
 def test_every_verdict_is_that_of_the_table() -> None:
-    """
-    Where nothing is counted down the words are the same; where something is, they begin so.
-    """
+    """Where nothing is counted down the words are the same; where something is, they begin so."""
     for found in (typical(), odd(), silent(), stale()):
         for line, pod in zip(pod_lines(found, ""), model(found)["pods"], strict=True):
             assert verdict_on(line).text.startswith(pod["verdict"]["text"][0])
@@ -60,9 +54,7 @@ def test_every_verdict_is_that_of_the_table() -> None:
 
 
 def test_what_nobody_knows_is_null_and_never_zero() -> None:
-    """
-    Of an agent that does not answer there are cards without parts, and pods without amounts.
-    """
+    """Of an agent that does not answer there are cards without parts, and pods without amounts."""
     told = model(silent())
 
     assert [[]] * 4 == [card["parts"] for card in told["cards"]]
@@ -92,9 +84,7 @@ def test_a_cards_bar_is_what_pods_others_and_nobody_hold() -> None:
 
 
 def test_cards_say_what_is_wrong_with_them() -> None:
-    """
-    And nothing where all is well.
-    """
+    """And nothing where all is well."""
     states = [card["state"] for card in model(odd_cards())["cards"]]
 
     assert ["fell off the bus", "warn"] == states[0]
@@ -103,9 +93,7 @@ def test_cards_say_what_is_wrong_with_them() -> None:
 
 
 def test_events_are_the_newest_and_harmless() -> None:
-    """
-    What somebody has written is one line of bounded length.
-    """
+    """What somebody has written is one line of bounded length."""
     old = PageEvent(
         "2026-01-02T03:04:04Z", "Old", "a/Pod/b", 1, "x\x1b[2J" + "y" * 2000, warning=False
     )
@@ -129,9 +117,7 @@ def test_events_are_the_newest_and_harmless() -> None:
 
 
 def test_what_is_no_event_is_refused() -> None:
-    """
-    Of an Event that says little, little is told.
-    """
+    """Of an Event that says little, little is told."""
     assert PageEvent("", "", "Node", 1, "", warning=False) == read_page_event(
         {"involvedObject": {"kind": "Node"}, "count": "many"}
     )

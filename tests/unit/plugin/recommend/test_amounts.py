@@ -1,6 +1,4 @@
-"""
-Targets in the words of each sharing system.
-"""
+"""Targets in the words of each sharing system."""
 
 from typing import Any
 
@@ -48,9 +46,7 @@ def main(**resources: str) -> dict[str, Any]:
 def test_an_amount_is_written_in_its_own_unit_rounded_up(
     resource: str, value: str, nodes: NodeWords, expected: str
 ) -> None:
-    """
-    Whole units hold the target, whatever one of them is on the nodes.
-    """
+    """Whole units hold the target, whatever one of them is on the nodes."""
     assert Wanted({"main": {resource: expected}}, {}, {}) == said(
         main(**{resource: value}), nodes=nodes
     )
@@ -65,9 +61,7 @@ def test_an_amount_is_written_in_its_own_unit_rounded_up(
     ],
 )
 def test_what_nobody_can_say_has_its_reason(resource: str, nodes: NodeWords, why: str) -> None:
-    """
-    A number whose meaning is unknown is not written.
-    """
+    """A number whose meaning is unknown is not written."""
     change = said(main(**{resource: "1"}), nodes=nodes)
 
     assert ({}, {}) == (change.resources, change.annotations)
@@ -75,9 +69,7 @@ def test_what_nobody_can_say_has_its_reason(resource: str, nodes: NodeWords, why
 
 
 def test_a_claim_is_an_amount_that_no_template_of_a_pod_says() -> None:
-    """
-    What a resource claim asks for stands in an object of its own.
-    """
+    """What a resource claim asks for stands in an object of its own."""
     claims = {"claims": [{"name": "gpu"}]}
     change = said({"name": "main", "image": "x", "resources": claims})
 
@@ -86,16 +78,12 @@ def test_a_claim_is_an_amount_that_no_template_of_a_pod_says() -> None:
 
 
 def test_a_card_without_an_amount_gets_the_annotation() -> None:
-    """
-    Where resources say no amount, ours does.
-    """
+    """Where resources say no amount, ours does."""
     assert Wanted({}, {names.MEMORY: "5000Mi"}, {}) == said(main(**{names.NVIDIA_GPU: "1"}))
 
 
 def test_several_containers_get_one_annotation_each() -> None:
-    """
-    What one container needs is not given to the other.
-    """
+    """What one container needs is not given to the other."""
     two = (
         main(**{names.NVIDIA_GPU: "1"}),
         sidecar("side", **{names.NVIDIA_GPU: "1"}),
@@ -110,9 +98,7 @@ def test_several_containers_get_one_annotation_each() -> None:
 
 
 def test_a_pod_without_any_resource_is_told_by_its_containers() -> None:
-    """
-    Who declares by annotation alone is granted by it.
-    """
+    """Who declares by annotation alone is granted by it."""
     assert {names.MEMORY: "5000Mi"} == said(main()).annotations
 
 
@@ -129,9 +115,7 @@ def test_a_pod_without_any_resource_is_told_by_its_containers() -> None:
 def test_kai_reads_its_own_annotations(
     annotations: dict[str, str], nodes: NodeWords, expected: dict[str, str]
 ) -> None:
-    """
-    Its amount, or its share where the card is known.
-    """
+    """Its amount, or its share where the card is known."""
     change = said(main(), nodes=nodes, annotations=annotations)
 
     assert expected == change.annotations
@@ -152,9 +136,7 @@ def test_kai_reads_its_own_annotations(
 def test_an_annotation_beside_an_amount_is_written_too(
     annotations: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """
-    The smaller of both counts, so that the old one would hold the pod below its target.
-    """
+    """The smaller of both counts, so that the old one would hold the pod below its target."""
     for resource in (names.HAMI_MEMORY, names.NVIDIA_GPU):
         change = said(main(**{resource: "1"}), annotations=annotations)
 
@@ -162,23 +144,17 @@ def test_an_annotation_beside_an_amount_is_written_too(
 
 
 def test_what_says_so_already_is_left_alone() -> None:
-    """
-    An amount that is the target's is no change.
-    """
+    """An amount that is the target's is no change."""
     assert Wanted({}, {}, {}) == said(main(**{names.HAMI_MEMORY: "5000"}))
 
 
 def test_a_container_without_a_target_is_left_alone() -> None:
-    """
-    Nothing is written of what nobody knows.
-    """
+    """Nothing is written of what nobody knows."""
     assert Wanted({}, {}, {}) == said(main(**{names.HAMI_MEMORY: "1"}), targets={})
 
 
 def test_every_resource_that_counts_memory_can_be_written() -> None:
-    """
-    Each dialect with amounts says what one of them is.
-    """
+    """Each dialect with amounts says what one of them is."""
     counted = {key for spec in SPECS for key in (*spec.unit_bytes, *spec.percentages)}
 
     assert {

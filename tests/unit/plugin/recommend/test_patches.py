@@ -1,6 +1,4 @@
-"""
-Targets as patches of the objects that make the pods.
-"""
+"""Targets as patches of the objects that make the pods."""
 
 from typing import Any
 
@@ -56,9 +54,7 @@ def test_a_patch_says_the_target_where_the_amount_stands() -> None:
 
 
 def test_requests_follow_their_limits() -> None:
-    """
-    The API server takes an extended resource only where both are equal.
-    """
+    """The API server takes an extended resource only where both are equal."""
     patch, _ = patch_of([need_summary()], owner(gpushare("8", requests=True)), WORDS)
 
     assert patch is not None
@@ -68,9 +64,7 @@ def test_requests_follow_their_limits() -> None:
 
 
 def test_sidecars_are_patched_where_they_stand() -> None:
-    """
-    A container that starts first is in a list of its own.
-    """
+    """A container that starts first is in a list of its own."""
     made = owner({})
     first = {"name": "first", "restartPolicy": "Always", "resources": gpushare("8")}
     made["spec"]["template"]["spec"]["initContainers"] = [{"name": "zero"}, first]
@@ -84,9 +78,7 @@ def test_sidecars_are_patched_where_they_stand() -> None:
 
 
 def test_the_template_of_a_cron_job_lies_deeper() -> None:
-    """
-    The patch follows the object's own structure.
-    """
+    """The patch follows the object's own structure."""
     item = need_summary(key=NEED_KEY._replace(kind="CronJob"))
     made = {"spec": {"jobTemplate": owner({"limits": {names.NVIDIA_GPU: "1"}})}}
     patch, _ = patch_of([item], made, WORDS)
@@ -109,9 +101,7 @@ def test_the_template_of_a_cron_job_lies_deeper() -> None:
     ids=["said already", "unsaid"],
 )
 def test_nothing_to_say_makes_no_patch(resources: dict[str, Any], notes: tuple[str, ...]) -> None:
-    """
-    A template that says so already stays as it is, and what cannot be said is told.
-    """
+    """A template that says so already stays as it is, and what cannot be said is told."""
     assert (None, notes) == patch_of([need_summary()], owner(resources), WORDS)
 
 
@@ -132,9 +122,7 @@ def test_a_report_knows_no_containers() -> None:
 
 
 def test_the_card_on_which_it_needs_most_counts() -> None:
-    """
-    One amount serves all models of card, and none where one of them is not known.
-    """
+    """One amount serves all models of card, and none where one of them is not known."""
     other = need_summary(key=NEED_KEY._replace(card="NVIDIA L4"), target_bytes=7 * GIB)
 
     assert {"server": 7 * GIB} == targets_of([need_summary(), other])
@@ -143,9 +131,7 @@ def test_the_card_on_which_it_needs_most_counts() -> None:
 
 
 def test_a_kustomization_holds_each_patch_with_its_target() -> None:
-    """
-    It is a component, so that it can be listed in any kustomization.
-    """
+    """It is a component, so that it can be listed in any kustomization."""
     patch, _ = patch_of([need_summary()], owner(gpushare("8")), WORDS)
     assert patch is not None
 

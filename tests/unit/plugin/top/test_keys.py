@@ -1,6 +1,4 @@
-"""
-What keys do to the view of a watch.
-"""
+"""What keys do to the view of a watch."""
 
 import pytest
 
@@ -11,9 +9,7 @@ PAGE = 10
 
 
 def after(*keys: str, view: WatchView | None = None, namespace: str = "") -> WatchView | None:
-    """
-    Press keys one after the other.
-    """
+    """Press keys one after the other."""
     at: WatchView | None = view or WatchView()
     for key in keys:
         assert at is not None
@@ -36,17 +32,13 @@ def after(*keys: str, view: WatchView | None = None, namespace: str = "") -> Wat
     ],
 )
 def test_keys_have_names(sent: str, keys: list[str]) -> None:
-    """
-    Whatever a terminal sends for them; what nobody knows is left out.
-    """
+    """Whatever a terminal sends for them; what nobody knows is left out."""
     assert keys == keys_of(sent)
 
 
 @pytest.mark.parametrize("key", ["q", "Q", "f10"])
 def test_keys_that_end(key: str) -> None:
-    """
-    Those of htop, top and nvitop.
-    """
+    """Those of htop, top and nvitop."""
     assert None is after(key)
 
 
@@ -62,9 +54,7 @@ def test_keys_that_end(key: str) -> None:
     ],
 )
 def test_keys_that_lead_to_another_table(keys: tuple[str, ...], what: str) -> None:
-    """
-    Each table begins at its top, in its own order; the filter stays.
-    """
+    """Each table begins at its top, in its own order; the filter stays."""
     view = WatchView(sort="LIMIT", inverted=True, filter="x", offset=5)
 
     assert WatchView(what, filter="x") == after(*keys, view=view)
@@ -98,9 +88,7 @@ def test_keys_that_sort(keys: tuple[str, ...], sort: str) -> None:
 
 
 def test_columns_that_are_not_there_are_passed_over() -> None:
-    """
-    In one namespace nobody sorts by namespaces.
-    """
+    """In one namespace nobody sorts by namespaces."""
     view = after("T", ">", namespace="team-a")
 
     assert view is not None
@@ -109,9 +97,7 @@ def test_columns_that_are_not_there_are_passed_over() -> None:
 
 @pytest.mark.parametrize("key", ["I", "R"])
 def test_keys_that_invert(key: str) -> None:
-    """
-    Twice is not at all, and another column begins in its own order.
-    """
+    """Twice is not at all, and another column begins in its own order."""
     assert WatchView(inverted=True) == after(key)
     assert WatchView() == after(key, key)
     assert WatchView(sort="USED") == after(key, "M")
@@ -129,17 +115,13 @@ def test_keys_that_invert(key: str) -> None:
     ],
 )
 def test_keys_that_scroll(keys: tuple[str, ...], offset: int) -> None:
-    """
-    Never above the first line.
-    """
+    """Never above the first line."""
     assert WatchView(offset=offset) == after(*keys)
 
 
 @pytest.mark.parametrize("key", ["/", "\\", "f4"])
 def test_keys_are_words_while_a_filter_is_typed(key: str) -> None:
-    """
-    Enter keeps what is typed, Escape leaves all of it, and keys without a sign do nothing.
-    """
+    """Enter keeps what is typed, Escape leaves all of it, and keys without a sign do nothing."""
     assert WatchView(filter="q x", typing=True) == after(key, "q", " ", "x", "up")
     assert WatchView(filter="q") == after(key, "q", "x", "backspace", "enter")
     assert WatchView() == after(key, "q", "escape")
@@ -148,9 +130,7 @@ def test_keys_are_words_while_a_filter_is_typed(key: str) -> None:
 
 
 def test_a_filter_has_an_end() -> None:
-    """
-    A whole file that somebody pastes is not taken.
-    """
+    """A whole file that somebody pastes is not taken."""
     view = after("/", *["a"] * 300)
 
     assert view is not None
@@ -158,9 +138,7 @@ def test_a_filter_has_an_end() -> None:
 
 
 def test_keys_that_change_how_it_is_shown() -> None:
-    """
-    Pause and width; any key leaves the help, but for those that end.
-    """
+    """Pause and width; any key leaves the help, but for those that end."""
     assert WatchView(paused=True) == after(" ")
     assert WatchView() == after(" ", " ")
     assert WatchView(wide=True) == after("w")
@@ -170,9 +148,7 @@ def test_keys_that_change_how_it_is_shown() -> None:
 
 
 def test_the_keys_of_the_footer_are_in_the_help() -> None:
-    """
-    What is named in short is explained at length.
-    """
+    """What is named in short is explained at length."""
     explained = " ".join(keys for keys, _ in HELP)
 
     assert [] == [key for key, _ in FOOTER if key not in ("h", "<>", "I") and key not in explained]

@@ -1,6 +1,4 @@
-"""
-A watch as a screen full of lines.
-"""
+"""A watch as a screen full of lines."""
 
 import re
 from dataclasses import replace
@@ -31,9 +29,7 @@ def lines_of(
 
 
 def column(title: str, lines: list[str]) -> list[str]:
-    """
-    Return what stands below a title, where all before it is single words.
-    """
+    """Return what stands below a title, where all before it is single words."""
     titles = [word.rstrip("▼▲v^") for word in lines[1].split()]
     return [line.split()[titles.index(title)] for line in lines[2:-1] if line.strip()]
 
@@ -43,9 +39,7 @@ def column(title: str, lines: list[str]) -> list[str]:
 @pytest.mark.parametrize("what", ["pods", "cards", "nodes"])
 @pytest.mark.parametrize("display", [PLAIN, COLOURED], ids=["plain", "coloured"])
 def test_no_screen_overflows(what: str, height: int, columns: int, display: Display) -> None:
-    """
-    Whatever the window's size, lines are as many and as wide as fit.
-    """
+    """Whatever the window's size, lines are as many and as wide as fit."""
     crowd = replace(odd_cards(), notes=("a" * 300, "b", "c", "d"))
     for scene in (odd(), crowd):
         for view in (WatchView(what), WatchView(what, help=True), WatchView(what, wide=True)):
@@ -56,9 +50,7 @@ def test_no_screen_overflows(what: str, height: int, columns: int, display: Disp
 
 
 def test_the_title_says_what_is_seen() -> None:
-    """
-    Whose pods, how many, when, which of them, and whether that goes on.
-    """
+    """Whose pods, how many, when, which of them, and whether that goes on."""
     assert "gpufence top pods  all namespaces  4 pods  14:02:03" == lines_of()[0]
     assert (
         "gpufence top cards  namespace team-a  0 of 1 cards  14:02:03  with nothing  PAUSED"
@@ -68,9 +60,7 @@ def test_the_title_says_what_is_seen() -> None:
 
 
 def test_columns_that_do_not_fit_are_left_out() -> None:
-    """
-    What says least goes first; a name, what it holds and the verdict stay.
-    """
+    """What says least goes first; a name, what it holds and the verdict stay."""
     titles = [
         lines_of(size=ScreenSize(columns, 20))[1].split() for columns in (120, 95, 80, 60, 40)
     ]
@@ -80,18 +70,14 @@ def test_columns_that_do_not_fit_are_left_out() -> None:
 
 
 def test_a_wide_view_has_them_all() -> None:
-    """
-    And more than a common table.
-    """
+    """And more than a common table."""
     lines = lines_of(WatchView(wide=True), size=ScreenSize(250, 20))
 
     assert {"NAMESPACE", "NODE", "OWNER", "UUID"} <= set(lines[1].split())
 
 
 def test_the_largest_is_first_and_unknown_is_last() -> None:
-    """
-    Inverted, the smallest is first, and unknown is last all the same.
-    """
+    """Inverted, the smallest is first, and unknown is last all the same."""
     view = WatchView(sort="USED")
     names = column("POD", lines_of(view, odd(), display=Display(unicode=False)))
     turned = column("POD", lines_of(view._replace(inverted=True), odd()))
@@ -116,9 +102,7 @@ def test_the_largest_is_first_and_unknown_is_last() -> None:
     ],
 )
 def test_pods_are_sorted_by_every_column(what: str, sort: str, first: str) -> None:
-    """
-    Amounts from the largest on, names from A on.
-    """
+    """Amounts from the largest on, names from A on."""
     lines = lines_of(WatchView(what, sort=sort))
 
     assert lines[2].split()[1].startswith(first)
@@ -148,9 +132,7 @@ def test_pods_are_sorted_by_every_column(what: str, sort: str, first: str) -> No
     ],
 )
 def test_cards_and_nodes_are_sorted_by_every_column(what: str, sort: str, first: list[str]) -> None:
-    """
-    What is wrong comes before what is well.
-    """
+    """What is wrong comes before what is well."""
     lines = lines_of(WatchView(what, sort=sort), odd_cards())
 
     assert first == lines[2].split()[:2]
@@ -167,18 +149,14 @@ def test_cards_and_nodes_are_sorted_by_every_column(what: str, sort: str, first:
     ],
 )
 def test_a_filter_leaves_what_has_all_its_words(what: str, words: str, count: str) -> None:
-    """
-    In any of the texts that tell lines apart, capital or small.
-    """
+    """In any of the texts that tell lines apart, capital or small."""
     scene = typical() if what == "pods" else odd_cards()
 
     assert count in lines_of(WatchView(what, filter=words), scene)[0]
 
 
 def test_the_last_lines_are_in_view_at_the_end() -> None:
-    """
-    Who scrolls beyond them sees them, and comes back at once.
-    """
+    """Who scrolls beyond them sees them, and comes back at once."""
     shown = Shown(odd(), "", "14:02:03")
     lines, view = screen(WatchView(offset=10**9), shown, ScreenSize(120, 6), PLAIN)
 
@@ -188,9 +166,7 @@ def test_the_last_lines_are_in_view_at_the_end() -> None:
 
 
 def test_notes_stand_above_the_keys() -> None:
-    """
-    The newest trouble first, and how many more there are.
-    """
+    """The newest trouble first, and how many more there are."""
     scene = replace(silent(), notes=tuple("bcd"))
 
     assert ["b", "c", "d"] == lines_of(scene=scene)[-4:-1]
@@ -200,9 +176,7 @@ def test_notes_stand_above_the_keys() -> None:
 
 
 def test_what_is_typed_has_its_end_in_sight() -> None:
-    """
-    However long it is; nothing in it steers the terminal.
-    """
+    """However long it is; nothing in it steers the terminal."""
     typed = lines_of(WatchView(filter="abc" * 60 + "\x1b[2J", typing=True))[-1]
 
     assert "filter: abc_" == lines_of(WatchView(filter="abc", typing=True))[-1]
@@ -210,25 +184,19 @@ def test_what_is_typed_has_its_end_in_sight() -> None:
 
 
 def test_the_keys_stand_out_where_there_are_colours() -> None:
-    """
-    As in htop.
-    """
+    """As in htop."""
     assert lines_of(display=COLOURED)[-1].startswith("\x1b[7m q \x1b[0m quit")
     assert lines_of(display=PLAIN)[-1].startswith("q quit  / filter")
     assert "any key goes back" == lines_of(WatchView(help=True))[-1]
 
 
 def test_a_page_is_what_is_seen_at_once() -> None:
-    """
-    At least a line.
-    """
+    """At least a line."""
     assert (19, 1) == (page_of(ScreenSize(80, 24)), page_of(ScreenSize(80, 3)))
 
 
 def test_lines_are_cut_where_the_terminal_ends() -> None:
-    """
-    Colours take no place and do not leak; East Asian characters take two.
-    """
+    """Colours take no place and do not leak; East Asian characters take two."""
     assert "abc" == clipped("abc", 3)
     assert "ab" == clipped("abc", 2)
     assert "\x1b[31mab\x1b[0m" == clipped("\x1b[31mabc\x1b[0m", 2)
@@ -236,16 +204,12 @@ def test_lines_are_cut_where_the_terminal_ends() -> None:
 
 
 def test_colours_take_no_place() -> None:
-    """
-    A line is as wide as what is seen of it.
-    """
+    """A line is as wide as what is seen of it."""
     assert (3, 5) == (width_of("\x1b[31mabc\x1b[0m"), width_of("a漢字"))
 
 
 def test_a_column_is_given_up_only_for_want_of_room() -> None:
-    """
-    Names count for as little as they can be shortened to.
-    """
+    """Names count for as little as they can be shortened to."""
     columns = [
         Column[str]("NAME", str, shrinks=True),
         Column[str]("A", lambda _: "1"),

@@ -1,6 +1,4 @@
-"""
-Pods, containers and cards with valid defaults, and a node around them that runs nothing.
-"""
+"""Pods, containers and cards with valid defaults, and a node around them that runs nothing."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -19,16 +17,12 @@ Json = dict[str, Any]
 
 
 def container(name: str = "main", **fields: Any) -> Json:
-    """
-    Describe a container that runs the workload's image.
-    """
+    """Describe a container that runs the workload's image."""
     return {"name": name, "image": "gpufence/workload", **fields}
 
 
 def env(*entries: tuple[str, Any]) -> list[Json]:
-    """
-    Describe variables: a text is a literal, an object where the value comes from.
-    """
+    """Describe variables: a text is a literal, an object where the value comes from."""
     return [
         {"name": name, "value": value}
         if isinstance(value, str)
@@ -49,9 +43,7 @@ def pod_object(
     spec: Json | None = None,
     **metadata: Any,
 ) -> Json:
-    """
-    Describe a pod that is bound to the node, as the API has it.
-    """
+    """Describe a pod that is bound to the node, as the API has it."""
     return {
         "metadata": {
             "name": "trainer",
@@ -98,9 +90,7 @@ DELETED = "2026-01-01T00:00:00Z"
 
 
 class FakeProcess:
-    """
-    A process that lives until the test, or a kill, ends it.
-    """
+    """A process that lives until the test, or a kill, ends it."""
 
     def __init__(self, session: int, began: float) -> None:
         self.session = session
@@ -125,9 +115,7 @@ class FakeProcess:
 
 
 class FakeStarter:
-    """
-    Starts fake processes; `refusals` are raised first, one for each start.
-    """
+    """Starts fake processes; `refusals` are raised first, one for each start."""
 
     def __init__(self) -> None:
         self.folder = Path("/nowhere")
@@ -153,9 +141,7 @@ class FakeStarter:
 
 
 class FakeReports:
-    """
-    Keeps what the API would be told; `errors` are raised first, one for each call.
-    """
+    """Keeps what the API would be told; `errors` are raised first, one for each call."""
 
     def __init__(self) -> None:
         self.statuses: list[dict[str, Any]] = []

@@ -1,6 +1,4 @@
-"""
-What a container is given: variables and volumes, resolved as a kubelet does.
-"""
+"""What a container is given: variables and volumes, resolved as a kubelet does."""
 
 from pathlib import Path
 from typing import Any
@@ -62,9 +60,7 @@ def key(kind: str, name: str, of: str, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_references_are_replaced_as_in_kubernetes(text: str, expected: str) -> None:
-    """
-    Known references give way to their values, everything else stays as it was written.
-    """
+    """Known references give way to their values, everything else stays as it was written."""
     variables = {"A": "one", "B": "$(A)", "EMPTY": "", "WITH-DASH": "dash"}
 
     assert expected == expand(text, variables)
@@ -86,9 +82,7 @@ def test_references_are_replaced_as_in_kubernetes(text: str, expected: str) -> N
     ],
 )
 def test_fields_have_their_values(path: str, expected: str) -> None:
-    """
-    A field has the pod's value, a missing key an empty one.
-    """
+    """A field has the pod's value, a missing key an empty one."""
     assert expected == field_value(POD, ADDRESS, path)
 
 
@@ -96,9 +90,7 @@ def test_fields_have_their_values(path: str, expected: str) -> None:
     "path", ["status.phase", "metadata.annotations['open", "metadata.name['k']"]
 )
 def test_other_fields_are_errors(path: str) -> None:
-    """
-    A field that is not offered keeps the container waiting, with the kubelet's words.
-    """
+    """A field that is not offered keeps the container waiting, with the kubelet's words."""
     with pytest.raises(NotYetError) as caught:
         field_value(POD, ADDRESS, path)
 
@@ -106,16 +98,12 @@ def test_other_fields_are_errors(path: str) -> None:
 
 
 def test_the_last_of_two_equal_names_counts() -> None:
-    """
-    A name that is given twice has its later value.
-    """
+    """A name that is given twice has its later value."""
     assert {"A": "2"} == resolved(("A", "1"), ("A", "2"))
 
 
 def test_only_earlier_variables_are_expanded() -> None:
-    """
-    A value may refer to what stands before it, fields included, and to nothing behind it.
-    """
+    """A value may refer to what stands before it, fields included, and to nothing behind it."""
     annotation = field("metadata.annotations['gpufence.io/x']")
 
     assert {"F": "0.25", "A": "use=0.25 $(B)", "B": "2"} == resolved(
@@ -124,9 +112,7 @@ def test_only_earlier_variables_are_expanded() -> None:
 
 
 def test_values_from_a_source_are_not_expanded() -> None:
-    """
-    What an annotation holds is taken as it is, even if it looks like a reference.
-    """
+    """What an annotation holds is taken as it is, even if it looks like a reference."""
     assert "$(A)" == resolved(("A", "1"), ("B", field("metadata.annotations['raw']")))["B"]
 
 
@@ -138,9 +124,7 @@ def test_a_missing_annotation_is_an_empty_variable() -> None:
 
 
 def test_keys_of_objects_are_read() -> None:
-    """
-    ConfigMaps and Secrets give single values.
-    """
+    """ConfigMaps and Secrets give single values."""
     variables = resolved(
         ("M", key("configMapKeyRef", "settings", "a")), ("S", key("secretKeyRef", "keys", "token"))
     )
@@ -150,9 +134,7 @@ def test_keys_of_objects_are_read() -> None:
 
 @pytest.mark.parametrize(("name", "of"), [("none", "a"), ("settings", "none")])
 def test_what_is_optional_may_be_missing(name: str, of: str) -> None:
-    """
-    An optional key that is not there leaves the variable as it was before.
-    """
+    """An optional key that is not there leaves the variable as it was before."""
     source = key("configMapKeyRef", name, of, optional=True)
 
     assert {"A": "before"} == resolved(("A", "before"), ("A", source))
@@ -167,9 +149,7 @@ def test_what_is_optional_may_be_missing(name: str, of: str) -> None:
     ],
 )
 def test_what_is_missing_keeps_the_container_waiting(source: dict[str, Any], message: str) -> None:
-    """
-    A source that is needed and not there is an error that names it.
-    """
+    """A source that is needed and not there is an error that names it."""
     with pytest.raises(NotYetError) as caught:
         resolved(("A", source))
 
@@ -177,9 +157,7 @@ def test_what_is_missing_keeps_the_container_waiting(source: dict[str, Any], mes
 
 
 def test_all_references_are_found() -> None:
-    """
-    Every ConfigMap and Secret that `env` names is to be read, once.
-    """
+    """Every ConfigMap and Secret that `env` names is to be read, once."""
     entries = env(
         ("A", key("configMapKeyRef", "one", "a")),
         ("B", key("configMapKeyRef", "one", "b")),
@@ -192,9 +170,7 @@ def test_all_references_are_found() -> None:
 
 
 def test_command_and_arguments_are_expanded() -> None:
-    """
-    Command and arguments see all variables, the device plugin's included.
-    """
+    """Command and arguments see all variables, the device plugin's included."""
     (main,) = pod(container(command=["run", "$(A)"], args=["--card=$(CARD)", "$$(A)"])).containers
 
     assert ("run", "1", "--card=GPU-0", "$(A)") == command_line(main, {"A": "1", "CARD": "GPU-0"})
@@ -223,9 +199,7 @@ def files(volume: dict[str, Any]) -> dict[str, str]:
     ids=["all", "chosen", "optional"],
 )
 def test_keys_become_files(fields: dict[str, Any], expected: dict[str, str]) -> None:
-    """
-    Without items every key of a ConfigMap is a file; items choose which, and where.
-    """
+    """Without items every key of a ConfigMap is a file; items choose which, and where."""
     assert expected == files({"configMap": {"name": "conf", **fields}})
 
 
@@ -244,24 +218,18 @@ def test_keys_become_files(fields: dict[str, Any], expected: dict[str, str]) -> 
     ],
 )
 def test_what_is_missing_keeps_waiting(volume: dict[str, Any], message: str) -> None:
-    """
-    A source that is not there is an error that names it.
-    """
+    """A source that is not there is an error that names it."""
     with pytest.raises(NotYetError, match=message):
         files(volume)
 
 
 def test_an_optional_secret_may_be_missing() -> None:
-    """
-    An optional Secret that is not there gives an empty volume.
-    """
+    """An optional Secret that is not there gives an empty volume."""
     assert {} == files({"secret": {"secretName": "none", "optional": True}})
 
 
 def test_projected_sources_are_merged_without_tokens() -> None:
-    """
-    A projected volume, such as every pod has, shows all its sources but the token.
-    """
+    """A projected volume, such as every pod has, shows all its sources but the token."""
     sources = [
         {"serviceAccountToken": {"path": "token"}},
         {"configMap": {"name": "conf", "items": [{"key": "a", "path": "ca.crt"}]}},
@@ -272,9 +240,7 @@ def test_projected_sources_are_merged_without_tokens() -> None:
 
 
 def test_the_objects_of_volumes_are_found() -> None:
-    """
-    Every ConfigMap and Secret that a volume shows is to be read.
-    """
+    """Every ConfigMap and Secret that a volume shows is to be read."""
     volumes: tuple[dict[str, Any], ...] = (
         {"name": "a", "configMap": {"name": "one"}},
         {"name": "b", "secret": {"secretName": "two"}},
@@ -301,9 +267,7 @@ def test_the_objects_of_volumes_are_found() -> None:
     ],
 )
 def test_paths_of_mounts_come_true(text: str, expected: str) -> None:
-    """
-    A path at or below a mount is replaced wherever it stands as a path, and nothing else is.
-    """
+    """A path at or below a mount is replaced wherever it stands as a path, and nothing else is."""
     places = {
         "/gpufence": "/tmp/p/gpufence",
         "/gpufence/sitecustomize.py": "/tmp/p/copy",
@@ -315,9 +279,7 @@ def test_paths_of_mounts_come_true(text: str, expected: str) -> None:
 
 
 def hook(source: str) -> Any:
-    """
-    Build a pod with an annotation in a downwardAPI volume, and an empty volume.
-    """
+    """Build a pod with an annotation in a downwardAPI volume, and an empty volume."""
     item = {"path": "sitecustomize.py", **field(f"metadata.annotations['{KEY}']")}
     return pod(
         annotations={KEY: source},
@@ -352,9 +314,7 @@ def test_a_mount_follows_its_volume_but_a_mounted_file_does_not(tmp_path: Path) 
 
 
 def test_what_a_container_wrote_stays(tmp_path: Path) -> None:
-    """
-    A volume keeps what was written to it when a container starts again.
-    """
+    """A volume keeps what was written to it when a container starts again."""
     volumes = Volumes(tmp_path / "volumes")
     for again in (False, True):
         volumes.fill(hook("x"), VOLUME_SOURCES)
@@ -366,9 +326,7 @@ def test_what_a_container_wrote_stays(tmp_path: Path) -> None:
 
 
 def test_a_sub_path_cannot_leave_its_volume(tmp_path: Path) -> None:
-    """
-    A subPath that climbs out of the volume keeps the container waiting.
-    """
+    """A subPath that climbs out of the volume keeps the container waiting."""
     volumes = Volumes(tmp_path / "volumes")
     volumes.fill(hook("x"), VOLUME_SOURCES)
     with pytest.raises(NotYetError, match="leaves volume empty"):

@@ -1,6 +1,4 @@
-"""
-What happens next in a pod's life, and the status that says so.
-"""
+"""What happens next in a pod's life, and the status that says so."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,17 +44,13 @@ def shown(record: ContainerRecord, *, terminal: bool = False) -> Any:
 
 
 def test_all_containers_start_at_once() -> None:
-    """
-    The containers of a pod start together.
-    """
+    """The containers of a pod start together."""
     assert Steps(start=("a", "b")) == steps(pod(container("a"), container("b")))
 
 
 @pytest.mark.parametrize(("due", "start"), [(NOW + 1, ()), (NOW, ("main",))])
 def test_back_off_delays_a_start(due: float, start: tuple[str, ...]) -> None:
-    """
-    A container is started again when its pause is over, not before.
-    """
+    """A container is started again when its pause is over, not before."""
     assert Steps(start=start) == steps(pod(), main=ended(1, due=due))
 
 
@@ -72,25 +66,19 @@ def test_back_off_delays_a_start(due: float, start: tuple[str, ...]) -> None:
     ],
 )
 def test_the_restart_policy_decides(restart: str, exit_code: int, expected: Steps) -> None:
-    """
-    What has ended starts again, or is over, as the restart policy says.
-    """
+    """What has ended starts again, or is over, as the restart policy says."""
     assert expected == steps(pod(restart=restart), main=ended(exit_code))
 
 
 def test_a_pod_is_not_over_while_one_container_runs() -> None:
-    """
-    One running container keeps the pod going, whatever the others did.
-    """
+    """One running container keeps the pod going, whatever the others did."""
     read = pod(container("a"), container("b"), restart="Never")
 
     assert Steps() == steps(read, a=ended(1), b=running())
 
 
 def test_an_ending_pod_stops_what_runs_and_is_finished_without() -> None:
-    """
-    A pod that is to end starts nothing any more; with nothing running it is finished.
-    """
+    """A pod that is to end starts nothing any more; with nothing running it is finished."""
     both = pod(container("a"), container("b"))
 
     assert Steps(stop=("a",)) == steps(both, ending=True, a=running())
@@ -130,16 +118,12 @@ def test_crashes_wait_longer_each_time(
     ("failures", "seconds"), [(0, 0), (1, 0), (2, 10), (3, 20), (6, 160), (7, 300), (5000, 300)]
 )
 def test_pauses_grow_up_to_a_limit(failures: int, seconds: float) -> None:
-    """
-    Pauses are none, 10 s, 20 s and so on up to five minutes.
-    """
+    """Pauses are none, 10 s, 20 s and so on up to five minutes."""
     assert seconds == RestartPauses().after(failures)
 
 
 def test_a_restart_is_counted_and_remembers_the_ending() -> None:
-    """
-    Only a start after an ending counts as a restart, and the ending stays known.
-    """
+    """Only a start after an ending counts as a restart, and the ending stays known."""
     now = Running("d", "T3")
     again = started(ended(), now)
 
@@ -163,9 +147,7 @@ def test_a_restart_is_counted_and_remembers_the_ending() -> None:
 def test_the_phase_sums_up(
     restart: str, records: dict[str, ContainerRecord], expected: str
 ) -> None:
-    """
-    The phase follows from the containers and the restart policy as in the kubelet.
-    """
+    """The phase follows from the containers and the restart policy as in the kubelet."""
     read = pod(container("a"), container("b"), restart=restart)
 
     assert expected == phase(read, {**fresh(read), **records})
@@ -182,16 +164,12 @@ def test_the_phase_sums_up(
     ],
 )
 def test_a_terminal_pod_has_an_end(record: ContainerRecord, expected: str) -> None:
-    """
-    A pod that is over for good has succeeded only if all its containers have.
-    """
+    """A pod that is over for good has succeeded only if all its containers have."""
     assert expected == phase(pod(), {"main": record}, terminal=True)
 
 
 def test_a_running_container_is_shown() -> None:
-    """
-    A running container is ready, with its id, the time of its start and how it ended before.
-    """
+    """A running container is ready, with its id, the time of its start and how it ended before."""
     last = Terminated("d" * 64, "T1", "T2", 1)
 
     assert {
@@ -217,18 +195,14 @@ def test_a_running_container_is_shown() -> None:
 
 @pytest.mark.parametrize(("code", "reason"), [(0, "Completed"), (137, "Error")])
 def test_an_ended_container_shows_how(code: int, reason: str) -> None:
-    """
-    An ended container has its exit code, a reason and its last words.
-    """
+    """An ended container has its exit code, a reason and its last words."""
     ending = shown(ended(code))["state"]["terminated"]
 
     assert (code, reason, "last words") == (ending["exitCode"], ending["reason"], ending["message"])
 
 
 def test_a_crashing_container_shows_both_states() -> None:
-    """
-    During back-off the container waits, and its last state says how it ended.
-    """
+    """During back-off the container waits, and its last state says how it ended."""
     container_status = shown(crashing())
 
     assert {"reason": "CrashLoopBackOff", "message": "back-off"} == (
@@ -239,9 +213,7 @@ def test_a_crashing_container_shows_both_states() -> None:
 
 
 def test_nothing_waits_in_a_pod_that_is_over_for_good() -> None:
-    """
-    A deleted pod's crashing container shows how it ended.
-    """
+    """A deleted pod's crashing container shows how it ended."""
     container_status = shown(crashing(), terminal=True)
 
     assert (1, {}) == (
@@ -251,9 +223,7 @@ def test_nothing_waits_in_a_pod_that_is_over_for_good() -> None:
 
 
 def test_a_container_that_was_never_started_has_no_id() -> None:
-    """
-    Before its first start a container waits and has no id.
-    """
+    """Before its first start a container waits and has no id."""
     container_status = shown(waiting())
 
     assert ("", {"waiting": {"reason": "ContainerCreating"}}) == (
@@ -272,9 +242,7 @@ def test_a_container_that_was_never_started_has_no_id() -> None:
     ],
 )
 def test_readiness_has_its_reason(record: ContainerRecord, expected: tuple[str, str]) -> None:
-    """
-    A pod is ready while all its containers run; else the condition says why not.
-    """
+    """A pod is ready while all its containers run; else the condition says why not."""
     conditions = status(pod(restart="Never"), main=record)["conditions"]
     ready = next(one for one in conditions if one["type"] == "Ready")
 
@@ -282,9 +250,7 @@ def test_readiness_has_its_reason(record: ContainerRecord, expected: tuple[str, 
 
 
 def test_a_condition_that_did_not_change_keeps_its_time() -> None:
-    """
-    Only a condition whose status changes has a new time.
-    """
+    """Only a condition whose status changes has a new time."""
     old = (
         {"type": "Initialized", "status": "True", "lastTransitionTime": "T1"},
         {"type": "Ready", "status": "False", "lastTransitionTime": "T1"},
@@ -296,9 +262,7 @@ def test_a_condition_that_did_not_change_keeps_its_time() -> None:
 
 
 def test_a_refused_pod_has_failed() -> None:
-    """
-    A pod that cannot run here has failed, with reason and message.
-    """
+    """A pod that cannot run here has failed, with reason and message."""
     assert {
         "phase": "Failed",
         "reason": "Unsupported",

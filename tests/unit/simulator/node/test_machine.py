@@ -1,6 +1,4 @@
-"""
-The node's machine and the processes on it.
-"""
+"""The node's machine and the processes on it."""
 
 import os
 from pathlib import Path
@@ -50,23 +48,17 @@ def asking(units: str, name: str = "main") -> dict[str, Any]:
 def test_memory_is_offered_as_gpushare_counts_it(
     offering: GpuMachine, memory: str, count: str
 ) -> None:
-    """
-    Every whole card counts as much as the first, rounded down to units.
-    """
+    """Every whole card counts as much as the first, rounded down to units."""
     assert {"aliyun.com/gpu-mem": memory, "aliyun.com/gpu-count": count} == gpu_capacity(offering)
 
 
 def test_a_machine_whose_cards_are_all_cut_offers_none() -> None:
-    """
-    Without a whole card there is nothing to share.
-    """
+    """Without a whole card there is nothing to share."""
     assert {} == gpu_capacity(machine(*CUT[:2]))
 
 
 def test_the_labels_are_those_of_a_real_node() -> None:
-    """
-    A node carries Kubernetes' own labels, gpushare's, and those of GPU feature discovery.
-    """
+    """A node carries Kubernetes' own labels, gpushare's, and those of GPU feature discovery."""
     assert {
         "kubernetes.io/hostname": "node-a",
         "kubernetes.io/os": "linux",
@@ -84,9 +76,7 @@ def test_the_labels_are_those_of_a_real_node() -> None:
 
 
 def test_the_product_reads_cards_and_units_out_of_the_node() -> None:
-    """
-    What the Node says about cards and units is what gpufence reads from it.
-    """
+    """What the Node says about cards and units is what gpufence reads from it."""
     node = read_node(node_object(machine()), Units())
     assert node is not None
 
@@ -106,9 +96,7 @@ def test_the_product_reads_cards_and_units_out_of_the_node() -> None:
 def test_a_pod_gets_one_card(
     taken: dict[str, int], annotations: dict[str, str], expected: str
 ) -> None:
-    """
-    The card that gpushare's scheduler wrote down is taken, else the one with most left.
-    """
+    """The card that gpushare's scheduler wrote down is taken, else the one with most left."""
     both = pod(asking("3", "a"), asking("5", "b"), annotations=annotations)
     placement = place(both, machine(), taken)
 
@@ -116,9 +104,7 @@ def test_a_pod_gets_one_card(
 
 
 def test_who_asks_for_nothing_gets_no_card() -> None:
-    """
-    A pod without an amount, or on a machine without a whole card, has no card.
-    """
+    """A pod without an amount, or on a machine without a whole card, has no card."""
     assert Placement() == place(pod(), machine(), {})
     assert Placement() == place(pod(asking("3")), machine(*CUT[:2]), {})
 
@@ -168,9 +154,7 @@ def start_time(stat: Path) -> str:
 
 
 def test_a_process_has_its_line_and_its_true_start(tmp_path: Path) -> None:
-    """
-    The cgroup is the one given, everything else comes from the true /proc.
-    """
+    """The cgroup is the one given, everything else comes from the true /proc."""
     root = ProcRoot(tmp_path / "proc")
     root.show({os.getpid(): LINE})
     folder = root.folder / str(os.getpid())
@@ -181,9 +165,7 @@ def test_a_process_has_its_line_and_its_true_start(tmp_path: Path) -> None:
 
 
 def test_only_what_is_named_is_shown(tmp_path: Path) -> None:
-    """
-    A process that is no longer named disappears; a PID in other hands has the new line.
-    """
+    """A process that is no longer named disappears; a PID in other hands has the new line."""
     root = ProcRoot(tmp_path / "proc")
     root.show({1: LINE, 2: LINE})
     root.show({2: "0::/other\n"})
@@ -193,9 +175,7 @@ def test_only_what_is_named_is_shown(tmp_path: Path) -> None:
 
 
 def test_closing_leaves_nothing(tmp_path: Path) -> None:
-    """
-    Nothing of ours stays behind.
-    """
+    """Nothing of ours stays behind."""
     root = ProcRoot(tmp_path / "proc")
     root.show({1: LINE})
     root.close()

@@ -1,6 +1,4 @@
-"""
-One pod's life on the node: started, reported, restarted, refused, ended.
-"""
+"""One pod's life on the node: started, reported, restarted, refused, ended."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +35,7 @@ def test_a_pod_is_started_and_reported_once() -> None:
 
 
 def test_an_end_is_reported_with_the_last_words() -> None:
-    """
-    A pod whose process ends with 0 has succeeded, and its cgroup line is gone.
-    """
+    """A pod whose process ends with 0 has succeeded, and its cgroup line is gone."""
     world = World(restart="Never")
     world.turn(1)
     before = dict(world.run.lines)
@@ -52,9 +48,7 @@ def test_an_end_is_reported_with_the_last_words() -> None:
 
 @pytest.mark.parametrize("error", [NotFoundError, ConflictError])
 def test_a_pod_that_was_replaced_is_ended(error: type[NotFoundError | ConflictError]) -> None:
-    """
-    A pod that was replaced under its name, which the API says by refusing, is ended.
-    """
+    """A pod that was replaced under its name, which the API says by refusing, is ended."""
     world = World()
     world.reports.errors = [error(Failure("PATCH", 404, "NotFound", "gone"))]
     world.turn(1)
@@ -64,9 +58,7 @@ def test_a_pod_that_was_replaced_is_ended(error: type[NotFoundError | ConflictEr
 
 
 def test_a_report_that_fails_is_made_later() -> None:
-    """
-    While the API server is away processes go on, and the report is made a second later.
-    """
+    """While the API server is away processes go on, and the report is made a second later."""
     world = World()
     world.reports.errors = [UnreachableError("refused")]
     world.turn(1)
@@ -98,9 +90,7 @@ def test_what_cannot_run_here_is_refused_and_goes_when_deleted() -> None:
 
 
 def test_a_pod_that_was_over_before_is_left_alone() -> None:
-    """
-    A pod that had ended before the node came is neither started nor reported.
-    """
+    """A pod that had ended before the node came is neither started nor reported."""
     starter, reports = FakeStarter(), FakeReports()
     context = PodRunContext(
         ADDRESS, reports, lambda _: cast("Any", starter), RestartPauses(), print
@@ -113,9 +103,7 @@ def test_a_pod_that_was_over_before_is_left_alone() -> None:
 
 
 def test_new_annotations_reach_the_volumes() -> None:
-    """
-    Each change of the pod is shown to its volumes.
-    """
+    """Each change of the pod is shown to its volumes."""
     world = World()
     world.turn(1)
     world.update(2, annotations={"a": "b"})
@@ -124,9 +112,7 @@ def test_new_annotations_reach_the_volumes() -> None:
 
 
 def test_a_deleted_pod_is_asked_to_end_once_and_leaves_the_api() -> None:
-    """
-    Deletion sends SIGTERM; once all has ended the pod is reported a last time and removed.
-    """
+    """Deletion sends SIGTERM; once all has ended the pod is reported a last time and removed."""
     world = World()
     world.turn(1)
     world.delete(2)
@@ -141,9 +127,7 @@ def test_a_deleted_pod_is_asked_to_end_once_and_leaves_the_api() -> None:
 
 @pytest.mark.parametrize(("grace", "end"), [(10, 12.0), (0, 4.0)])
 def test_who_ignores_the_grace_is_killed_after_it(grace: int, end: float) -> None:
-    """
-    SIGKILL comes when the grace of the deletion, two seconds at least, is over, not before.
-    """
+    """SIGKILL comes when the grace of the deletion, two seconds at least, is over, not before."""
     world = World()
     world.turn(1)
     world.delete(2, grace=grace)
@@ -158,9 +142,7 @@ def test_who_ignores_the_grace_is_killed_after_it(grace: int, end: float) -> Non
 
 
 def test_a_shorter_grace_later_changes_nothing() -> None:
-    """
-    The first deletion fixes the grace: a later, shorter one does not hurry the end.
-    """
+    """The first deletion fixes the grace: a later, shorter one does not hurry the end."""
     world = World()
     world.turn(1)
     world.delete(2, grace=1000)
@@ -172,9 +154,7 @@ def test_a_shorter_grace_later_changes_nothing() -> None:
 
 
 def test_a_removal_that_fails_is_made_later() -> None:
-    """
-    A deleted pod stays known until the API has let it go.
-    """
+    """A deleted pod stays known until the API has let it go."""
     world = World(restart="Never")
     world.turn(1)
     world.end(2)
@@ -208,9 +188,7 @@ def test_the_end_of_the_node_ends_its_pods(grace: int | None) -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_pod_that_ends_well_has_succeeded_though_the_node_stops(*, before: bool) -> None:
-    """
-    A process that exits with 0 has succeeded, with no word about the node.
-    """
+    """A process that exits with 0 has succeeded, with no word about the node."""
     world = World(restart="Never")
     world.turn(1)
     if before:
@@ -223,9 +201,7 @@ def test_a_pod_that_ends_well_has_succeeded_though_the_node_stops(*, before: boo
 
 
 def test_lists_and_changes_let_pods_come_and_go(tmp_path: Path) -> None:
-    """
-    A pod that a new list lacks is let go; the end of an unknown one is passed over.
-    """
+    """A pod that a new list lacks is let go; the end of an unknown one is passed over."""
     reports = FakeReports()
     machine: Any = type("Machine", (), {"address": ADDRESS, "whole_cards": (), "unit": "GiB"})
     context: Any = SimpleNamespace(machine=machine, folder=tmp_path / "pods", driver=None)

@@ -1,6 +1,4 @@
-"""
-The `rewrite` command, as a person and as a pipeline call it.
-"""
+"""The `rewrite` command, as a person and as a pipeline call it."""
 
 import io
 import json
@@ -27,9 +25,7 @@ def call(text: str, *arguments: str, environ: dict[str, str] | None = None) -> t
 
 
 def manifest(kind: str, *path: str, api: str = "apps/v1") -> dict[str, Any]:
-    """
-    Build a controller whose pod template stands at a path.
-    """
+    """Build a controller whose pod template stands at a path."""
     found: dict[str, Any] = {"apiVersion": api, "kind": kind, "metadata": {"name": "trainer"}}
     inner = found
     for key in path:
@@ -43,9 +39,7 @@ def alone() -> dict[str, Any]:
 
 
 def test_a_person_reads_what_would_happen() -> None:
-    """
-    Without further wishes the command explains the limit and every value in words.
-    """
+    """Without further wishes the command explains the limit and every value in words."""
     code, text = call(json.dumps(alone()), *T4)
 
     assert 0 == code
@@ -54,9 +48,7 @@ def test_a_person_reads_what_would_happen() -> None:
 
 
 def test_a_pipeline_reads_everything_as_json() -> None:
-    """
-    As JSON the plan, the operations, the warnings and each container's values are there.
-    """
+    """As JSON the plan, the operations, the warnings and each container's values are there."""
     code, text = call(json.dumps(alone()), *T4, "-o", "json")
     said = json.loads(text)
 
@@ -68,9 +60,7 @@ def test_a_pipeline_reads_everything_as_json() -> None:
 
 
 def test_the_patch_leads_to_the_printed_manifest() -> None:
-    """
-    What -o patch prints, applied to the pod, is what -o yaml prints.
-    """
+    """What -o patch prints, applied to the pod, is what -o yaml prints."""
     _, patch = call(json.dumps(alone()), *T4, "-o", "patch")
     _, text = call(json.dumps(alone()), *T4, "-o", "yaml")
 
@@ -89,9 +79,7 @@ def test_the_patch_leads_to_the_printed_manifest() -> None:
     ],
 )
 def test_pods_are_found_where_controllers_keep_them(kind: str, path: tuple[str, ...]) -> None:
-    """
-    The pod inside of a controller is rewritten in its place.
-    """
+    """The pod inside of a controller is rewritten in its place."""
     code, text = call(json.dumps(manifest(kind, *path)), *T4, "-o", "yaml")
     found = yaml.safe_load(text)
     for key in path:
@@ -103,9 +91,7 @@ def test_pods_are_found_where_controllers_keep_them(kind: str, path: tuple[str, 
 
 
 def test_lists_and_several_documents_hold_several_pods() -> None:
-    """
-    Every pod of a List and of every document is told about, other objects are passed over.
-    """
+    """Every pod of a List and of every document is told about, other objects are passed over."""
     listed = {
         "apiVersion": "v1",
         "kind": "List",
@@ -119,9 +105,7 @@ def test_lists_and_several_documents_hold_several_pods() -> None:
 
 
 def test_what_stands_once_and_counts_twice_is_changed_twice() -> None:
-    """
-    Containers that share a list by YAML's aliases are told each for itself.
-    """
+    """Containers that share a list by YAML's aliases are told each for itself."""
     pod = alone()
     first = pod["spec"]["containers"][0] | {"env": [{"name": "MINE", "value": "x"}]}
     pod["spec"]["containers"] = [first, first | {"name": "second"}]
@@ -135,9 +119,7 @@ def test_what_stands_once_and_counts_twice_is_changed_twice() -> None:
 
 
 def test_a_refusal_is_an_exit_code() -> None:
-    """
-    A pod that evict mode would refuse ends the command with 1 and the reason.
-    """
+    """A pod that evict mode would refuse ends the command with 1 and the reason."""
     wrong = {"kind": "Pod", **pod(container("main", **{"nvidia.com/gpu": "1"}))}
     wrong["metadata"]["annotations"] = {"gpufence.io/memory": "3GB"}
     code, text = call(json.dumps(wrong), *T4, "--mode", "evict")
@@ -148,9 +130,7 @@ def test_a_refusal_is_an_exit_code() -> None:
 
 
 def test_the_namespaces_words_count() -> None:
-    """
-    Annotations of the namespace are the defaults of its pods.
-    """
+    """Annotations of the namespace are the defaults of its pods."""
     plain = {"kind": "Pod", **pod(container("main", **{"nvidia.com/gpu": "1"}))}
     words = ("--namespace-annotation", "gpufence.io/memory=6Gi")
     _, text = call(json.dumps(plain), *T4, *words, "-o", "json")
@@ -159,9 +139,7 @@ def test_the_namespaces_words_count() -> None:
 
 
 def test_a_pod_without_gpu_stays_as_it_is() -> None:
-    """
-    A pod that needs nothing of gpufence is said to stay as it is.
-    """
+    """A pod that needs nothing of gpufence is said to stay as it is."""
     code, text = call(json.dumps({"kind": "Pod", **pod(container("main"))}), *T4)
 
     assert 0 == code
@@ -169,9 +147,7 @@ def test_a_pod_without_gpu_stays_as_it_is() -> None:
 
 
 def test_settings_come_from_the_environment() -> None:
-    """
-    The server's settings count for the command too.
-    """
+    """The server's settings count for the command too."""
     environ = {"GPUFENCE_DEFAULT_CARD": "15360Mi", "GPUFENCE_GPUSHARE_UNIT": "MiB"}
     _, text = call(json.dumps(alone()), "-o", "json", environ=environ)
 
@@ -196,9 +172,7 @@ def test_settings_come_from_the_environment() -> None:
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, arguments: tuple[str, ...], expected: str) -> None:
-    """
-    A call or a manifest that cannot be read raises an error that names the place.
-    """
+    """A call or a manifest that cannot be read raises an error that names the place."""
     with pytest.raises(GpufenceError) as raised:
         call(text, *arguments)
 
@@ -206,9 +180,7 @@ def test_what_cannot_be_read_is_named(text: str, arguments: tuple[str, ...], exp
 
 
 def test_manifests_are_read_from_files(tmp_path: Path) -> None:
-    """
-    A file works like standard input.
-    """
+    """A file works like standard input."""
     path = tmp_path / "pod.json"
     path.write_text(json.dumps(alone()), encoding="utf-8")
     out = io.StringIO()
@@ -237,9 +209,7 @@ def test_manifests_are_read_from_files(tmp_path: Path) -> None:
 def test_a_mistake_is_named_by_file_document_and_field(
     pod_spec: dict[str, Any], field: str
 ) -> None:
-    """
-    An error says in which file and document, in whose pod and at which field it is.
-    """
+    """An error says in which file and document, in whose pod and at which field it is."""
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     deployment = {
         "kind": "Deployment",

@@ -1,6 +1,4 @@
-"""
-Where `rewrite` finds pods: in anything that holds the template of one.
-"""
+"""Where `rewrite` finds pods: in anything that holds the template of one."""
 
 import io
 import json
@@ -25,9 +23,7 @@ def call(text: str, *arguments: str) -> str:
 
 
 def told(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """
-    Return what is said of each pod.
-    """
+    """Return what is said of each pod."""
     said = json.loads(call(json.dumps(manifest), "-o", "json"))
     found: list[dict[str, Any]] = said if isinstance(said, list) else [said]
     return found
@@ -111,9 +107,7 @@ JOB = {"template": {"spec": {"template": template()}}}
     ids=lambda item: item["kind"] if isinstance(item, dict) else "",
 )
 def test_every_template_of_an_object_is_found(manifest: dict[str, Any], paths: list[str]) -> None:
-    """
-    Each pod of an object is told about, by the path of its template.
-    """
+    """Each pod of an object is told about, by the path of its template."""
     said = told(manifest)
 
     assert paths == [item["path"] for item in said]
@@ -121,9 +115,7 @@ def test_every_template_of_an_object_is_found(manifest: dict[str, Any], paths: l
 
 
 def test_a_template_is_put_back_where_it_was_found() -> None:
-    """
-    As YAML the object comes back with its pods changed and all else as it was.
-    """
+    """As YAML the object comes back with its pods changed and all else as it was."""
     before = of("RayCluster", rayVersion="2.49.0", **RAY)
     after = printed(before)
     worker = after["spec"]["workerGroupSpecs"][0]["template"]
@@ -134,27 +126,21 @@ def test_a_template_is_put_back_where_it_was_found() -> None:
 
 
 def test_what_kuberay_starts_is_no_server() -> None:
-    """
-    A container of a RayCluster without a command runs Ray, whatever its image.
-    """
+    """A container of a RayCluster without a command runs Ray, whatever its image."""
     head, _ = told(of("RayCluster", **RAY))
 
     assert {"runs": "ray", "reads": []} == head["containers"]["head"]
 
 
 def test_ranks_of_an_mpi_job_wait_for_ssh() -> None:
-    """
-    A worker of an MPIJob without a command runs sshd.
-    """
+    """A worker of an MPIJob without a command runs sshd."""
     said = told(of("MPIJob", mpiReplicaSpecs={"Worker": {"template": template()}}))
 
     assert "sshd" == said[0]["containers"]["main"]["runs"]
 
 
 def test_a_model_of_kserve_runs_what_its_format_says() -> None:
-    """
-    A predictor that only names a model is the container that its runtime would make of it.
-    """
+    """A predictor that only names a model is the container that its runtime would make of it."""
     model = {
         "modelFormat": {"name": "huggingface"},
         "args": ["--model_name=m"],
@@ -187,9 +173,7 @@ def test_a_models_runtime_says_what_it_runs() -> None:
 
 
 def test_a_container_without_a_name_gets_one_for_the_while() -> None:
-    """
-    A template whose controller names its container comes back without that name.
-    """
+    """A template whose controller names its container comes back without that name."""
     spec = template()["spec"]
     del spec["containers"][0]["name"]
     before = of("ServingRuntime", **spec)
@@ -201,18 +185,14 @@ def test_a_container_without_a_name_gets_one_for_the_while() -> None:
 
 
 def test_a_template_without_gpu_comes_back_as_it_was() -> None:
-    """
-    What needs nothing is printed as it was read.
-    """
+    """What needs nothing is printed as it was read."""
     before = of("ServingRuntime", containers=[{"name": "main", "image": "app:1"}])
 
     assert before == printed(before)
 
 
 def test_annotations_of_an_inference_service_reach_its_pods() -> None:
-    """
-    What stands on an InferenceService counts for the pods that KServe makes of it.
-    """
+    """What stands on an InferenceService counts for the pods that KServe makes of it."""
     before = of("InferenceService", predictor=template()["spec"])
     before["metadata"]["annotations"] = {"gpufence.io/memory": "2Gi"}
 
@@ -220,9 +200,7 @@ def test_annotations_of_an_inference_service_reach_its_pods() -> None:
 
 
 def test_a_folder_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
-    """
-    Every manifest of a folder is read, and what is no object of Kubernetes is passed over.
-    """
+    """Every manifest of a folder is read, and what is no object of Kubernetes is passed over."""
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(of("Notebook", template=template())))
     (tmp_path / "b.json").write_text(json.dumps({"kind": "Pod", **template()}))
     (tmp_path / "values.yaml").write_text("replicas: 2\n")
@@ -235,9 +213,7 @@ def test_a_folder_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
 
 
 def test_the_unit_of_gpushare_can_be_named() -> None:
-    """
-    With --gpushare-unit units count as on nodes of that unit.
-    """
+    """With --gpushare-unit units count as on nodes of that unit."""
     asked: dict[str, Any] = {"resources": {"limits": {"aliyun.com/gpu-mem": "3000"}}}
     pod = {"kind": "Pod", **template(**asked)}
     said = json.loads(call(json.dumps(pod), "-o", "json", "--gpushare-unit", "MiB"))
@@ -246,9 +222,7 @@ def test_the_unit_of_gpushare_can_be_named() -> None:
 
 
 def test_too_many_units_are_told_of_the_other_unit() -> None:
-    """
-    An amount that only fits as MiB names the setting that says so.
-    """
+    """An amount that only fits as MiB names the setting that says so."""
     asked: dict[str, Any] = {"resources": {"limits": {"aliyun.com/gpu-mem": "16276"}}}
 
     assert "GPUFENCE_GPUSHARE_UNIT=MiB" in call(json.dumps({"kind": "Pod", **template(**asked)}))
@@ -278,9 +252,7 @@ def test_what_runs_is_said_of_every_container() -> None:
 
 
 def test_an_object_nested_without_end_is_named() -> None:
-    """
-    An object that is nested too deeply is refused before anybody runs out of memory for it.
-    """
+    """An object that is nested too deeply is refused before anybody runs out of memory for it."""
     nested: dict[str, Any] = {}
     manifest = of("Deep", inner=nested)
     for _ in range(40):

@@ -68,12 +68,6 @@ class PodOptions(NamedTuple):
         """Return whether the pod names an amount itself, as a whole or for some container."""
         return self.memory_bytes is not None or bool(self.memory_of)
 
-    def framework_for(self, container: str) -> str:
-        """
-        Return what the pod says runs in a container; empty where it does not say.
-        """
-        return self.framework_of.get(container, self.framework)
-
 
 _NO_OPTIONS = PodOptions()
 
@@ -83,6 +77,7 @@ class NamespaceOptions(NamedTuple):
 
     max_memory_bytes: int | None = None
     implied_limits: bool = False
+    evicts_undeclared: bool = False
     unreadable: tuple[Problem, ...] = ()
 
 
@@ -92,39 +87,42 @@ def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str])
     if not own:
         return _NO_OPTIONS
     problems: list[Problem] = []
-    notes: list[Problem] = []
     memory_of: dict[str, int] = {}
     framework_of: dict[str, str] = {}
+    strange: list[str] = []
     for key in sorted(own.keys() - _POD_KEYS):
-        of_memory, container = key.startswith(names.MEMORY_OF_CONTAINER), _container_of(key)
-        if container in containers and of_memory:
+        container = _container_of(key)
+        if container not in containers:
+            strange.append(key)
+        elif key.startswith(names.MEMORY_OF_CONTAINER):
             _read_into(memory_of, container, key, own[key], _own_memory, problems)
-        elif container in containers:
-            _read_into(framework_of, container, key, own[key], _framework, problems)
-        elif container:
-            remedy = f"end the key with one of {listed(sorted(containers))}"
-            notes.append(Problem(key, own[key], "is for a container the pod does not have", remedy))
         else:
-            reason = "is for a key that does nothing on a pod"
-            notes.append(Problem(key, own[key], reason, _WORKING_KEYS))
+            _read_into(framework_of, container, key, own[key], _framework, problems)
     values = _read_values(own, _POD_OPTIONS, problems)
     return PodOptions(
         memory_of=memory_of,
         framework_of=framework_of,
         unreadable=tuple(problems),
-        notes=_bounded(notes),
+        notes=_notes(strange, own, containers) if strange else (),
         **values,
     )
 
 
-def _bounded(notes: list[Problem]) -> tuple[Problem, ...]:
-    """
-    Keep the first notes, and say how many more there are: a pod may have thousands of keys.
-    """
-    if len(notes) <= _MOST_NOTES:
-        return tuple(notes)
-    more = f"and {len(notes) - _MOST_NOTES} more keys do nothing on a pod"
-    return (*notes[:_MOST_NOTES], notes[_MOST_NOTES]._replace(reason=more))
+def _notes(
+    keys: list[str], own: Mapping[str, str], containers: frozenset[str]
+) -> tuple[Problem, ...]:
+    """Note the first keys that do nothing, and how many more there are: there may be thousands."""
+    notes = []
+    for key in keys[: _MOST_NOTES + 1]:
+        reason, remedy = "is for a key that does nothing on a pod", _WORKING_KEYS
+        if _container_of(key):
+            reason = "is for a container the pod does not have"
+            remedy = f"end the key with one of {listed(sorted(containers))}"
+        notes.append(Problem(key, own[key], reason, remedy))
+    if len(keys) > _MOST_NOTES:
+        more = f"and {len(keys) - _MOST_NOTES} more keys do nothing on a pod"
+        notes[-1] = notes[-1]._replace(reason=more)
+    return tuple(notes)
 
 
 def read_namespace_options(annotations: Mapping[str, str]) -> NamespaceOptions:
@@ -235,6 +233,10 @@ def _enabled(text: str, field: str) -> bool:
     return bool(text) and _choice(text, field, _SWITCH) == "enabled"
 
 
+def _evict(text: str, field: str) -> bool:
+    return bool(text) and _choice(text, field, ("report", "evict")) == "evict"
+
+
 def _not_disabled(text: str, field: str) -> bool:
     return not text or _choice(text, field, _SWITCH) != "disabled"
 
@@ -275,4 +277,5 @@ _POD_OPTIONS = (
 _NAMESPACE_OPTIONS = (
     _Option(names.MAX_MEMORY, "max_memory_bytes", read_memory),
     _Option(names.IMPLIED_LIMITS, "implied_limits", _enabled),
+    _Option(names.UNDECLARED_USE, "evicts_undeclared", _evict),
 )

@@ -53,14 +53,16 @@ def candidate_cards(
     """
     Return every different card the pod might meet on these nodes.
 
-    A node that does not tell its cards adds the size the scheduler wrote on the pod, else the
+    A card of which only bounds are known is both its smallest and its largest. A node that does not
+    tell its cards adds the size the scheduler wrote on the pod, else the
     operator's default card; where there is no node at all, the default stands alone.
     """
     different: dict[CandidateCard, None] = {}
     for node in nodes:
         cards = usable_cards(pod, node)
         for card in cards:
-            different[CandidateCard(node.units, card.memory_bytes, card.compute_capability)] = None
+            for size in dict.fromkeys((card.memory_bytes, card.most_bytes or card.memory_bytes)):
+                different[CandidateCard(node.units, size, card.compute_capability)] = None
         if not cards:
             memory = _by_scheduler(pod, node) or default.memory_bytes
             different[CandidateCard(node.units, memory, default.compute_capability)] = None

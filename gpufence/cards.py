@@ -33,6 +33,8 @@ class Instance(NamedTuple):
 class Card(NamedTuple):
     """
     One card, or one MIG instance, which for every purpose of ours is a card.
+
+    Where only labels tell its size, it has `memory_bytes` at least and `most_bytes` at most.
     """
 
     uuid: str
@@ -41,6 +43,7 @@ class Card(NamedTuple):
     memory_bytes: int
     compute_capability: tuple[int, int] | None = None
     mig: Instance | None = None
+    most_bytes: int | None = None
 
     @property
     def full_model(self) -> str:

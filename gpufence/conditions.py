@@ -31,7 +31,8 @@ def uses_gpu() -> str:
         f"{resources} || {prefixes})) || "
         "size(object.spec.?resourceClaims.orValue([])) > 0 || "
         "object.metadata.?annotations.orValue({}).exists(k, "
-        f"{keys} || k.startsWith('{names.PREFIX}') || k.startsWith('{names.ENV_PREFIX}'))"
+        f"{keys} || k.startsWith('{names.PREFIX}') || k.startsWith('{names.ENV_PREFIX}') || "
+        f"{_of_containers(names.KAI_DRIVER)})"
     )
 
 
@@ -54,6 +55,24 @@ def frozen() -> str:
         f"variables.after.filter(k, {ours} && variables.before[?k] != variables.after[?k]) + "
         f"variables.before.filter(k, {ours} && !(k in variables.after))"
     )
+
+
+def given() -> str:
+    """
+    List the annotations that were changed, of those that only who binds a pod may write, and before
+    it has a node.
+    """
+    key = _of_containers((*names.KAI_DRIVER, names.KAI_GIVEN))
+    return (
+        f"variables.after.filter(k, {key} && variables.before[?k] != variables.after[?k]) + "
+        f"variables.before.filter(k, {key} && !(k in variables.after))"
+    )
+
+
+def _of_containers(ends: Iterable[str]) -> str:
+    """Match what is said of one container to those who let the driver hold it."""
+    said = " || ".join([f"k.endsWith('{end}')" for end in ends])
+    return f"(k.startsWith('{names.KAI_OF_CONTAINER}') && ({said}))"
 
 
 def _among(variable: str, choices: Iterable[str]) -> str:

@@ -8,9 +8,10 @@ follows from its node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gpufence.dialects import SPECS, GpuRequest, Unreadable, spoken
+from gpufence import names
+from gpufence.dialects import SPECS, GpuRequest, Undeclared, Unreadable, spoken
 from gpufence.dialects.annotation import SPEC as BY_ANNOTATION
 from gpufence.errors import InvalidError
 from gpufence.limits import Limits, limits_on, read_limits
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
-    from gpufence.dialects import Declared, DialectSpec, Undeclared, Units
+    from gpufence.dialects import Declared, DialectSpec, Units
     from gpufence.pods import Container, Pod
+
+UNASKED: Final = "undeclared"
+"""In place of a dialect: the pod asks for no GPU, and its namespace says what it may hold."""
 
 _BASIS = "the smallest amount that can be read"
 
@@ -32,7 +36,34 @@ def held_limits(
 ) -> Limits | Undeclared | Unreadable:
     """
     Work out what a pod may hold on a card of its node; what is unreadable never makes it more.
+
+    A pod that asks for no GPU may hold what its namespace says, if that evicts such pods.
     """
+    found = _said(pod, options, namespace, card)
+    certain = not pod.doubt and (isinstance(found, Undeclared) or _own_words(found))
+    return _unasked(namespace) if namespace.evicts_undeclared and certain else found
+
+
+def _own_words(found: Limits | Undeclared | Unreadable) -> bool:
+    return isinstance(found, Unreadable) and found.own_words
+
+
+def _unasked(namespace: NamespaceOptions) -> Limits:
+    """Return the ceiling of the namespace, or next to nothing: zero would read as no limit."""
+    ceiling = namespace.max_memory_bytes
+    return Limits(
+        dialect=UNASKED,
+        basis=f"it asks for no GPU, and its namespace says {names.UNDECLARED_USE}: evict",
+        limit_bytes=ceiling or 1,
+        parts=(),
+        enforced=True,
+        library_caps=False,
+    )
+
+
+def _said(
+    pod: Pod, options: PodOptions, namespace: NamespaceOptions, card: CandidateCard
+) -> Limits | Undeclared | Unreadable:
     found = read_limits(pod, options, namespace, card)
     if not isinstance(found, Unreadable):
         return found
@@ -116,7 +147,7 @@ def _of_one_system(
                 kept[resource] = count
                 alone.setdefault(resource, []).append(word)
         sound.append(GpuRequest(container, kept))
-    keys = [{key: pod.annotations[key]} for key in spec.annotation_keys if key in pod.annotations]
+    keys = [{key: text} for key, text in pod.annotations.items() if spec.is_said_by(key)]
     keys = [key for key in keys if _attempt(spec, _saying(pod, key), [], units) is not None]
     if not alone and not keys:
         return []

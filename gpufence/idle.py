@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 NOTE_VERSION: Final = 1
 MOST_REPLICAS: Final = 2**31 - 1
@@ -50,6 +51,13 @@ class WakeBy(StrEnum):
     WHEN_FREE = "when-free"  # the controller too, once nobody waits and it fits
 
 
+class WithoutGpu(StrEnum):
+    """What pods that work without a GPU mean for the owner whose other pods are idle."""
+
+    KEEP = "keep"  # nobody measures what they do, so it is not released
+    IGNORE = "ignore"  # it is released with them
+
+
 class IdleWords(NamedTuple):
     """
     What holds for one owner, from its own annotations and its namespace's. An owner may shorten the
@@ -62,6 +70,7 @@ class IdleWords(NamedTuple):
     contended_seconds: float
     keep_until: float | None = None
     wake: WakeBy = WakeBy.MANUAL
+    without_gpu: WithoutGpu = WithoutGpu.KEEP
     problems: tuple[Problem, ...] = ()
 
 
@@ -113,7 +122,8 @@ def read_idle_words(
     usual = reader.all(names.IDLE_AFTER, length)
     contended = reader.all(names.IDLE_AFTER_CONTENDED, length)
     kept = reader.all(names.KEEP_UNTIL, read_moment)
-    wake = reader.all(names.WAKE, _wake)
+    wake = reader.all(names.WAKE, _choice_of(WakeBy))
+    without_gpu = reader.all(names.PODS_WITHOUT_GPU, _choice_of(WithoutGpu))
     ceiling = usual[0] if names.IDLE_AFTER in namespace and usual else after
     after_seconds = min([ceiling, *usual])
     return IdleWords(
@@ -121,6 +131,7 @@ def read_idle_words(
         contended_seconds=min([after_seconds, *contended]),
         keep_until=max(kept, default=None),
         wake=wake[-1] if wake else WakeBy.MANUAL,
+        without_gpu=without_gpu[-1] if without_gpu else WithoutGpu.KEEP,
         problems=tuple(reader.problems),
     )
 
@@ -213,11 +224,14 @@ class _Reader:
         return found
 
 
-def _wake(text: str, field: str) -> WakeBy:
-    if text in tuple(WakeBy):
-        return WakeBy(text)
-    remedy = f"write one of {', '.join(WakeBy)}"
-    raise InvalidError(Problem(field, text, "is not a choice", remedy))
+def _choice_of(choices: type[E]) -> Callable[[str, str], E]:
+    def read(text: str, field: str) -> E:
+        if text in tuple(choices):
+            return choices(text)
+        remedy = f"write one of {', '.join(choices)}"
+        raise InvalidError(Problem(field, text, "is not a choice", remedy))
+
+    return read
 
 
 def _phase(text: str, field: str) -> ReleasePhase:

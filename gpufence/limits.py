@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
 from gpufence.dialects import (
-    ANNOTATION_KEYS,
     SPECS,
     Declared,
     Sum,
     Undeclared,
     Unreadable,
+    declares,
     read_declaration,
 )
 from gpufence.dialects.annotation import by_annotation
-from gpufence.errors import annotation_problem
+from gpufence.errors import Problem, annotation_problem
 from gpufence.pods import phase_sums, smallest_of_phases
 from gpufence.quantity import MIB, write_bytes
 from gpufence.text import listed
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
-    from gpufence.errors import Problem
     from gpufence.pods import Pod
 
 _ALL: Final = Fraction(1)
 _BY_ANNOTATIONS: Final = frozenset(spec.name for spec in SPECS if spec.annotation_keys)
+_BY_CLAIMS: Final = frozenset(spec.name for spec in SPECS if spec.by_claims)
 
 
 class Part(NamedTuple):
@@ -52,7 +52,7 @@ class Limits(NamedTuple):
     What a pod may use on each card.
 
     `enforced` is False for an implied limit in a namespace that did not ask for those. `notes` are
-    worth a warning each.
+    worth a warning each. `promised_bytes` is what others must leave to it, None for all of that.
     """
 
     dialect: str
@@ -63,6 +63,7 @@ class Limits(NamedTuple):
     library_caps: bool
     profile: str = ""
     notes: tuple[Problem, ...] = ()
+    promised_bytes: int | None = None
 
 
 def read_limits(
@@ -98,7 +99,10 @@ def limits_on(
     parts = _parts(declaration, pod, options, card_bytes)
     if isinstance(parts, Unreadable):
         return parts
-    return _limits(declaration, pod, parts, options, namespace)
+    found = _limits(declaration, pod, parts, options, namespace)
+    if declaration.promised is None:
+        return found
+    return found._replace(promised_bytes=declaration.promised.on_card(card_bytes))
 
 
 def _parts(
@@ -181,13 +185,9 @@ def _limits(
         limit = options.memory_bytes if limit is None else min(options.memory_bytes, limit)
     granted = declared.implied and options.grants_memory
     notes = declared.notes
-    ceiling = namespace.max_memory_bytes
-    key = names.MEMORY if granted else ""
-    if declared.dialect in _BY_ANNOTATIONS:  # what no node offers, nobody but the pod has counted
-        key = next(key for key in ANNOTATION_KEYS if key in pod.annotations)
-    if key and ceiling is not None and limit is not None and limit > ceiling:
-        notes = (*notes, _above_ceiling(key, limit, ceiling))
-        limit = ceiling
+    above = _above_ceiling(declared, pod, namespace, limit, granted=granted)
+    if above is not None:
+        notes, limit = (*notes, above), namespace.max_memory_bytes
     if limit not in (None, most) and sum([part or 0 for part in parts.values()]) > limit:
         _shrink(parts, pod, limit)
     cards = {claim.container: claim.cards for claim in declared.claims}
@@ -203,13 +203,34 @@ def _limits(
     )
 
 
-def _above_ceiling(key: str, limit: int, ceiling: int) -> Problem:
-    return annotation_problem(
-        key,
-        write_bytes(limit),
-        f"is above the namespace's {names.MAX_MEMORY} of {write_bytes(ceiling)}",
-        "the ceiling counts; ask for less, or have the ceiling raised",
-    )
+def _above_ceiling(
+    declared: Declared,
+    pod: Pod,
+    namespace: NamespaceOptions,
+    limit: int | None,
+    *,
+    granted: bool,
+) -> Problem | None:
+    """
+    Return what to say of a limit above the namespace's ceiling, which holds down what pods grant
+    themselves and what only their nodes imply, but not what a scheduler has counted.
+    """
+    ceiling = namespace.max_memory_bytes
+    if ceiling is None or limit is None or limit <= ceiling:
+        return None
+    reason = f"is above the namespace's {names.MAX_MEMORY} of {write_bytes(ceiling)}"
+    remedy = "the ceiling counts; ask for less, or have the ceiling raised"
+    amount = write_bytes(limit)
+    if declared.dialect in _BY_ANNOTATIONS and not granted:  # what no node offers, none has counted
+        key = next(key for key in pod.annotations if declares(key))
+        return annotation_problem(key, amount, reason, remedy)
+    if granted:
+        return annotation_problem(names.MEMORY, amount, reason, remedy)
+    if not (declared.implied and namespace.implied_limits):
+        return None
+    field = "spec.resourceClaims" if declared.dialect in _BY_CLAIMS else "resources.limits"
+    implied = f"({declared.basis}) {reason}"
+    return Problem(field, amount, implied, f"write {names.MEMORY}, or have the ceiling raised")
 
 
 def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None:

@@ -47,26 +47,31 @@ def highest_mode(data: Mapping[str, str] | None) -> Mode:
     """
     Return the highest mode the kill switch allows the agents.
 
-    None stands for a ConfigMap that is absent or cannot be read: then nobody is evicted. So does a
-    value nobody can read; a ConfigMap without the keys leaves the namespaces their way.
+    None stands for a ConfigMap that is absent or cannot be read: then no pod is evicted. The same
+    holds for a value that cannot be read; a ConfigMap without the keys lets the namespaces decide.
     """
     if data is None:
         return Mode.CAP
-    try:
-        key, text = switch_of(data)
-        return read_mode(text, f"configmap/{POLICY_CONFIGMAP} data[{key}]")
-    except InvalidError:
-        return Mode.CAP
+    return _allowed(data, switch_of(data))
 
 
-def switch_of(data: Mapping[str, str]) -> tuple[str, str]:
+def switch_of(data: Mapping[str, str]) -> str:
     """
-    Return the key of the kill switch that counts, and what it says.
+    Return the key of the kill switch that decides: the lower of what people set and what is
+    installed, and of equals the one that people set.
 
     No manifest has the key that people write, so that no upgrade takes back their word.
     """
-    key = POLICY_MAX_MODE if POLICY_MAX_MODE in data else POLICY_DEFAULT_MAX_MODE
-    return key, data.get(key, str(Mode.EVICT))
+    return min(POLICY_MAX_MODE, POLICY_DEFAULT_MAX_MODE, key=lambda key: _allowed(data, key))
+
+
+def _allowed(data: Mapping[str, str], key: str) -> Mode:
+    try:
+        return read_mode(
+            data.get(key, str(Mode.EVICT)), f"configmap/{POLICY_CONFIGMAP} data[{key}]"
+        )
+    except InvalidError:
+        return Mode.CAP
 
 
 def effective_mode(namespace: Mode | None, highest: Mode) -> Mode | None:

@@ -33,6 +33,9 @@ WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission
 WEBHOOK_SERVICE: Final = "gpufence-webhook"  # whom the API server calls
 TLS_SECRET: Final = "gpufence-webhook-tls"  # noqa: S105 - a name: the serving pair
 CA_SECRET: Final = "gpufence-ca"  # noqa: S105 - a name: the signing key, apart
+CERTS_INSTALL: Final = (
+    "gpufence-certs-install"  # the install's account, rights and Job, gone after it
+)
 EXEMPT_NAMESPACES: Final = ("kube-system", SYSTEM_NAMESPACE)  # never rewritten, never evicted
 
 # Labels and annotations that people set
@@ -53,6 +56,9 @@ FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and 
 FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
 IMPLIED_LIMITS: Final = "gpufence.io/implied-limits"  # namespace: enforce card / shared clients
+UNDECLARED_USE: Final = (
+    "gpufence.io/undeclared"  # namespace: "evict" pods that hold memory and ask for no GPU
+)
 
 # Labels and annotations about GPUs that are claimed and not used
 IDLE: Final = "gpufence.io/idle"  # namespace label: what becomes of idle GPUs there
@@ -60,6 +66,9 @@ IDLE_AFTER: Final = "gpufence.io/idle-after"  # namespace or owner: released aft
 IDLE_AFTER_CONTENDED: Final = "gpufence.io/idle-after-contended"  # the same where somebody waits
 KEEP_UNTIL: Final = "gpufence.io/keep-until"  # owner or namespace: not released before that
 WAKE: Final = "gpufence.io/wake"  # namespace or owner: who brings it back
+PODS_WITHOUT_GPU: Final = (
+    "gpufence.io/pods-without-gpu"  # owner or namespace: whether those keep an owner
+)
 RELEASED: Final = "gpufence.io/released"  # on an owner, by the controller: what it was, and why
 
 # Reports for others' tools
@@ -102,6 +111,11 @@ KAI_MEMORY: Final = "gpu-memory"  # pod annotation: MiB on each card
 KAI_FRACTION: Final = "gpu-fraction"  # pod annotation: share of each card
 KAI_DEVICES: Final = "gpu-fraction-num-devices"  # pod annotation: how many cards
 KAI_CONTAINER: Final = "gpu-fraction-container-name"  # pod annotation: who; default the first
+KAI_OF_CONTAINER: Final = "nvidia.com/container."  # + container and one of the next three
+KAI_LIMIT: Final = ".gpu-memory.limit"  # amount on each card that the driver holds it to
+KAI_REQUEST: Final = ".gpu-memory.request"  # amount on each card that its scheduler counts
+KAI_GIVEN: Final = ".gpus.devices"  # its cards; KAI's binder writes it where the driver holds pods
+KAI_DRIVER: Final = (KAI_LIMIT, KAI_REQUEST)
 KAI_ISOLATE: Final = "kai-resource-isolator.io/inject"  # pod annotation: "false" leaves it out
 KAI_ISOLATOR: Final = "kai-resource-isolator"  # how the volumes of KAI's isolator begin
 RESOURCE_GROUP: Final = "resource.k8s.io/v1"  # ResourceClaims, ResourceSlices and DeviceClasses
@@ -128,6 +142,7 @@ DIALECTS: Final = (
 ENGINES: Final = (
     *("vllm", "sglang", "tgi", "tensorrt-llm", "triton", "tf-serving", "nim", "ollama"),
     *("llama-cpp", "lmdeploy", "comfyui", "dask-cuda", "spark", "xinference", "tei", "ray", "sshd"),
+    "fastdeploy",
 )
 FRAMEWORKS: Final = ("none", "pytorch", "tensorflow", "jax", "cupy", "paddle", "julia")
 """Other values of that annotation: nothing here plans by itself."""
@@ -188,6 +203,18 @@ GFD_SHARING: Final = "nvidia.com/gpu.sharing-strategy"  # none, mps or time-slic
 GFD_MIG_MEMORY: Final = "nvidia.com/mig-{profile}.memory"  # MiB of one slice, mixed strategy
 ACK_SCHEDULE: Final = "ack.node.gpu.schedule"  # cgpu and core_mem: cGPU shows limits as the card
 ACK_CGPU: Final = "cgpu"  # the same, older: "true"
+KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"  # MiB of each, at birth
+KARPENTER_GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"  # such as t4, at birth
+KARPENTER_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"  # at birth
+KARPENTER_POOL: Final = "karpenter.sh/nodepool"  # whose nodes come and go
+EKS_GPU_MEMORY: Final = "eks.amazonaws.com/instance-gpu-memory"  # the same three in EKS Auto Mode
+EKS_GPU_NAME: Final = "eks.amazonaws.com/instance-gpu-name"  # at birth
+EKS_GPU_COUNT: Final = "eks.amazonaws.com/instance-gpu-count"  # at birth
+EKS_COMPUTE: Final = "eks.amazonaws.com/compute-type"  # auto: its nodes come and go
+EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"  # such as nvidia-tesla-t4, of node groups
+GKE_ACCELERATOR: Final = "cloud.google.com/gke-accelerator"  # such as nvidia-l4, at birth
+GKE_ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"  # at birth
+GKE_PARTITION: Final = "cloud.google.com/gke-gpu-partition-size"  # MIG profile of all its cards
 GKE_SHARING: Final = "cloud.google.com/gke-gpu-sharing-strategy"  # time-sharing or mps
 GKE_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"  # shares of each card
 
@@ -231,6 +258,9 @@ TGI_FRACTION: Final = "CUDA_MEMORY_FRACTION"  # TGI >= 1.0: what it plans with
 NIM_ARGS: Final = "NIM_PASSTHROUGH_ARGS"  # NIM 2.x: arguments of the engine inside
 NIM_CACHE: Final = "NIM_KVCACHE_PERCENT"  # NIM 1.x, seen in use only
 DYNAMO_FRACTION: Final = "DYN_TRTLLM_FREE_GPU_MEMORY_FRACTION"  # Dynamo's worker of TensorRT-LLM
+DJL_FRACTION: Final = "OPTION_GPU_MEMORY_UTILIZATION"  # DJL Serving hands it to vLLM within
+RUNPOD_FRACTION: Final = "GPU_MEMORY_UTILIZATION"  # RunPod's worker of vLLM, likewise
+COMFYUI_ARGS: Final = "CLI_ARGS"  # images of ComfyUI put it behind main.py
 OLLAMA_OVERHEAD: Final = "OLLAMA_GPU_OVERHEAD"  # bytes left free; Ollama 0.3.10 to 0.29
 LLAMA_FIT: Final = "LLAMA_ARG_FIT_TARGET"  # MiB left free; llama.cpp, and Ollama >= 0.30
 LLAMA_FITS: Final = "LLAMA_ARG_FIT"  # off: it leaves nothing free on purpose
@@ -242,6 +272,7 @@ SETTING_PREFIX: Final = "GPUFENCE_"  # every setting of ours starts so
 GPUSHARE_UNIT: Final = "GPUFENCE_GPUSHARE_UNIT"  # GiB or MiB, until a node says
 VOLCANO_FACTOR: Final = "GPUFENCE_VOLCANO_FACTOR"  # the device plugin's --gpu-memory-factor
 DEFAULT_CARD: Final = "GPUFENCE_DEFAULT_CARD"  # memory of a card where no node tells
+LARGEST_CARD: Final = "GPUFENCE_LARGEST_CARD"  # the most a card has whose node does not tell
 DEFAULT_CAPABILITY: Final = "GPUFENCE_DEFAULT_COMPUTE_CAPABILITY"  # of that card, such as 7.5
 RESERVE: Final = "GPUFENCE_RESERVE"  # replaces the context reserve of the table
 SCHEDULER_PREFIX: Final = "GPUFENCE_SCHEDULER_"  # + dialect: who schedules its pods
@@ -260,6 +291,7 @@ WOULD_EVICT: Final = "GPUMemoryWouldEvict"  # it would be evicted in a higher mo
 EVICTED: Final = "GPUMemoryEvicted"  # it was
 EVICTION_BLOCKED: Final = "GPUMemoryEvictionBlocked"  # a disruption budget refuses
 EVICTION_FAILED: Final = "GPUMemoryEvictionFailed"  # the API refused for another reason
+UNFENCED: Final = "GPUMemoryUnfenced"  # of a Node: a card without memory of its own
 TERMINATION_STUCK: Final = "GPUMemoryTerminationStuck"  # it is deleted but does not end
 CAP_INEFFECTIVE: Final = "GPUMemoryCapIneffective"  # a process above the cap it was given
 UNDECLARED: Final = "GPUMemoryUndeclared"  # GPU use without any amount

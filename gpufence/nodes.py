@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.cards import Card, Instance, NodeCards, read_cards
+from gpufence.card_labels import cards_by_labels
+from gpufence.cards import NodeCards, read_cards
 from gpufence.dialects import NODE_RESOURCES, PREFIXES, Units, gpushare, volcano
 from gpufence.errors import GpufenceError, InvalidError
-from gpufence.quantity import MIB, UNIT_BYTES, read_count
+from gpufence.quantity import UNIT_BYTES, read_count
 from gpufence.shape import Object, as_object, as_text, as_texts, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from gpufence.cards import Card
 
 
 class GpuNode(NamedTuple):
@@ -27,8 +30,9 @@ class GpuNode(NamedTuple):
 
 def read_node(node: Object, defaults: Units) -> GpuNode | None:
     """
-    Read a Node, or return None for one that offers no GPU resource and whose agent states no card;
-    where devices come by claims (DRA) a node lists no resource.
+    Read a Node, or return None for one that offers no GPU resource and of whose cards neither its
+    agent nor its labels say anything; where devices come by claims (DRA) a node lists no resource,
+    and a node that was born a moment ago none yet.
 
     `defaults` are the operator's settings, for units that the node leaves open. What cannot be read
     counts as not there: a broken label on one node must not stop admission for all.
@@ -42,9 +46,9 @@ def node_stating(node: Object, defaults: Units, stated: NodeCards | None) -> Gpu
     status = as_object(node.get("status"), "status")
     labels = as_texts(metadata.get("labels"), "metadata.labels")
     offered = _offered(status, "allocatable")
-    if not offered and (stated is None or not stated.cards):
+    cards = stated.cards if stated is not None and stated.cards else cards_by_labels(labels)
+    if not offered and not cards:
         return None
-    cards = stated.cards if stated is not None and stated.cards else _by_labels(labels)
     return GpuNode(
         name=as_text(metadata.get("name"), "metadata.name"),
         labels=labels,
@@ -85,10 +89,11 @@ def units_of(
     defaults: Units,
 ) -> Units:
     """
-    Return what amounts mean on a node: as its agent states it, else as its figures tell, else as
-    the operator says.
+    Return what amounts mean on a node: as its agent states it, else as its figures tell beside
+    cards whose size is certain, else as the operator says.
     """
     clients, strategy = _sharing(labels)
+    cards = tuple([card for card in cards if card.most_bytes is None])
     factor = stated.factor if stated is not None else None
     return Units(
         gpushare_bytes=_gpushare_bytes(stated, figures, cards, defaults),
@@ -109,34 +114,6 @@ def _offered(status: Object, part: str) -> dict[str, int]:
             if count:
                 offered[resource] = count
     return offered
-
-
-def _by_labels(labels: Mapping[str, str]) -> tuple[Card, ...]:
-    """
-    Make cards of GPU feature discovery's labels, which describe all of a node's cards as equal.
-    """
-    memory = _label(labels, names.GFD_MEMORY)
-    model = labels.get(names.GFD_PRODUCT, "").removesuffix("-SHARED")
-    major, minor = (
-        _label(labels, names.GFD_COMPUTE_MAJOR),
-        _label(labels, names.GFD_COMPUTE_MINOR, least=0),
-    )
-    capability = (major, minor) if major is not None and minor is not None else None
-    count = _label(labels, names.GFD_COUNT) or 1
-    cards = [
-        Card(f"{index}", index, model, memory * MIB, capability)
-        for index in range(min(count, 64) if memory else 0)
-        if memory
-    ]
-    before, after = names.GFD_MIG_MEMORY.split("{profile}")
-    for key in sorted(labels):
-        if key.startswith(before) and key.endswith(after):
-            profile = key.removeprefix(before).removesuffix(after)
-            slice_memory = _label(labels, key)
-            if slice_memory:
-                mig = Instance("", profile)
-                cards.append(Card(key, 0, model, slice_memory * MIB, capability, mig))
-    return tuple(cards)
 
 
 def _label(labels: Mapping[str, str], key: str, *, least: int = 1) -> int | None:

@@ -36,6 +36,9 @@ E = TypeVar("E", bound=StrEnum)
 
 VERSION = 1
 
+FRACTIONS = frozenset({"fraction", "share", "pytorch", "arguments"})
+"""The forms of settings that are a fraction of the card."""
+
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -71,7 +74,8 @@ class Setting(NamedTuple):
 class ContainerPlan(NamedTuple):
     """
     `runs` names the program that is known to run there, `reads` the settings which that is known
-    to read; empty where it is none of those that gpufence knows.
+    to read; empty where it is none of those that gpufence knows. `kept` is False where nothing is
+    known that keeps to the cap: it is offered to whatever may read it.
     """
 
     limit_bytes: int | None
@@ -81,6 +85,7 @@ class ContainerPlan(NamedTuple):
     settings: tuple[Setting, ...] = ()
     runs: str = ""
     reads: tuple[str, ...] = ()
+    kept: bool = True
 
 
 class ProfileUsed(NamedTuple):
@@ -139,6 +144,7 @@ def write_container(container: ContainerPlan) -> str:
     if container.runs or container.reads:
         reads = ",".join(map(quoted, container.reads))
         runs = f'"runs":{quoted(container.runs)},"reads":[{reads}],'
+    runs += "" if container.kept else '"kept":false,'
     return (
         f'{{"limit":{texts_of[container.limit_bytes]},"processes":{container.processes},'
         f'"headroom":"{container.headroom.value}","cap":{cap},{runs}"settings":[{",".join(settings)}]}}'
@@ -152,7 +158,7 @@ def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
         namespace += f'"profile":{_ENCODER.encode(plan.profile._asdict())},'
     parts = ",".join([f"{quoted(name)}:{text}" for name, text in containers.items()])
     return (
-        f'{{"v":{VERSION},"mode":"{plan.mode}","dialect":{quoted(plan.dialect)},'
+        f'{{"v":{VERSION},"mode":"{plan.mode.name.lower()}","dialect":{quoted(plan.dialect)},'
         f'"limit":{_amount(plan.limit_bytes)},{namespace}"containers":{{{parts}}}}}'
     )
 
@@ -206,6 +212,7 @@ def _container(written: Object, name: str, alike: dict[object, Setting]) -> Cont
         ),
         runs=as_text(written.get("runs"), f"{path}.runs"),
         reads=texts(written.get("reads"), f"{path}.reads"),
+        kept=written.get("kept") is not False,
     )
 
 

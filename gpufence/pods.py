@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.names import (
     CUDA_LIMIT,
+    KAI_DRIVER,
     KAI_FRACTION,
     KAI_ISOLATE,
     KAI_ISOLATOR,
     KAI_MEMORY,
+    KAI_OF_CONTAINER,
 )
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
 
@@ -126,7 +128,7 @@ def read_pod(pod: Object) -> Pod:
         claims=claims,
         served=frozenset([resource for resource, _, _ in served]) if served else _NONE,
         doubt=NOT_READ if claims else "",
-        isolated=not KAI_KEYS.isdisjoint(annotations) and _is_isolated(spec, annotations),
+        isolated=_is_isolated(spec, annotations),
     )
 
 
@@ -138,8 +140,12 @@ def read_claims(pod: Object) -> tuple[PodClaim, ...]:
 
 def _is_isolated(spec: Object, annotations: Mapping[str, str]) -> bool:
     """
-    Return whether KAI's isolator is in a pod, or will be.
+    Return whether KAI's isolator is in a pod or will be, or the driver holds it (NvFractions).
     """
+    if any(key.startswith(KAI_OF_CONTAINER) and key.endswith(KAI_DRIVER) for key in annotations):
+        return True
+    if KAI_KEYS.isdisjoint(annotations):
+        return False
     wish = annotations.get(KAI_ISOLATE)
     if wish is not None:
         return wish != "false"

@@ -12,6 +12,7 @@ is the smallest over all of them.
 from __future__ import annotations
 
 from functools import reduce
+from itertools import chain
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,14 @@ _MOST_INDEXES = 256
 """Label keys kept indexed, of those that nodes have."""
 
 _MOST_ANSWERS = 1024
+_MOST_COMPARED = 16_384
+"""Values that a pod's affinity is compared with, its own and those of nodes."""
 
 
 class Fleet:
     """
-    A cluster's GPU nodes at one moment. Nothing in it changes but what it has looked up already.
+    A cluster's GPU nodes at one moment. Nothing in it changes but what it has looked up already; of
+    a fleet that `grows` a pod may meet nodes that are not there yet.
     """
 
     def __init__(self, nodes: Iterable[GpuNode]) -> None:
@@ -45,7 +49,9 @@ class Fleet:
         self._everywhere = (1 << len(self._labels)) - 1
         self._absent: Mapping[str | None, int] = {None: self._everywhere}
         self._kinds = _kinds(self._nodes.values())
+        self.grows = any(_comes_and_goes(node.labels) for node in self._nodes.values())
         self._indexes: dict[str, Mapping[str | None, int]] = {}
+        self._keys: frozenset[str] | None = None
         self._answers: dict[object, tuple[CandidateCard, ...]] = {}
 
     def node(self, name: str) -> GpuNode | None:
@@ -91,9 +97,20 @@ class Fleet:
         if required is None:
             return allowed
         terms = objects(as_object(required, REQUIRED).get("nodeSelectorTerms"), REQUIRED)
-        if too_many(terms):
+        if too_many(terms) or self._compared(terms) > _MOST_COMPARED:
             return allowed
         return allowed & reduce(or_, (self._term(term) for term in terms), 0)
+
+    def _compared(self, terms: Iterable[Object]) -> int:
+        """Return how many values the requirements of some terms are compared with."""
+        count = 0
+        for term in terms:
+            by_label = objects(term.get("matchExpressions"), "matchExpressions")
+            for item in (*by_label, *objects(term.get("matchFields"), "matchFields")):
+                count += len(texts(item.get("values"), "values"))
+                if item.get("operator") in ("Gt", "Lt"):
+                    count += len(self._index(as_text(item.get("key"), "key")))
+        return count
 
     def _term(self, term: Object) -> int:
         """
@@ -120,6 +137,9 @@ class Fleet:
         if operator in ("In", "NotIn"):
             among = reduce(or_, (index.get(item, 0) for item in values), 0)
             return among if operator == "In" else self._everywhere & ~among
+        if operator in ("Exists", "DoesNotExist"):
+            absent = index.get(None, 0)
+            return absent if operator == "DoesNotExist" else self._everywhere & ~absent
         chosen = (nodes for value, nodes in index.items() if holds(operator, value, values))
         return reduce(or_, chosen, 0)
 
@@ -127,6 +147,10 @@ class Fleet:
         """
         Return, for each value of a label, the set of nodes that have it; None: the label is absent.
         """
+        if self._keys is None:
+            self._keys = frozenset(chain.from_iterable(self._labels))
+        if key not in self._keys:
+            return self._absent
         return self._indexed(key, (labels.get(key) for labels in self._labels))
 
     def _names(self) -> Mapping[str | None, int]:
@@ -136,10 +160,14 @@ class Fleet:
         index = self._indexes.get(key)
         if index is None:
             index = _sets(values)
-            known = len(index) > 1 or None not in index
-            if known and len(self._indexes) < _MOST_INDEXES:
+            if len(self._indexes) < _MOST_INDEXES:
                 self._indexes[key] = index
         return index
+
+
+def _comes_and_goes(labels: Mapping[str, str]) -> bool:
+    """Return whether a node was made for the pods of an hour, as others will be."""
+    return names.KARPENTER_POOL in labels or labels.get(names.EKS_COMPUTE) == "auto"
 
 
 def _sets(values: Iterable[str | None]) -> dict[str | None, int]:
@@ -165,6 +193,7 @@ def _kind(node: GpuNode) -> object:
     cards = tuple(
         (
             card.memory_bytes,
+            card.most_bytes,
             card.compute_capability,
             card.index,
             card.mig.profile if card.mig else None,

@@ -9,6 +9,7 @@ out of the patch, and so out of danger.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpufence import names
@@ -24,6 +25,7 @@ Operation: TypeAlias = dict[str, object]
 
 MOST_OPERATIONS = 512
 """A pod of ten GPU containers takes about 300."""
+_TOO_MANY = MOST_OPERATIONS + 1  # so many of one change tell that its part is replaced as a whole
 
 _MOST_SLOTS = 64
 _TOKENS = {
@@ -73,7 +75,7 @@ class Patch:
                 "path": prefix + (_TOKENS.get(key) or escape_pointer(key)),
                 "value": value,
             }
-            for key, value in entries.items()
+            for key, value in islice(entries.items(), _TOO_MANY)
         ]
         target.update(entries)
 
@@ -86,21 +88,23 @@ class Patch:
             self._make(path, list(items), list(items))
             return
         end = f"{_pointer(path)}/-"
-        self._changes += [{"op": "add", "path": end, "value": item} for item in items]
+        self._changes += [{"op": "add", "path": end, "value": item} for item in items[:_TOO_MANY]]
         target += items
 
     def replace(self, path: Path, key: int, value: object) -> None:
         """Put another item in the place of one of a list, which must be there."""
         self._find(path)[key] = value
-        self.operations.append({"op": "replace", "path": f"{_pointer(path)}/{key}", "value": value})
+        self._changes.append({"op": "replace", "path": f"{_pointer(path)}/{key}", "value": value})
 
-    def remove(self, path: Path, key: str | int) -> None:
-        """
-        Remove one member of an object or one item of a list, which must be there.
-        """
-        del self._find(path)[key]
-        token = escape_pointer(str(key))
-        self._changes.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
+    def remove(self, path: Path, *keys: str) -> None:
+        """Remove members of an object, which must be there."""
+        members = self._find(path)
+        for key in keys:
+            del members[key]
+        start = f"{_pointer(path)}/"
+        self._changes += [
+            {"op": "remove", "path": start + escape_pointer(key)} for key in keys[:_TOO_MANY]
+        ]
 
     def drop_items(self, path: Path, positions: Sequence[int]) -> None:
         """Remove items of a list, which must be there: the positions rise."""
@@ -109,7 +113,8 @@ class Patch:
         items[:] = [item for position, item in enumerate(items) if position not in gone]
         start = f"{_pointer(path)}/"
         self._changes += [
-            {"op": "remove", "path": f"{start}{position}"} for position in reversed(positions)
+            {"op": "remove", "path": f"{start}{position}"}
+            for position in islice(reversed(positions), _TOO_MANY)
         ]
 
     def at(self, path: Path) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import CandidateCard
+from gpufence.card_labels import LARGEST_MADE
 from gpufence.dialects import SPECS, Units
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class WebhookPolicy:
     """
     What holds for every pod.
 
-    `default` is the card (and the units) to reckon with where no node tells. `scheduler_names` has
+    `default` is the card (and the units) to reckon with where no node tells and no pod is bound
+    yet, `largest_bytes` the most that a card has whose node does not tell. `scheduler_names` has
     no entry for a dialect that leaves the scheduler alone. `reserve_override` replaces the whole
     table of context reserves. An empty `hook_source` means that there is no start-up hook to mount.
     """
@@ -48,3 +50,4 @@ class WebhookPolicy:
     tolerations: tuple[Toleration, ...] = ()
     reserve_override: int | None = None
     hook_source: str = ""
+    largest_bytes: int = LARGEST_MADE

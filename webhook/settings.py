@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.candidates import CandidateCard
+from gpufence.card_labels import LARGEST_MADE
 from gpufence.cards import read_capability
 from gpufence.dialects import SPECS, Units
 from gpufence.errors import InvalidError, Problem
@@ -172,6 +173,14 @@ class PodSettings:
             unset="unknown",
         ),
     )
+    largest_card_bytes: int = field(
+        default=LARGEST_MADE,
+        metadata=setting(
+            names.LARGEST_CARD,
+            "the most memory of any card whose node does not tell its size, such as `80Gi`: pods "
+            "that land there are told fractions of that",
+        ),
+    )
     compute_capability: tuple[int, int] | None = field(
         default=None,
         metadata=setting(
@@ -224,6 +233,7 @@ class PodSettings:
             tolerations=self.tolerations,
             reserve_override=self.reserve_bytes,
             hook_source=hook_source,
+            largest_bytes=self.largest_card_bytes or LARGEST_MADE,
         )
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "ANNOTATION_KEYS",
     "BOOKKEEPING_KEYS",
     "CARD_KEYS",
+    "CONTAINER_KEYS",
     "GPU_RESOURCES",
     "NODE_RESOURCES",
     "PREFIXES",
@@ -54,7 +55,10 @@ __all__ = [
     "Units",
     "Unreadable",
     "concerns_gpufence",
+    "declares",
     "gpu_requests",
+    "is_bookkeeping",
+    "keys_of_container",
     "read_declaration",
     "spoken",
 ]
@@ -78,6 +82,11 @@ PREFIXES: Final = tuple(spec.prefix for spec in SPECS if spec.prefix)
 ANNOTATION_KEYS: Final = {
     key: place for place, spec in enumerate(SPECS) for key in spec.annotation_keys
 }
+CONTAINER_KEYS: Final = tuple(
+    (place, *spec.container_keys) for place, spec in enumerate(SPECS) if spec.container_keys[0]
+)
+"""The keys of containers that declare something: whose, how they begin, and how they end."""
+
 BOOKKEEPING_KEYS: Final = frozenset(key for spec in SPECS for key in spec.bookkeeping)
 CARD_KEYS: Final = tuple(spec.card_key for spec in SPECS if spec.card_key)
 UNLISTED: Final = frozenset(
@@ -99,9 +108,35 @@ _BY_CLAIMS = next(place for place, spec in enumerate(SPECS) if spec.by_claims)
 _OWN_PREFIXES = (names.PREFIX, names.ENV_PREFIX)
 
 
+def declares(key: str) -> bool:
+    """Return whether an annotation declares something about a pod's GPU memory."""
+    return key in ANNOTATION_KEYS or any(
+        key.startswith(beginning) and key.endswith(ends) for _, beginning, ends in CONTAINER_KEYS
+    )
+
+
+def keys_of_container(name: str) -> list[str]:
+    """Return the annotations that mean something about one container."""
+    ends = [
+        f"{spec.container_keys[0]}{name}{end}"
+        for spec in SPECS
+        for end in (*spec.container_keys[1], *spec.container_bookkeeping)
+    ]
+    return [f"{names.MEMORY_OF_CONTAINER}{name}", *ends]
+
+
+def is_bookkeeping(key: str) -> bool:
+    """Return whether only schedulers and device plugins may write an annotation."""
+    return key in BOOKKEEPING_KEYS or any(
+        key.startswith(SPECS[place].container_keys[0])
+        and key.endswith(SPECS[place].container_bookkeeping)
+        for place, *_ in CONTAINER_KEYS
+    )
+
+
 def concerns_gpufence(annotations: Iterable[str]) -> bool:
     """Return whether any annotation's key is one for which the API server calls the webhook."""
-    return any(key in ANNOTATION_KEYS or key.startswith(_OWN_PREFIXES) for key in annotations)
+    return any(key.startswith(_OWN_PREFIXES) or declares(key) for key in annotations)
 
 
 def gpu_requests(pod: Pod) -> list[GpuRequest]:
@@ -166,10 +201,16 @@ def spoken(pod: Pod, requests: Iterable[GpuRequest]) -> list[int]:
         places.add(ANNOTATION_KEYS[key])
     if pod.devices:
         places.add(_BY_CLAIMS)
+    if not places and pod.isolated:
+        return [place for place, *_ in CONTAINER_KEYS if _is_spoken(SPECS[place], pod)]
     if len(places) == 1:  # as nearly always
         return list(places)
     refined = {other for place in places for other in _REFINED[place]}
     return sorted(places - refined)
+
+
+def _is_spoken(spec: DialectSpec, pod: Pod) -> bool:
+    return any(spec.is_said_by(key) for key in pod.annotations)
 
 
 def _way(found: Declared | Unreadable) -> str:

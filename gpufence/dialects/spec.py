@@ -46,8 +46,8 @@ class Units(NamedTuple):
 
 class Amount(NamedTuple):
     """
-    Memory on one card: bytes, or `share` = (numerator, denominator) of whatever card it will be;
-    not `known` where only the scheduler's own decision tells.
+    Memory on one card: bytes, or `share` = (numerator, denominator) of whatever card it will be,
+    the smaller where both are given; not `known` where only the scheduler's own decision tells.
     """
 
     bytes: int = 0
@@ -60,7 +60,10 @@ class Amount(NamedTuple):
             return None
         if self.share is None:
             return self.bytes
-        return None if card_bytes is None else card_bytes * self.share[0] // self.share[1]
+        if card_bytes is None:
+            return None
+        part = card_bytes * self.share[0] // self.share[1]
+        return min(part, self.bytes) if self.bytes else part
 
 
 WHOLE_CARD = Amount(share=(1, 1))
@@ -82,7 +85,8 @@ class Declared(NamedTuple):
     `implied` marks an amount nobody wrote, the share that the node's settings imply.
     `library_caps` marks systems that cap by themselves and show the container its limit as the
     card's total: there gpufence injects nothing. `most_bytes` is what all containers together have
-    on any one card, where the dialect knows that better than their sum.
+    on any one card, where the dialect knows that better than their sum. `promised` is what others
+    must leave to the pod on each card, where that is less than it may hold.
     """
 
     dialect: str
@@ -94,6 +98,7 @@ class Declared(NamedTuple):
     profile: str = ""
     notes: tuple[Problem, ...] = ()
     most_bytes: int | None = None
+    promised: Amount | None = None
 
 
 class Undeclared(NamedTuple):
@@ -124,12 +129,14 @@ class DialectSpec(NamedTuple):
     All that gpufence has to know of one sharing system, in one place.
 
     `name` is what plans, tables and settings call it. Its pods are known by `resources`, by the
-    beginning of a resource's name (`prefix`) or by `annotation_keys`; `read` makes a declaration of
-    them, or None where there is no amount after all. `refines` are resources of other dialects that
-    mean something else beside its own, and `advertised_as` names the resource under which nodes
-    list one that only the scheduler reads.
+    beginning of a resource's name (`prefix`), by `annotation_keys`, or where they ask for nothing
+    else by keys of their containers (`container_keys`: beginning and ends); `read` makes a
+    declaration of them, or None where there is no amount after all. `refines` are resources of
+    other dialects that mean something else beside its own, and `advertised_as` names the resource
+    under which nodes list one that only the scheduler reads.
 
-    `bookkeeping` are the annotations that its scheduler and device plugin write on pods, `card_key`
+    `bookkeeping` are the annotations that its scheduler and device plugin write on pods, and
+    `container_bookkeeping` the ends of those for one container, `card_key`
     the one of them with the index of the assigned card, and `node_figures` what else its nodes list
     that tells the unit. `system` and `unit` are for the documentation.
 
@@ -146,6 +153,8 @@ class DialectSpec(NamedTuple):
     resources: tuple[str, ...] = ()
     prefix: str = ""
     annotation_keys: tuple[str, ...] = ()
+    container_keys: tuple[str, tuple[str, ...]] = ("", ())
+    container_bookkeeping: tuple[str, ...] = ()
     refines: frozenset[str] = frozenset()
     advertised_as: Mapping[str, str] = MappingProxyType({})
     scheduler: str = ""
@@ -160,6 +169,11 @@ class DialectSpec(NamedTuple):
     def is_asked_by(self, resource: str) -> bool:
         """Return whether a resource is one of the system's own."""
         return resource in self.resources or bool(self.prefix and resource.startswith(self.prefix))
+
+    def is_said_by(self, key: str) -> bool:
+        """Return whether an annotation declares something to the system."""
+        beginning, ends = self.container_keys
+        return key in self.annotation_keys or (key.startswith(beginning) and key.endswith(ends))
 
     @property
     def setting(self) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.fields import (
@@ -39,6 +40,7 @@ MOST_BYTES: Final = 1_000_000
 """The API server takes 1 MiB in one ConfigMap, keys and all."""
 
 _NAME = "need"
+_SEPARATORS = (",", ":")
 _MOST_NAME = 253  # characters of an object's name
 _HASH = 10
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -47,7 +49,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 def write_need(need: NodeNeed) -> str:
     """Write one line of JSON, keys in a fixed order."""
     whole = {"v": VERSION, **_NODE.write(need)}
-    return json.dumps(whole, separators=(",", ":"), allow_nan=False)
+    return json.dumps(whole, separators=_SEPARATORS, allow_nan=False)
 
 
 def read_need(text: str) -> NodeNeed:
@@ -74,9 +76,10 @@ def write_bounded(need: NodeNeed, today: str) -> str:
 def _fitted(need: NodeNeed, today: str) -> tuple[NodeNeed, str]:
     """
     Return as much of it as is kept: the newest days up to `today`, of those owners that were there
-    last, as long as they fit into one object. The oldest day goes first, and with it who has been
-    away longest, of the namespaces that have the most; a day that has not begun comes of a clock
-    that was wrong. Where most have not begun, the clock is wrong now, and takes nothing away.
+    last, as long as they fit into one object. The oldest day goes first of the namespace that takes
+    the most bytes, and owners that have been away longest of the namespaces that have the most; a
+    day that has not begun comes of a clock that was wrong. Where most have not begun, the clock is
+    wrong now, and takes nothing away.
     """
     known = {day.day for owner in need.owners for day in owner.days}
     ahead = {day for day in known if day > today}
@@ -86,12 +89,11 @@ def _fitted(need: NodeNeed, today: str) -> tuple[NodeNeed, str]:
         owner._replace(days=tuple([day for day in owner.days if day.day not in ahead]))
         for owner in need.owners
     ]
-    kept = _newest(past, MOST_DAYS)
-    fitting, most = need._replace(owners=kept), MOST_DAYS
+    fitting = need._replace(owners=_newest(past, MOST_DAYS))
     text = write_need(fitting)
-    while len(text) > MOST_BYTES and most > 1:
-        most -= 1
-        fitting = need._replace(owners=_newest(kept, most))
+    if len(text) > MOST_BYTES:
+        room = MOST_BYTES - len(write_need(need._replace(owners=())))
+        fitting = need._replace(owners=_with_room_in_bytes(fitting.owners, room))
         text = write_need(fitting)
     return fitting, text
 
@@ -117,6 +119,68 @@ def _newest(owners: Iterable[OwnerNeed], most: int) -> tuple[OwnerNeed, ...]:
     ]
     present = sorted((owner for owner in shorter if owner.days), key=_by_absence)
     return tuple(sorted(with_room(present, MOST_OWNERS), key=lambda owner: owner.key))
+
+
+class _Weighed(NamedTuple):
+    """An owner, and the bytes of what is written of it: of each day, and beside its days."""
+
+    owner: OwnerNeed
+    beside: int
+    days: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        return self.beside + sum(self.days)
+
+    def without(self, day: str) -> _Weighed:
+        """Return it without its oldest day, if that is the one."""
+        first, *rest = self.owner.days
+        return (
+            self
+            if first.day != day
+            else _Weighed(self.owner._replace(days=tuple(rest)), self.beside, self.days[1:])
+        )
+
+
+def _with_room_in_bytes(owners: Iterable[OwnerNeed], most: int) -> tuple[OwnerNeed, ...]:
+    """
+    Return what fits into so many bytes: nobody's long names take the place of others' days. Of the
+    namespace that takes the most the oldest day goes, and of its last day the largest owner.
+    """
+    of_namespace: dict[str, list[_Weighed]] = defaultdict(list)
+    for owner in owners:
+        of_namespace[owner.key.namespace].append(_weighed(owner))
+    bytes_of = {name: _bytes_of(items) for name, items in of_namespace.items()}
+    while sum(bytes_of.values()) > most:
+        name = max(bytes_of, key=lambda each: (bytes_of[each], each))
+        of_namespace[name] = _lighter(of_namespace[name])
+        bytes_of[name] = _bytes_of(of_namespace[name])
+    left = [item.owner for items in of_namespace.values() for item in items]
+    return tuple(sorted(left, key=lambda owner: owner.key))
+
+
+def _weighed(owner: OwnerNeed) -> _Weighed:
+    days = tuple([_length(_NEED_DAY.write(day)) for day in owner.days])
+    return _Weighed(owner, _length(_write_owner(owner._replace(days=()))), days)
+
+
+def _lighter(items: list[_Weighed]) -> list[_Weighed]:
+    """Return what is left of a namespace that takes too much."""
+    days = {item.owner.days[0].day for item in items} | {item.owner.last_day for item in items}
+    if len(days) == 1:
+        largest = max(items, key=lambda item: (item.bytes, item.owner.key))
+        return [item for item in items if item is not largest]
+    shorter = [item.without(min(days)) for item in items]
+    return [item for item in shorter if item.days]
+
+
+def _bytes_of(items: Iterable[_Weighed]) -> int:
+    return sum(item.bytes for item in items)
+
+
+def _length(written: object) -> int:
+    """Return the bytes of what is written, with the comma that divides it from the next."""
+    return len(json.dumps(written, separators=_SEPARATORS)) + 1
 
 
 def _by_absence(owner: OwnerNeed) -> tuple[str, NeedKey]:

@@ -22,8 +22,8 @@ from gpufence.errors import InvalidError, Problem
 from gpufence.mode import read_mode
 from gpufence.quantity import read_bytes
 from gpufence.settings import read_settings
-from webhook.command.documents import pods_in, read_documents
-from webhook.command.result import explain, result_for
+from webhook.command.documents import pods_in, read_documents, unseen_in, unseen_text
+from webhook.command.result import explain, result_for, unseen_json
 from webhook.fleet import Fleet
 from webhook.settings import PodSettings
 
@@ -105,7 +105,12 @@ def _text(source: str, stdin: TextIO) -> str:
 def _rendered(results: list[Result], documents: list[Document], form: str, mode: Mode) -> str:
     """Render all results; one pod alone is rendered without a list around it."""
     if form == "explain":
-        return "\n".join(explain(result, mode) for result in results)
+        return "\n".join(
+            [
+                *(explain(result, mode) for result in results),
+                *(f"{unseen_text(document)}\n" for document in unseen_in(documents)),
+            ]
+        )
     if form == "yaml":
         for result in results:
             result.found.template.put_back(result.pod)
@@ -115,6 +120,7 @@ def _rendered(results: list[Result], documents: list[Document], form: str, mode:
         found: list[object] = [result.operations for result in results]
     else:
         found = [result.as_json() for result in results]
+        found += [unseen_json(document) for document in unseen_in(documents)]
     return json.dumps(found[0] if len(found) == 1 else found, indent=2) + "\n"
 
 

@@ -5,6 +5,7 @@ template, by its shape.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ import yaml
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.shape import as_object
-from webhook.command.templates import Key, Manifest, PodTemplate, template_at, templates_in
+from webhook.command.lone import names_gpu
+from webhook.command.templates import Form, Key, Manifest, PodTemplate, template_at, templates_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,8 @@ _TEMPLATES: dict[str, tuple[str, ...]] = {
 }
 """Where Kubernetes' own controllers must have one; a Volcano Job has its kind from them, too."""
 
+_NO_PODS = re.compile(r"(?:karpenter|kueue|autoscaling|scheduling|resource|node|policy)\.")
+"""Groups whose kinds name GPUs and have no pods: of queues, nodes and claims."""
 _VOLCANO = "batch.volcano.sh/"
 
 
@@ -51,6 +55,7 @@ class PodManifest:
     namespace: str
     template: PodTemplate
     several: bool = False
+    remark: str = ""
 
     @property
     def pod(self) -> Manifest:
@@ -98,8 +103,46 @@ def pods_in(documents: list[Document], source: str) -> list[PodManifest]:
     if not found:
         kinds = ", ".join(sorted({str(item.manifest.get("kind", "")) for item in documents}))
         remedy = "give it a Pod, or anything that holds the template of one"
+        custom = [item for item in documents if _is_custom(item)]
+        if custom:
+            remedy += f"; of what a controller makes pods of: {_ask(custom[0])}"
         raise InvalidError(Problem(source, kinds, "holds no pod", remedy))
     return found
+
+
+def unseen_in(documents: list[Document]) -> list[Document]:
+    """Return the objects that name GPUs and show nothing of a pod."""
+    return [
+        document
+        for document in documents
+        if _is_custom(document) and names_gpu(document.manifest) and not any(_pods(document))
+    ]
+
+
+def unseen_text(document: Document) -> str:
+    """Return what to say of an object whose pods cannot be seen."""
+    shown = f"{_titled(document)} names GPUs and shows no container"
+    return f"{shown}; if a controller makes pods of it: {_ask(document)}"
+
+
+def _is_custom(document: Document) -> bool:
+    """Return whether an object is of a kind that a controller may make pods of."""
+    group = str(document.manifest.get("apiVersion", "")).partition("/")[0]
+    return "." in group and not _NO_PODS.match(group)
+
+
+def _titled(document: Document) -> str:
+    manifest = document.manifest
+    name = as_object(manifest.get("metadata"), "metadata").get("name")
+    return f"{str(manifest['kind']).lower()}/{name or '(generated name)'}"
+
+
+def _ask(document: Document) -> str:
+    """Return the command that shows what becomes of pods that are there."""
+    metadata = as_object(document.manifest.get("metadata"), "metadata")
+    place = metadata.get("namespace") or "default"
+    ask = f"kubectl get pods -n {place} -l <a label of theirs> -o yaml"
+    return f"{ask} | gpufence-webhook rewrite -f -"
 
 
 def _is_object(document: object) -> bool:
@@ -131,7 +174,16 @@ def _pods(document: Document) -> Iterator[PodManifest]:
             namespace=str(metadata.get("namespace") or "default"),
             template=template,
             several=len(found) > 1 or (kind != "Pod" and kind not in _TEMPLATES),
+            remark=_remark(document, template),
         )
+
+
+def _remark(document: Document, template: PodTemplate) -> str:
+    """Return what is to be known of a pod of which only a container stands in its object."""
+    if template.form is not Form.CONTAINER:
+        return ""
+    shown = f"{_shown(template.path)} is a container, and its pod is made by a controller"
+    return f"{shown} that may add to it: -o yaml leaves it; once it is there, {_ask(document)}"
 
 
 def _templates(document: Document, kind: str) -> Iterator[PodTemplate]:

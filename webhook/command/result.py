@@ -14,6 +14,7 @@ from gpufence.plan import write_plan
 from gpufence.pods import read_pod
 from gpufence.quantity import write_mebibytes
 from gpufence.shape import as_object, objects
+from webhook.command.documents import unseen_text
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.containers import read_start
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpufence.mode import Mode
     from gpufence.plan import ContainerPlan, Setting
-    from webhook.command.documents import PodManifest
+    from webhook.command.documents import Document, PodManifest
     from webhook.command.templates import Manifest
     from webhook.fleet import Fleet
     from webhook.operations import Operation
@@ -56,20 +57,24 @@ class Result:
 
     @property
     def runs(self) -> dict[str, dict[str, object]]:
-        """
-        What each container runs, and the settings which that is known to read.
-        """
+        """What each container runs, and the settings that are set and heard by it."""
         pod = read_pod(self.found.pod)
         options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+        planned = self.outcome.plan.containers if isinstance(self.outcome, Rewrite) else {}
         found: dict[str, dict[str, object]] = {}
         for item in _all_containers(self.found.pod):
             launch = read_start(item, options, self.found.pod)
             engine = launch.engine if launch is not None else None
             found[str(item["name"])] = {
                 "runs": engine.name if engine is not None else None,
-                "reads": list(engine.reads) if engine is not None else [],
+                "reads": list(planned[item["name"]].reads) if item["name"] in planned else [],
             }
         return found
+
+    @property
+    def _warnings(self) -> list[str]:
+        said = () if isinstance(self.outcome, Refusal) else self.outcome.warnings
+        return [*said, *filter(None, [self.found.remark])]
 
     def _plan(self, said: Rewrite) -> dict[str, Any]:
         plan: dict[str, Any] = json.loads(write_plan(said.plan))
@@ -89,10 +94,27 @@ class Result:
             "plan": self._plan(rewritten) if rewritten else None,
             "summary": rewritten.summary if rewritten else None,
             "operations": self.operations,
-            "warnings": [] if isinstance(outcome, Refusal) else list(outcome.warnings),
+            "warnings": self._warnings,
             "refusal": outcome.message if isinstance(outcome, Refusal) else None,
             "environment": self.environment,
         }
+
+
+def unseen_json(document: Document) -> dict[str, Any]:
+    """Return the same of an object whose pods cannot be seen."""
+    metadata = as_object(document.manifest.get("metadata"), "metadata")
+    return {
+        "kind": document.manifest["kind"],
+        "name": str(metadata.get("name", "")),
+        "path": "",
+        "containers": {},
+        "plan": None,
+        "summary": None,
+        "operations": [],
+        "warnings": [unseen_text(document)],
+        "refusal": None,
+        "environment": {},
+    }
 
 
 def result_for(
@@ -147,7 +169,8 @@ def _resolved(container: Manifest, annotations: Mapping[str, str]) -> dict[str, 
 
 def explain(result: Result, mode: Mode) -> str:
     """Return in words what would happen to one pod, and why."""
-    return "\n".join([f"{result.found.title}, mode {mode}", *_lines(result)]) + "\n"
+    remarks = _wrapped(f"note: {result.found.remark}", "  ") if result.found.remark else ()
+    return "\n".join([f"{result.found.title}, mode {mode}", *_lines(result), *remarks]) + "\n"
 
 
 def _lines(result: Result) -> Iterator[str]:
@@ -179,7 +202,8 @@ def _containers(result: Result, outcome: Rewrite) -> Iterator[str]:
 
 def _figures(plan: ContainerPlan) -> str:
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
-    cap = "" if plan.cap_bytes is None else f", told {write_mebibytes(plan.cap_bytes)}"
+    verb = "told" if plan.kept else "its variables say"
+    cap = "" if plan.cap_bytes is None else f", {verb} {write_mebibytes(plan.cap_bytes)}"
     each = f" to each of {plan.processes} processes" if plan.processes > 1 and cap else ""
     return f"limit {limit}{cap}{each}"
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from gpufence.errors import InvalidError, Problem
+from webhook.command.lone import beside, lone_container
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,14 @@ Key = str | int
 _DEEPEST = 32
 _RAY_KINDS = frozenset(("RayCluster", "RayJob", "RayService"))
 _RAY_START = "ulimit -n 65536; ray start --block"
+_LLM_KINDS = frozenset(("LLMInferenceService", "LLMInferenceServiceConfig"))
+_LLM_CONTAINER = "main"
+_LLM_START = 'eval "exec vllm serve /mnt/models ${VLLM_ADDITIONAL_ARGS} $@"'
+_LLM_ADDED = {
+    "image": "llm-d/llm-d-cuda",
+    "command": ["/bin/bash", "-c", _LLM_START, "--"],
+}
+"""What KServe adds where its users write nothing."""
 _FORMATS = {
     "huggingface": "kserve/huggingfaceserver",
     "triton": "nvcr.io/nvidia/tritonserver",
@@ -38,6 +47,7 @@ class Form(StrEnum):
     TEMPLATE = "template"  # metadata and spec
     SPEC = "spec"  # a pod's spec without metadata
     MODEL = "model"  # one container, of KServe's
+    CONTAINER = "container"  # one container, in what an operator makes a pod of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ class PodTemplate:
     """
     A template, where it stands in its owner, and the pod that its controller would make of it.
 
-    `added` are fields of the first container that the controller would add.
+    `added` are fields that the controller would add to the container in place `at`.
     """
 
     owner: Manifest
@@ -53,15 +63,16 @@ class PodTemplate:
     form: Form
     pod: Manifest
     added: Manifest = field(default_factory=dict)
+    at: int = 0
 
     def put_back(self, pod: Manifest) -> None:
-        """
-        Put a rewritten pod where the template was found.
-        """
+        """Put a rewritten pod where its template was found, which none can be of an operator's."""
+        if self.form is Form.CONTAINER:
+            return
         spec = pod["spec"]
-        container = spec["containers"][0] if spec.get("containers") else {}
-        for name in [name for name, value in self.added.items() if container.get(name) == value]:
-            del container[name]
+        for name in self.added:
+            spec["containers"][self.at].pop(name, None)
+        container = spec["containers"][self.at] if self.form is Form.MODEL else {}
         if self.form is Form.POD:
             self.owner.clear()
             self.owner.update(pod)
@@ -125,9 +136,15 @@ def templates_in(manifest: Manifest) -> Iterator[PodTemplate]:
             template = _template(manifest, path, item)
             if template is not None:
                 yield template
-                if template.form is Form.TEMPLATE:
+                if template.form in _WHOLE:
                     continue
-            inner = [((*path, key), each) for key, each in item.items() if key not in _INNER]
+            taken = template.path[len(path) :][:1] if template is not None else ()
+            inner = [
+                ((*path, key), each)
+                for key, each in item.items()
+                if key not in taken
+                and (key not in _INNER or (key in _NAMED and isinstance(each, dict)))
+            ]
             waiting += reversed(inner)
 
 
@@ -147,7 +164,31 @@ def _template(owner: Manifest, path: tuple[Key, ...], item: Manifest) -> PodTemp
             pod = _pod(owner, {"annotations": _inherited(owner, item)}, {"containers": [container]})
             new = {name: value for name, value in added.items() if name not in each}
             return PodTemplate(owner, (*path, key), Form.MODEL, pod, new)
-    return None
+    return _alone(owner, path, item)
+
+
+def _alone(owner: Manifest, path: tuple[Key, ...], item: Manifest) -> PodTemplate | None:
+    """Return the pod around a container that stands alone, as far as it can be seen."""
+    around = _around(owner, path)
+    key = next((key for key in reversed(path) if isinstance(key, str)), "")
+    container = lone_container(key, item, around)
+    if container is None:
+        return None
+    place = around[0] if around else owner
+    metadata = place.get("metadata") if place is not owner else None
+    said = {**_inherited(owner, place), **_annotations(metadata)}
+    pod = _pod(owner, {"annotations": said}, beside(place, container))
+    return PodTemplate(owner, path, Form.CONTAINER, pod)
+
+
+def _around(owner: Manifest, path: tuple[Key, ...]) -> list[Manifest]:
+    """Return the objects that a place stands in, the nearest first."""
+    item: Any = owner
+    found = []
+    for key in path:
+        found.append(item)
+        item = item[key]
+    return [each for each in reversed(found) if isinstance(each, dict)]
 
 
 def _has_containers(spec: Manifest) -> bool:
@@ -176,28 +217,42 @@ def _image_of(key: str, model: Manifest) -> str:
 
 def _inherited(owner: Manifest, item: Manifest) -> Manifest:
     """Return the annotations that a pod without metadata of its own gets from around it."""
-    metadata = owner.get("metadata")
-    outer = metadata.get("annotations") if isinstance(metadata, dict) else None
-    own = item.get("annotations")
-    return {**(outer if isinstance(outer, dict) else {}), **(own if isinstance(own, dict) else {})}
+    return {**_annotations(owner.get("metadata")), **_annotations(item)}
+
+
+def _annotations(item: object) -> Manifest:
+    found = item.get("annotations") if isinstance(item, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _with_added(
     owner: Manifest, path: tuple[Key, ...], form: Form, metadata: object, spec: Manifest
 ) -> PodTemplate:
-    first = spec["containers"][0]
+    kind = str(owner.get("kind"))
+    at = _of_kserve(spec) if kind in _LLM_KINDS else 0
+    first = spec["containers"][at]
     started = "command" in first or "args" in first
     added: Manifest = {}
-    if str(owner.get("kind")) in _RAY_KINDS and "submitterPodTemplate" not in path and not started:
+    if kind in _RAY_KINDS and "submitterPodTemplate" not in path and not started:
         added = {"command": ["/bin/bash", "-c", "--"], "args": [_RAY_START]}
-    elif str(owner.get("kind")) == "MPIJob" and "Worker" in path and not started:
+    elif kind == "MPIJob" and "Worker" in path and not started:
         added = {"command": ["/usr/sbin/sshd"], "args": ["-De"]}
+    elif kind in _LLM_KINDS and first.get("name") == _LLM_CONTAINER and "scheduler" not in path:
+        added = {key: value for key, value in _LLM_ADDED.items() if not first.get(key)}
     if not first.get("name"):
         added["name"] = "main"
     if added:
-        spec = {**spec, "containers": [{**first, **added}, *spec["containers"][1:]]}
+        containers = list(spec["containers"])
+        containers[at] = {**first, **added}
+        spec = {**spec, "containers": containers}
     said = dict(metadata) if isinstance(metadata, dict) else {}
-    return PodTemplate(owner, path, form, _pod(owner, said, spec), added)
+    return PodTemplate(owner, path, form, _pod(owner, said, spec), added, at)
+
+
+def _of_kserve(spec: Manifest) -> int:
+    """Return the place of the container that KServe starts a model's server in."""
+    called = [each.get("name") for each in spec["containers"]]
+    return called.index(_LLM_CONTAINER) if _LLM_CONTAINER in called else 0
 
 
 def _pod(owner: Manifest, metadata: Manifest, spec: Manifest) -> Manifest:
@@ -210,7 +265,14 @@ def _pod(owner: Manifest, metadata: Manifest, spec: Manifest) -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": fields}
 
 
-_INNER = frozenset(("metadata", "containers", "initContainers", "volumes", "ephemeralContainers"))
+_NAMED = ("containers", "sidecars")  # by name in some charts' values
+_WHOLE = (Form.TEMPLATE, Form.CONTAINER)
+_INNER = frozenset(
+    (
+        *("metadata", "status", "containers", "initContainers", "sidecars", "volumes"),
+        "ephemeralContainers",
+    )
+)
 _NOT_OF_PODS = frozenset(
     (
         *("annotations", "labels", "supportedModelFormats", "minReplicas", "maxReplicas", "model"),

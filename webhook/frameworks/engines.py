@@ -26,10 +26,11 @@ class Engine(NamedTuple):
     A program that is known by name.
 
     `rows` are variables of its own, `common` those of the table that it reads, None where whatever
-    runs within it may read any. A `planner` takes memory by a plan of its own and allocates it
-    through PyTorch, of whose cap it knows nothing. `hard` means that it keeps to what it is told,
-    `hooked` that the start-up hook finds PyTorch in it. `void` are flags and variables of its own
-    that take the effect from what it is told, `word` is what everybody who runs it should know.
+    runs within it may read any. A `planner` keeps to a plan of its own: a cap of PyTorch's below it
+    could do nothing, or kill it. `hard` means that it keeps to what it is told, `hooked` that the
+    start-up hook finds PyTorch in it. `void` are flags and variables of its own that make what it
+    is told useless, `word` is what everybody who runs it should know. With `after_weights` its flag
+    is a part of what those leave free.
     """
 
     name: str
@@ -41,17 +42,7 @@ class Engine(NamedTuple):
     hooked: bool = False
     void: tuple[str, ...] = ()
     word: str = ""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """
-        The names of the settings that it is known to read.
-        """
-        flags = self.lever.flags[:1] if self.lever is not None else ()
-        if self.lever is not None and self.lever.key:
-            flags = (f"{flags[0]} {self.lever.key.rstrip('=')}",)
-        variables = tuple(row.env for row in self.rows)
-        return (*flags, *variables, *sorted(self.common or ()))
+    after_weights: bool = False
 
     @property
     def basis(self) -> Basis:
@@ -73,35 +64,37 @@ VLLM = Engine(
     "vllm",
     levers.VLLM,
     (_GRAPHS,),
-    _TORCH,
     planner=True,
     hard=True,
     hooked=True,
     void=("--kv-cache-memory-bytes",),
 )
-VLLM_BEFORE_0_9_1 = VLLM._replace(
+VLLM_BEFORE_0_20 = VLLM._replace(lever=levers.VLLM_BEFORE_0_20)
+VLLM_BEFORE_0_9_1 = VLLM_BEFORE_0_20._replace(
     word="before 0.9.1 it counts what neighbours hold as its own, and finds no room beside them"
 )
 SGLANG = Engine(
     "sglang",
     levers.SGLANG,
-    common=_TORCH,
     planner=True,
-    hard=True,
     hooked=True,
-    word="its flag is a part of what is free at start, so beside neighbours it gets less",
+    word="its flag is a part of what is free at start, so that it gets less beside neighbours",
 )
+VLLM_IN_DJL = VLLM._replace(lever=levers.DJL, rows=(levers.DJL.row, _GRAPHS))
+VLLM_AT_RUNPOD = VLLM._replace(lever=levers.RUNPOD, rows=(levers.RUNPOD.row, _GRAPHS))
+SGLANG_DIFFUSION = Engine("sglang", planner=True)  # knows no such flag
+FASTDEPLOY = Engine("fastdeploy")  # plans with the card through PaddlePaddle
 TGI = Engine("tgi", levers.TGI, (levers.TGI.row,), hard=True)
 TENSORRT_LLM = Engine(
     "tensorrt-llm",
     levers.TENSORRT_LLM,
-    word="its flag is a part of what the weights leave free; they come on top",
+    after_weights=True,
 )
 DYNAMO_TENSORRT_LLM = Engine(
     "tensorrt-llm",
     levers.DYNAMO_TENSORRT_LLM,
     (levers.DYNAMO_TENSORRT_LLM.row,),
-    word="its share is a part of what the weights leave free; they come on top",
+    after_weights=True,
 )
 TENSORRT_LLM_ELSEWHERE = Engine("tensorrt-llm")  # told in files of its own, as within Triton
 TRITON = Engine("triton", common=_TORCH)
@@ -128,9 +121,10 @@ LLAMA_CPP_PYTHON = Engine("llama-cpp")
 LMDEPLOY = Engine(
     "lmdeploy",
     levers.LMDEPLOY,
-    word="its flag is a part of what the weights leave free; they come on top",
+    after_weights=True,
 )
 COMFYUI = Engine("comfyui", levers.COMFYUI, hooked=True)
+COMFYUI_BY_VARIABLE = COMFYUI._replace(rows=(levers.COMFYUI_ARGS,))
 DASK_CUDA = Engine("dask-cuda", levers.DASK_CUDA)
 SPARK = Engine("spark", levers.SPARK)
 SPARK_EXECUTOR = Engine("spark")
@@ -140,7 +134,6 @@ RAY = Engine(
     "ray",
     common=None,
     hooked=True,
-    word=f"actors that share a card take all of this each; {names.PROCESSES_PER_CARD} divides it",
 )
 RAY_LLM = RAY._replace()  # with vLLM in its image
 SSHD = Engine("sshd")
@@ -149,7 +142,7 @@ BY_NAME: dict[str, Engine] = {
     engine.name: engine
     for engine in (
         *(VLLM, SGLANG, TGI, TENSORRT_LLM, TRITON, TF_SERVING, NIM, OLLAMA, LLAMA_CPP, LMDEPLOY),
-        *(COMFYUI, DASK_CUDA, SPARK, XINFERENCE, TEI, RAY, SSHD),
+        *(COMFYUI, DASK_CUDA, SPARK, XINFERENCE, TEI, RAY, SSHD, FASTDEPLOY),
     )
 }
 
@@ -157,7 +150,8 @@ VARIABLES = frozenset(
     {
         *(names.ENV_SERVER, names.ENV_SERVER_MEMORY, names.VLLM_GRAPHS, names.VLLM_ARGS),
         *(names.TGI_FRACTION, names.NIM_ARGS, names.NIM_CACHE, names.DYNAMO_FRACTION),
-        *(names.OLLAMA_OVERHEAD, names.LLAMA_FIT),
+        *(names.OLLAMA_OVERHEAD, names.LLAMA_FIT, names.COMFYUI_ARGS),
+        *(names.DJL_FRACTION, names.RUNPOD_FRACTION),
     }
 )
 """What any of them may be told by."""
@@ -165,13 +159,14 @@ VARIABLES = frozenset(
 _IMAGES = re.compile(
     r"(?P<nim>(?:^|/)nim/)"
     r"|(?P<tei>text-embeddings(?:-inference|-router)|/tei(?:-gaudi)?$)"
-    r"|(?P<tgi>text-generation-inference|/tgi$)"
-    r"|(?P<sglang>sglang(?!-(?:router|sidecar|simulator|mock)))"
+    r"|(?P<tgi>text-generation-inference|/tgi$|(?:^|/)lorax$)"
+    r"|(?P<fastdeploy>fastdeploy)"
+    r"|(?P<sglang>sglang)"
     r"|(?P<tensorrt_llm>tensorrt[-_]?llm|trt-?llm)"
     r"|(?P<triton>tritonserver)"
     r"|(?P<tf_serving>tensorflow/serving|tensorflow-serving|tf-?serving)"
     r"|(?P<xinference>xinference)"
-    r"|(?P<vllm>vllm(?!-(?:router|sidecar|simulator|mock|bench))|huggingfaceserver)"
+    r"|(?P<vllm>vllm|huggingfaceserver)"
     r"|(?P<ollama>(?:^|/)ollama(?:$|/ollama))"
     r"|(?P<llama_cpp>llama[.-]?cpp|local-?ai(?:$|/)|tabbyml/tabby)"
     r"|(?P<lmdeploy>lmdeploy)"
@@ -180,16 +175,36 @@ _IMAGES = re.compile(
     r"|(?P<spark>(?:^|/)spark(?:-py|-rapids|-operator/spark)?$)"
 )
 _VERSION = re.compile(r"[vr]?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,6}))?(?![0-9])")
+_SETS_LAYERS = re.compile(r"local-?ai|tabby")
 _NO_LANGUAGE_MODEL = re.compile(r"embed|rerank|riva|parakeet|canary|maxine|ocr|yolox|fold|diff")
+
+
+_LONGEST_IMAGE = 1024
+"""Of a name that can be pulled; a registry takes no more than half of that."""
+
+
+_PUBLISHED = re.compile(
+    r"(?:^|[-_.])(?:vllm|sglang|tgi|text-generation-inference|text-embeddings-[a-z]+|tei|lorax"
+    r"|tensorrt[-_]?llm|trt-?llm|tritonserver|(?:tensorflow-|tf-?)?serving|xinference|tabby"
+    r"|huggingfaceserver|ollama|llama[.-]?cpp|local-?ai|lmdeploy|comfy-?ui|ray|spark|fastdeploy)"
+    r"(?:$|[-_.])"
+)
+_OTHER_ROLE = re.compile(
+    r"(?:^|[-_.])(?:router|sidecar|sim|simulator|mock|bench|benchmark|operator|playground|stack"
+    r"|dashboard|exporter|client|manager|proxy|gateway|epp|scheduler|controller|web-?ui|ui|cli|eval"
+    r"|test|frontend|downloader|loader|helper|agent|monitor|metrics|bentoml)(?:$|[-_.])"
+)
 
 
 class Image(NamedTuple):
     """
     An image's name as far as it tells anything: the engine that it is of, and its version.
+    `published` marks one that is called like what a server's makers give out, which starts it.
     """
 
     engine: Engine | None
     version: Version | None
+    published: bool = False
 
 
 def read_image(image: str) -> Image:
@@ -197,7 +212,7 @@ def read_image(image: str) -> Image:
     name = image.partition("@")[0].lower()
     head, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
-    found = _IMAGES.search(f"{head}{slash}{last}")
+    found = _IMAGES.search(f"{head}{slash}{last}") if len(name) <= _LONGEST_IMAGE else None
     if found is None or found.lastgroup is None:
         return Image(None, None)
     number = _VERSION.match(tag)
@@ -209,9 +224,14 @@ def read_image(image: str) -> Image:
         version = None
     if engine is RAY and last == "ray-llm":
         engine = RAY_LLM
-    if engine is VLLM and not last.startswith("vllm-openai"):
+    if engine is VLLM and last != "vllm" and not last.startswith("vllm-openai"):
         version = None  # of whatever is around it
-    return Image(_of_version(engine, version, sglang="sglang" in tag), version)
+    if engine is LLAMA_CPP and _SETS_LAYERS.search(found[0]):
+        engine = LLAMA_CPP_PYTHON
+    published = found.lastgroup == "nim" or (
+        _PUBLISHED.search(last) is not None and _OTHER_ROLE.search(last) is None
+    )
+    return Image(_of_version(engine, version, sglang="sglang" in tag), version, published)
 
 
 def _of_version(engine: Engine, version: Version | None, *, sglang: bool) -> Engine:
@@ -224,8 +244,8 @@ def _of_version(engine: Engine, version: Version | None, *, sglang: bool) -> Eng
         return NIM_1 if version >= (1, 0, 0) else NIM
     if engine is NIM:
         return NIM_2_SGLANG if sglang else NIM_2
-    if engine is VLLM and (0, 8, 0) <= version < (0, 9, 1):
-        return VLLM_BEFORE_0_9_1
+    if engine is VLLM and version < (0, 20, 0):
+        return VLLM_BEFORE_0_9_1 if (0, 8, 0) <= version < (0, 9, 1) else VLLM_BEFORE_0_20
     if engine is OLLAMA and version < (0, 3, 10):
         return OLLAMA_BEFORE_0_3_10
     if engine is OLLAMA:

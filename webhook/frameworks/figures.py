@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpufence.annotations import Headroom
@@ -35,13 +36,15 @@ class PodTerms(NamedTuple):
     What holds for every container of a pod.
 
     `fenced` is False where nothing enforces the limit; `bound` is True when the variables stand as
-    they are and only their values can change. `reserve_override` replaces the table of reserves.
+    they are and only their values can change. `args` lets a server's flag be set, `asks_args` says
+    that the pod itself asks for it. `reserve_override` replaces the table of reserves.
     """
 
     injecting: Injecting
     fenced: bool
     bound: bool
     args: bool
+    asks_args: bool
     hook: bool
     processes: int
     headroom: Headroom
@@ -128,12 +131,14 @@ class ContainerFigures(NamedTuple):
     too_small: TooSmall | None
 
 
+@lru_cache(maxsize=128)
 def container_figures(
     cards: tuple[LimitOnCard, ...], terms: PodTerms, *, servers: bool = False
 ) -> ContainerFigures:
     """
     Work out the figures of one container from its limit on each card it might meet; with those
-    that only `servers` ask for, which few containers are.
+    that only `servers` ask for, which few containers are. Remembered from container to container,
+    and from pod to pod: they depend on a few numbers.
     """
     plain, *others = (
         [figures for card in cards if (figures := _on_card(card, terms, basis))]

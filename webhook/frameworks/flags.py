@@ -20,6 +20,8 @@ _ARGUMENTS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What a shell may put any argument in the place of."""
+_LONGEST_SHOWN = 120
+_OTHER_KEYS = re.compile(r"kv_cache|free_gpu|\$")
 _CHOOSES = frozenset(("", "auto", "-1", "on"))
 
 
@@ -46,12 +48,6 @@ def is_certain(flag: Told | None) -> bool:
     return flag is None or flag.sure
 
 
-def left_out(shown: str) -> str:
-    return (
-        f"{shown} stands in a branch of its script, which may not be taken; write it outside of it"
-    )
-
-
 def has_flag(flag: str, args: Sequence[Arg]) -> bool:
     return any(_option(arg.text) == flag for arg in args)
 
@@ -59,17 +55,47 @@ def has_flag(flag: str, args: Sequence[Arg]) -> bool:
 def overriding(void: Sequence[str], args: Sequence[Arg], variables: Mapping[str, str]) -> str:
     """
     Return the first of some flags and variables that is given with a value by which the server does
-    not choose itself; empty where there is none.
+    not choose itself, as it is written; empty where there is none.
     """
     for name in void:
-        values = [variables.get(name, "")]
-        for at, arg in enumerate(args):
-            if _option(arg.text) == name:
-                _, equals, value = arg.text.partition("=")
-                values.append(value if equals or at + 1 == len(args) else args[at + 1].text)
-        if any(value not in _CHOOSES for value in values):
-            return name
+        if variables.get(name, "") not in _CHOOSES:
+            return f"{name}={variables[name]}"[:_LONGEST_SHOWN]
+        for value in _given(name, args):
+            if value not in _CHOOSES:
+                return f"{name} {value}"[:_LONGEST_SHOWN]
     return ""
+
+
+class Overriding(NamedTuple):
+    """What has the last word over a server's flag, as it is written, and the key in it."""
+
+    written: str
+    key: str
+
+
+def outranking(
+    lever: Lever, args: Sequence[Arg], variables: Mapping[str, str]
+) -> Overriding | None:
+    """Return what of a server's arguments and variables outranks its flag; None for nothing."""
+    for name, key in lever.outranks:
+        if variables.get(name):
+            return Overriding(f"{name}={variables[name]}"[:_LONGEST_SHOWN], key)
+        for value in _given(name, args):
+            if not (value.startswith("{") and _OTHER_KEYS.search(value) is None):
+                written = f"{name} {value}".strip()[:_LONGEST_SHOWN]
+                return Overriding(written, key)
+    return None
+
+
+def _given(name: str, args: Sequence[Arg]) -> Iterator[str]:
+    """Yield the values that one flag is given."""
+    wanted = name.replace("_", "-")
+    for at, arg in enumerate(args):
+        if arg.text.startswith("-") and _option(arg.text) == wanted:
+            _, equals, value = arg.text.partition("=")
+            if not equals and at + 1 < len(args) and not args[at + 1].text.startswith("--"):
+                value = args[at + 1].text
+            yield value
 
 
 def unseen(lever: Lever, args: Sequence[Arg]) -> str:

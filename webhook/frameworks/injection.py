@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
+from webhook.frameworks import words
 from webhook.frameworks.figures import Basis, Injecting, container_figures
-from webhook.frameworks.flags import is_certain, left_out
-from webhook.frameworks.launch import by_ssh, several, withheld
+from webhook.frameworks.flags import is_certain
+from webhook.frameworks.launch import UNREAD
 from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
 from webhook.frameworks.table import DEFEATS, GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
 from webhook.frameworks.values import allowed, lowered, smaller_share, value_for
@@ -19,6 +20,7 @@ from webhook.frameworks.values import allowed, lowered, smaller_share, value_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.frameworks.edits import Edit
     from webhook.frameworks.engines import Engine
     from webhook.frameworks.figures import (
         CardFigures,
@@ -27,16 +29,21 @@ if TYPE_CHECKING:
         PodTerms,
         TooSmall,
     )
-    from webhook.frameworks.launch import Edit, ServerLaunch
+    from webhook.frameworks.launch import ServerLaunch
     from webhook.frameworks.levers import Lever
+    from webhook.frameworks.values import Value
 
 HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
 ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"
-NO_ARGUMENT = f"{names.ARGS}: no card is known to reckon with, so no argument is appended"
-NO_SERVER = (
-    f"{names.ARGS}: no server with a memory flag is started here as far as can be seen; "
-    f"name it with {names.FRAMEWORK}, one of {', '.join(names.ENGINES)}"
+
+
+_OF_FRAMEWORKS = frozenset(
+    (
+        *(names.PYTORCH_CONF, names.XLA_FRACTION, names.XLA_NEW_FRACTION, names.CUPY_LIMIT),
+        *(names.PADDLE_LIMIT, names.JULIA_LIMIT),
+    )
 )
+"""Variables that are set by whoever runs what keeps to them."""
 
 EnvEntry: TypeAlias = dict[str, object]
 """One variable as it stands in a container's `env`."""
@@ -48,8 +55,8 @@ class Injection(NamedTuple):
 
     `entries` are variables that read an annotation each, and `values` the texts of those.
     `restored` are variables that an earlier pass pointed at a slot and that get their own text
-    back, or go; `edits` are arguments to be changed or appended. `refusal` is why `evict` does not
-    let it in, beside a limit that is too small.
+    back, or go; none in observe, which points none. `edits` are arguments to be changed or
+    appended. `refusal` is why `evict` does not let it in, beside a limit that is too small.
     """
 
     plan: ContainerPlan
@@ -64,38 +71,29 @@ class Injection(NamedTuple):
     refusal: str = ""
 
 
-class OwnSettings(NamedTuple):
-    """
-    The sums of a container, and what it is told if it says nothing itself.
-    """
-
-    figures: ContainerFigures
-    injection: Injection
-
-
 def inject(
     text: ContainerText, cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int
 ) -> Injection:
     """Work out one container's settings; `first_slot` is the first number that is free."""
-    if text.launch is not None:
-        figures = container_figures(cards, terms, servers=True)
+    server = text.launch is not None
+    if server or text.variables or text.env_from or terms.args:
+        figures = container_figures(cards, terms, servers=server)
         return _injection(text, figures, terms, first_slot)
-    own = own_settings(cards, terms, first_slot)
-    if text.variables or text.env_from or terms.args:
-        return _injection(text, own.figures, terms, first_slot)
-    return own.injection
+    return own_settings(cards, terms, first_slot, framework=text.framework)
 
 
 @lru_cache(maxsize=128)
-def own_settings(cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int) -> OwnSettings:
+def own_settings(
+    cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int, *, framework: bool = False
+) -> Injection:
     """
     Work out the settings of a container that says nothing itself, which are most.
 
-    The one thing that is remembered from pod to pod. It depends on a few numbers and on nobody's
-    text: a cluster has a handful of kinds of cards, and limits are round.
+    Remembered from pod to pod. It depends on a few numbers and on nobody's text: a cluster has a
+    handful of kinds of cards, and limits are round.
     """
-    figures = container_figures(cards, terms)
-    return OwnSettings(figures, _injection(ContainerText("", {}), figures, terms, first_slot))
+    text = ContainerText("", {}, framework=framework)
+    return _injection(text, container_figures(cards, terms), terms, first_slot)
 
 
 def _injection(
@@ -103,14 +101,17 @@ def _injection(
 ) -> Injection:
     work = _Work(text, figures, terms, first_slot)
     work.settle_all()
+    watched = terms.injecting in (Injecting.PLAN, Injecting.GROW)
+    cap, kept = work.cap()
     plan = ContainerPlan(
         limit_bytes=figures.limit_bytes,
         processes=terms.processes,
         headroom=terms.headroom,
-        cap_bytes=work.cap_bytes(),
+        cap_bytes=cap,
         settings=tuple(work.settings),
         runs=work.engine.name if work.engine is not None else "",
-        reads=work.engine.reads if work.engine is not None else (),
+        reads=work.reads() if work.engine is not None else (),
+        kept=kept,
     )
     return Injection(
         plan=plan,
@@ -120,7 +121,7 @@ def _injection(
         restored={
             env: variable.user
             for env, variable in text.variables.items()
-            if variable.points and env not in work.entries
+            if variable.points and env not in work.entries and not watched
         },
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
         edits=tuple(work.edits),
@@ -172,21 +173,50 @@ class _Work:
         if really:
             self._warn_of_defeats()
 
-    def cap_bytes(self) -> int | None:
+    def reads(self) -> tuple[str, ...]:
+        """Return the settings of a known program that are set, and heard by it here."""
+        launch, engine = self.text.launch, self.engine
+        if engine is None or launch is None or (engine.planner and not self.aware):
+            return ()
+        heard = self._flags_heard(launch)
+        own = {row.env for row in engine.rows} | (engine.common or frozenset())
+        for setting in self.settings:
+            useless = self.lever is not None and setting.env == self.lever.row.env and launch.void
+            if setting.env in own - launch.deaf and setting.done is not Done.LEFT and not useless:
+                heard.append(setting.env)
+        return tuple(heard)
+
+    def _flags_heard(self, launch: ServerLaunch) -> list[str]:
+        lever = self.lever
+        if lever is None or not self.aware or launch.void or launch.overridden:
+            return []
+        given = launch.flag is not None or bool(self.edits)
+        return [lever.shown] if given else []
+
+    def cap(self) -> tuple[int | None, bool]:
         """
-        Return what each process may allocate; None where nothing keeps it to anything, as with a
-        server that plans by itself and does not know its share.
+        Return what each process may allocate, and whether something is known that keeps to it; None
+        where nothing is told, as with a server that plans by itself and does not know its share.
         """
         launch, engine = self.text.launch, self.engine
-        if self.idle or not self.aware or (launch is not None and launch.possible is not None):
-            return None
+        if self.idle or not self.aware or (launch is not None and launch.evidence is not None):
+            return None, True
         basis = Basis.PLAIN
         if engine is not None:
             basis = engine.basis
             if not engine.hard and not engine.common and engine.common is not None:
-                return None
+                return None, True
         amount = self.figures.by_basis[basis].amount
-        return None if amount is None else amount.allowance_bytes
+        if amount is None:
+            return None, True
+        if engine is not None and launch is not None and engine.common is not None:
+            kept = engine.hard or names.PYTORCH_CONF in (engine.common - launch.deaf)
+            return (amount.allowance_bytes if kept else None), True
+        if engine is not None:  # whatever Ray starts
+            return None, True
+        said = [item.user for item in self.settings if item.env in _OF_FRAMEWORKS]
+        kept = self.text.framework or bool("".join(filter(None, said)))
+        return amount.allowance_bytes, kept
 
     def _settle(self, row: FrameworkRow | FixedRow, *, really: bool) -> None:
         env = row.env
@@ -206,6 +236,9 @@ class _Work:
         slot = ""
         stays = isinstance(row, FixedRow) and value.done is Done.KEPT and not variable.points
         if really and not stays:
+            if self.terms.bound and not variable.slot:
+                self._leave(row, value, user)
+                return
             slot = variable.slot or self._new_slot()
             key = f"{names.ENV_PREFIX}{slot}"
             source = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
@@ -219,31 +252,53 @@ class _Work:
             said, label = (user, label) if user or not newer else (newer, XLA_NEW.env)
             self.warnings.append(lowered(row, value, said or "", label=label))
 
+    def _leave(self, row: FrameworkRow | FixedRow, value: Value, user: str | None) -> None:
+        """Note what stays as the user wrote it, in a variable that cannot be changed any more."""
+        if user:
+            done = value.done if value.done is Done.KEPT else Done.LEFT
+            figures = value.figures[:4] if value.figures is not None else ()
+            self.settings.append(Setting(row.env, "", row.form, done, user, *figures))
+
     def _new_slot(self) -> str:
         self.next_slot += 1
         return f"s{self.next_slot - 1}"
 
     def _meet(self, launch: ServerLaunch) -> None:
-        """
-        Find out whether a known program stays within its share, told so by the user or by us, and
-        say what whoever runs it should know.
-        """
-        if launch.possible is not None:
-            self.warnings.append(withheld(launch.possible.name))
+        """Find out whether a known program stays within its share, told by its owner or by us."""
+        if launch.evidence is UNREAD:
+            self.refusal = words.unread(self.text.name)
+        elif launch.evidence is not None:
+            self.warnings.append(words.uncapped(launch.evidence, self._usual()))
         engine = launch.engine
         if engine is None:
             return
         lever = engine.lever
         self.aware = lever is None or self._is_told(launch, engine, lever)
         if lever is not None and not is_certain(launch.flag):
-            self.warnings.append(left_out(lever.shown))
-        if engine.word and (engine.name != "ray" or self.terms.processes == 1):
-            self.warnings.append(f"{engine.name}: {engine.word}")
+            self.warnings.append(words.left_out(engine, lever))
+        self._say(launch, engine, lever)
+
+    def _say(self, launch: ServerLaunch, engine: Engine, lever: Lever | None) -> None:
+        """Say what whoever runs a known program should know."""
+        usual = self._usual()
+        if engine.word:
+            self.warnings.append(f"{words.called(engine)}: {engine.word}")
+        if usual and words.is_too_small(engine, usual):
+            self.warnings.append(words.too_small_for_models(engine, usual))
+        elif engine.after_weights and lever is not None and usual and not launch.overridden:
+            self.warnings.append(words.after_weights(engine, lever, usual))
+        if engine.name == "ray":
+            self.warnings.append(words.any_actors(usual))
+            if self.terms.processes == 1:
+                self.warnings.append(words.ACTORS)
         if len(launch.others) >= self.terms.processes:
-            self.warnings.append(several(engine.name, len(launch.others) + 1))
+            self.warnings.append(words.several(engine, len(launch.others) + 1))
         if engine.name == "sshd":
-            plain = self.figures.by_basis[Basis.PLAIN].fraction
-            self.warnings.append(by_ssh(plain.fraction if plain is not None else "<fraction>"))
+            self.warnings.append(words.by_ssh(usual.fraction if usual else "<fraction>"))
+
+    def _usual(self) -> CardFigures | None:
+        """Return the sums of the card on which a limit is the smallest part."""
+        return self.figures.by_basis[Basis.PLAIN].fraction
 
     def _is_told(self, launch: ServerLaunch, engine: Engine, lever: Lever) -> bool:
         figures = allowed(lever.row, self.figures)
@@ -252,7 +307,7 @@ class _Work:
             told = [self._tell(each, engine, lever, figures) for each in servers]
             return all(told) and all(is_certain(each.flag) for each in servers)
         if self.terms.args and lever.appends:
-            self.warnings.append(NO_ARGUMENT)
+            self.warnings.append(words.NO_ARGUMENT)
         return all(each.told_by_us for each in servers)
 
     def _tell(
@@ -261,24 +316,31 @@ class _Work:
         """Tell one server its share where that can be done, or say why not."""
         share = figures.ratio if lever.row.of_card else Fraction(figures.allowance_bytes)
         within = launch.within(lever, share, figures.card_bytes)
-        edit = launch.edit(lever) if self.terms.args else None
-        if edit is not None and (not within or launch.flag is None):
+        edit = launch.edit(lever) if self.terms.args and not self.terms.bound else None
+        carried = launch.flag is None and self._is_carried(launch)
+        if edit is not None and not carried and (not within or launch.flag is None):
             if self.terms.injecting is Injecting.SET:
                 self.edits.append(edit)
                 if launch.flag is not None and self.wish is None:
                     self.wish = launch.flag.text
             return True
-        if within or (launch.flag is None and launch.carried):
+        if within or carried:
             without = lever.appends and lever.default is None and launch.flag is None
             if self.terms.args and without and launch.obstacle:
-                self.warnings.append(f"{lever.shown} is not appended: {launch.obstacle}")
+                self.warnings.append(f"{lever.shown} is not set: {launch.obstacle}")
             return True
-        sentence = launch.unaware(engine, lever, lever.row.write(figures, ""), args=self.terms.args)
-        if launch.shell and launch.flag is None and not (launch.unseen or launch.void):
+        sentence = words.unaware(launch, engine, lever, figures, args=self.terms.args)
+        if launch.refused(lever):
             self.refusal = sentence
-        else:
+        elif not words.is_too_small(engine, figures):
             self.warnings.append(sentence)
         return False
+
+    def _is_carried(self, launch: ServerLaunch) -> bool:
+        """Return whether a variable hands our flag to the server; at binding, one that is there."""
+        if not self.terms.bound:
+            return bool(launch.carriers)
+        return any(self.text.variables.get(env, ABSENT).slot for env in launch.carriers)
 
     def _warn_of_defeats(self) -> None:
         told = {"", *(setting.env for setting in self.settings)}
@@ -288,5 +350,5 @@ class _Work:
                 self.warnings.append(f"{env} {sentence}")
         if self.text.env_from:
             self.warnings.append(ENV_FROM)
-        if self.terms.args and self.engine is None:
-            self.warnings.append(NO_SERVER)
+        if self.terms.asks_args and self.engine is None:
+            self.warnings.append(words.NO_SERVER)

@@ -9,35 +9,51 @@ tenths of the card unless told otherwise, and then cannot allocate it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
-from gpufence.errors import shown
 from webhook.frameworks import engines
 from webhook.frameworks.argv import read_items
+from webhook.frameworks.budget import SpentError
+from webhook.frameworks.edits import Edit, behind_all, behind_head, known_by, takes_flags
 from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
-from webhook.frameworks.flags import has_flag, overriding, told, unseen
+from webhook.frameworks.flags import has_flag, outranking, overriding, told, unseen
 from webhook.frameworks.levers import VLLM_ARGS
 from webhook.frameworks.programs import read_programs
-from webhook.frameworks.recognise import Recognised, is_known, possible_planner, recognise
-from webhook.frameworks.shell import LONGEST_SCRIPT
+from webhook.frameworks.recognise import Recognised, is_known, recognise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from webhook.frameworks.argv import Place
+    from webhook.frameworks.budget import Budget
     from webhook.frameworks.engines import Engine, Image
-    from webhook.frameworks.flags import Told
+    from webhook.frameworks.flags import Overriding, Told
     from webhook.frameworks.levers import Lever
     from webhook.frameworks.programs import StartedPrograms
 
-_HINT = re.compile(
-    r"vllm|aphrodite|sglang|tgi|text[.-]generation|text-embeddings|tensorrt|trt-?llm|triton|tensorflow_model"
-    r"|serving|nim/|ollama|llama|local-?ai|tabby|lmdeploy|comfy|dask|spark|xinference"
-    r"|ray(?![a-z])|tei(?![a-z])|sshd|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
-    r"|mem[-_]fraction|cuda[-_]memory|cache[-_]max[-_]entry|--rmm|reserve[-_]vram|multi-node-serving"
-    r"|ray_init|run_cluster|entrypoint\.sh (?:driver|executor)"
+
+Variables: TypeAlias = "Sequence[tuple[str, str | None]]"
+"""A container's variables as the user wrote them, the last of a name counts; None is unseen."""
+
+
+def by_first(*patterns: str) -> re.Pattern[str]:
+    """Find any of some patterns, each of which begins with a letter of its own: fast that way."""
+    rests: dict[str, list[str]] = {}
+    for pattern in patterns:
+        rests.setdefault(pattern[0], []).append(pattern[1:])
+    return re.compile("|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in rests.items()))
+
+
+_HINT = by_first(
+    *("vllm", "aphrodite", "sglang", "tgi", "text[.-]generation", "text-embeddings", "tensorrt"),
+    *("trt-?llm", "triton", "tensorflow_model", "serving", "nim/", "llama", "local-?ai", "tabby"),
+    *("lorax", "fastdeploy", "djl", "service ssh", "start ssh", "init\\.d/ssh"),
+    *("lmdeploy", "comfy", "dask", "spark", "xinference", "ray(?![a-z])", "tei(?![a-z])", "sshd"),
+    *("huggingfaceserver", "inference_api", "gpu[-_]memory[-_]", "mem[-_]fraction"),
+    *("cuda[-_]memory", "cache[-_]max[-_]entry", "--rmm", "reserve[-_]vram", "run_cluster"),
+    r"entrypoint\.sh (?:driver|executor)",
 )
 """What any program that is known betrays itself by, so that most containers need no closer look."""
 
@@ -46,19 +62,58 @@ _OURS = re.compile(
     rf"|{names.LLAMA_FIT})\)|\{{?(?P<shell>{names.SETTING_PREFIX}\w+)\}}?)"
 )
 _REFERRED = re.compile(rf"{names.SETTING_PREFIX}\w+")
-_MOST_ITEMS = 2048
-_TOO_LONG = "its command is too long to be looked into"
-LONGEST_START = 2 * LONGEST_SCRIPT
-"""A longer command with its arguments is not looked into."""
 
 
-class Edit(NamedTuple):
-    """
-    What to do about an argument: `place` is where one is replaced, None where it is appended.
-    """
+def alone(*words: str) -> tuple[str, ...]:
+    """Return patterns of words that are part of no longer one."""
+    return tuple(f"{word}(?<![a-z]{word})(?![a-z])" for word in words)
 
-    text: str
-    place: Place | None = None
+
+_PLANNER = by_first(
+    *("vllm", "sglang", "lmdeploy", "lightllm", "trt-?llm", "tensorrt[-_ ]?llm", "turbomind"),
+    *("openrlhf", "nemo[-_]?rl", "openllm", "fast_?deploy", "xinference", "huggingfaceserver"),
+    *("aphrodite", "ktransformers", "gpustack", "rtp[-_]llm", "ray-?llm", "deepspeed[-_]mii"),
+    *(
+        "mlc[-_]llm",
+        "lorax",
+        r"ray[\"')}]* start(?![a-z])",
+        "text[-_.]generation[-_.](?:inference|server|launcher)",
+    ),
+    *alone("verl", "djl", "lmi", "tgi", "nim", "mii", "llm-d", "areal"),
+    *("max[-_]model[-_]len", "max[-_]num[-_](?:seqs|batched)", "served[-_]model[-_]name"),
+    *("tensor[-_]parallel[-_]size", "enforce[-_]eager", "enable[-_]prefix[-_]cach"),
+    *("chunked[-_]prefill", "kv[-_](?:transfer|cache[-_]dtype)", "tool[-_]call[-_]parser"),
+    *("disaggregation[-_]mode", "pipeline[-_]parallel[-_]size"),
+    *("rolling[-_]?batch", "gpu[-_]mem(?:ory)?[-_]util", "free[-_]gpu[-_]mem"),
+    *("cache[-_]max[-_]entry", "mem[-_]frac(?<!client[-_]mem[-_]frac)", "cuda[-_]memory[-_]frac"),
+)
+"""What betrays a server that plans with the card, wherever it stands."""
+
+
+_HOST = re.compile(r"(?:https?|grpcs?)://[^/\s\"']*")
+_ELSEWHERE = re.compile(
+    r"(?:https?|grpcs?)://(?!localhost\b|127\.|0\.0\.0\.0)\S+"
+    r"|(?!localhost\b)[A-Za-z][A-Za-z0-9.-]*:[0-9]{2,5}(?:/\S*)?"
+)
+"""Where a server is that is none of the container's own: what has its address is its client."""
+_IN_DJL = re.compile(r"lmi|vllm")
+_RUNPOD = re.compile(r"runpod/|worker[-_a-z0-9]*vllm")
+_BACKENDS = (
+    (re.compile(r"torch|pyt(?![a-z])"), names.PYTORCH_CONF),
+    (re.compile(r"tensorflow|tf2?(?![a-z])"), names.TF_GROWTH),
+)
+"""What betrays a backend of Triton's, and the variable that it reads."""
+
+
+class Mention(NamedTuple):
+    """The first word that names a server which plans the card's memory, and where it stands."""
+
+    word: str
+    where: str
+
+
+UNREAD = Mention("", "")
+"""The evidence where there is more to read than a pod has: anything may run."""
 
 
 class ServerLaunch(NamedTuple):
@@ -66,30 +121,43 @@ class ServerLaunch(NamedTuple):
     A known program that a container runs, and how it is told about memory.
 
     `flag` is its own memory flag as the user wrote it. `obstacle` says why none can be appended,
-    where none can; `shell` marks where that is a shell. `possible` is set where it is not certain
-    that the engine is started at all. `refers` are variables of ours that the container's texts
-    name, `void` is a flag of the user's that takes the effect from what the server is told, and
-    `unseen` what may hold the flag where nobody can look. `others` are more servers of that kind
-    which are started beside it.
+    where none can; `shell` marks where that is a shell, `head` and `end` are places in its script
+    where one can be put in; `known_by` are the words behind which that is,
+    `seen` whether more than the user's word says so. `evidence` is why
+    PyTorch's cap would be a danger though nothing that plans memory is seen to start. `refers` are
+    variables of ours that the container's texts name, `void` is a setting of the user's by which
+    the server takes what it takes, whatever it is told, `overridden` is a file that has the last
+    word, and `unseen` what may hold the flag where nobody can look. `others` are more servers of
+    that kind which are started beside it, `deaf` are variables that nothing is seen to read.
     """
 
     engine: Engine | None
     flag: Told | None = None
     obstacle: str = ""
     shell: bool = False
-    possible: Engine | None = None
+    head: Place | None = None
+    end: Place | None = None
+    known_by: str = ""
+    seen: bool = True
+    evidence: Mention | None = None
     refers: frozenset[str] = frozenset()
     void: str = ""
+    overridden: Overriding | None = None
     unseen: str = ""
     others: tuple[ServerLaunch, ...] = ()
+    deaf: frozenset[str] = frozenset()
 
     @property
-    def carried(self) -> bool:
-        """
-        Return whether a variable hands our flag to the server.
-        """
+    def pytorch(self) -> bool:
+        """Return whether PyTorch's own cap can do no harm: nothing here plans with the card."""
+        common = self.engine.common if self.engine is not None else None
+        return self.evidence is None and common is not None and names.PYTORCH_CONF in common
+
+    @property
+    def carriers(self) -> tuple[str, ...]:
+        """Return the variables that can hand our flag to the server."""
         rows = self.engine.rows if self.engine is not None else ()
-        return any(row.form == "arguments" for row in rows)
+        return tuple([row.env for row in rows if row.form == "arguments"])
 
     @property
     def told_by_us(self) -> bool:
@@ -98,7 +166,7 @@ class ServerLaunch(NamedTuple):
 
     def within(self, lever: Lever, share: Fraction, card_bytes: int | None) -> bool:
         """Return whether the server is told to stay within its share, or does so by itself."""
-        if self.void:
+        if self.void or self.overridden:
             return False
         if self.told_by_us:
             return True
@@ -107,55 +175,23 @@ class ServerLaunch(NamedTuple):
         asked = lever.row.read(self.flag.text, card_bytes)
         return asked is not None and 0 < asked <= share
 
+    def refused(self, lever: Lever) -> bool:
+        """Return whether nobody but its owner can tell the server, as far as can be seen."""
+        seen = not (self.unseen or self.void or self.overridden)
+        return seen and self.shell and self.flag is None and self.edit(lever) is None
+
     def edit(self, lever: Lever) -> Edit | None:
         """Return how the server can be told by an argument; None where it cannot."""
-        if self.void:
+        if self.void or self.overridden:
             return None
-        if self.flag is not None:
-            if self.flag.place is None:
-                return None
+        if self.flag is not None and self.flag.place is not None:
             return Edit(f"$({lever.row.env})", self.flag.place)
-        return Edit(lever.argument) if lever.appends and not self.obstacle else None
-
-    def unaware(self, engine: Engine, lever: Lever, share: str, *, args: bool) -> str:
-        """
-        Return the sentence for a server that does not know its share: how it can learn of it.
-        """
-        if self.void:
-            return f"{self.void} takes the effect from {lever.shown}; remove it"
-        flag = self.flag.text if self.flag is not None else ""
-        start = f"{lever.shown} {shown(flag)}" if flag else f"{engine.name} without {lever.shown}"
-        unless = (
-            f" unless {shown(self.unseen)} brings it unseen" if self.unseen and not flag else ""
-        )
-        if args or (self.shell and not flag):
-            why = "it cannot be changed where it stands" if flag else self.obstacle
-            remedy = f"{why}: write {lever.written(f'$({lever.row.env})')} there"
-        else:
-            remedy = f"write {lever.written(share)} or set {names.ARGS}"
-        return f"{start} takes more than the share {share}{unless}; {remedy}"
-
-
-def withheld(engine: str) -> str:
-    return (
-        f"{engine} may be started here, and a cap of PyTorch's that it does not know of would kill "
-        f"it, so that one is withheld; {names.FRAMEWORK} says what runs"
-    )
-
-
-def several(engine: str, count: int) -> str:
-    return (
-        f"{engine} is started {count} times; where they run together, {names.PROCESSES_PER_CARD} "
-        "divides the share between them"
-    )
-
-
-def by_ssh(share: str) -> str:
-    return (
-        "ranks that come by ssh get none of the pod's variables; hand them on where they are "
-        f"started: mpirun -x {names.PYTORCH_CONF}=per_process_memory_fraction:{share} "
-        f"-x {names.XLA_FRACTION}={share}"
-    )
+        if not lever.appends or (self.flag is not None and lever.keeps_first):
+            return None
+        if not self.obstacle:
+            return Edit(lever.argument)
+        place = self.head if self.flag is None else self.end
+        return None if place is None else Edit(f" {lever.argument}", place)
 
 
 def _is_ours(text: str, *, shell: bool) -> bool:
@@ -168,35 +204,78 @@ def read_launch(
     command: tuple[str, ...],
     args: tuple[str, ...],
     framework: str,
-    variables: Callable[[], Mapping[str, str]],
-    longest: int = LONGEST_START,
+    said: Variables,
+    budget: Budget,
+    name: str = "",
 ) -> ServerLaunch | None:
     """
-    Recognise what a container runs: by the user's word, by what is started, or by the image; None
-    for any program that is not known. `variables` gives those whose text can be read; a text beyond
-    the `longest` is not looked into.
+    Recognise what a container of a name runs: by the user's word, by what is started, or by the
+    image; None for any program that is not known. `said` are its variables. All is read at the
+    expense of the pod's budget.
     """
     if framework in names.FRAMEWORKS:
         return None
-    line = " ".join((image, *command, *args))
     wanted = BY_NAME.get(framework)
-    if wanted is None:
-        # KServe's templates start vLLM in containers that say nothing themselves.
-        silent = not command and not args
-        known: Mapping[str, str] = variables() if "$" in line or silent else {}
-        texts = [line, *known.values()] if known and not silent else [line]
-        if not any(_HINT.search(text.lower()) for text in texts) and not (
-            silent and names.VLLM_ARGS in known
-        ):
-            return None
-    else:
-        known = variables()
-    if len(line) > longest or len(command) + len(args) > _MOST_ITEMS:
-        possible = None if wanted is not None else possible_planner(read_image(image), line)
-        if wanted is None and possible is None:
-            return None
-        return ServerLaunch(wanted, obstacle=_TOO_LONG, possible=possible)
-    return _launch(image, command, args, wanted, variables(), line)
+    try:
+        budget.read(len(name))  # of nothing nothing is read
+        launch = _seen(image, command, args, wanted, said, budget)
+        if wanted is not None or (launch is not None and not launch.pytorch):
+            return launch
+        mention = _mention(image, " ".join((*command, *args)), name, said, budget)
+    except SpentError:
+        return ServerLaunch(None, evidence=UNREAD) if wanted is None else _too_long(wanted)
+    return launch if mention is None else (launch or ServerLaunch(None))._replace(evidence=mention)
+
+
+def _mention(image: str, line: str, name: str, said: Variables, budget: Budget) -> Mention | None:
+    """Return the first word that names a planner; all texts at once tell that most name none."""
+    whole = "\n".join((image, line, name, *[f"{env}={text}" for env, text in said]))
+    budget.read(len(whole))
+    if _PLANNER.search(whole.lower()) is None:
+        return None
+    texts = [("its image", image), ("its command", line), ("its name", name)]
+    for env, text in said:
+        if text is None or not _ELSEWHERE.fullmatch(text):
+            texts.append((f"its variable {env}", f"{env}={text or ''}"))
+    for where, text in texts:
+        budget.read(len(text) + 32)
+        found = _PLANNER.search(text.lower())
+        if found is not None and "://" in text:  # a client's address is no server
+            budget.read(len(text))
+            found = _PLANNER.search(_HOST.sub(" ", text.lower()))
+        if found is not None:
+            return Mention(found[0], where)
+    return None
+
+
+def _too_long(wanted: Engine) -> ServerLaunch:
+    return ServerLaunch(wanted, obstacle="its command is too long to be looked into")
+
+
+def _seen(
+    image: str,
+    command: tuple[str, ...],
+    args: tuple[str, ...],
+    wanted: Engine | None,
+    said: Variables,
+    budget: Budget,
+) -> ServerLaunch | None:
+    """Look into a container whose texts betray that this is worth it."""
+    line = " ".join((image, *command, *args))
+    # KServe's templates start vLLM in containers that say nothing themselves.
+    silent = not command and not args
+    budget.read(len(line))
+    hinted = wanted is not None or _HINT.search(line.lower()) is not None
+    if not hinted and not silent and "$" not in line:
+        return None
+    known = {env: text for env, text in dict(said).items() if text is not None and "$(" not in text}
+    if not hinted and silent:
+        hinted = names.VLLM_ARGS in known
+    elif not hinted:
+        text = "\n".join(known.values())
+        budget.read(len(text))
+        hinted = _HINT.search(text.lower()) is not None
+    return _launch(image, command, args, wanted, known, line, budget) if hinted else None
 
 
 def _launch(
@@ -206,37 +285,50 @@ def _launch(
     wanted: Engine | None,
     variables: Mapping[str, str],
     line: str,
+    budget: Budget,
 ) -> ServerLaunch | None:
     picture = read_image(image)
     bare, silent = not command, not command and not args
     readable = {key: text for key, text in variables.items() if key not in VARIABLES}
-    items = read_items(command, args, readable)
-    programs = read_programs(items, readable, is_known)
+    items = read_items(command, args, readable, budget)
+    programs = read_programs(items, readable, is_known, budget)
     found = recognise(programs, picture, bare=bare, silent=silent, line=line)
     if wanted is not None:
         found = _by_word(wanted, found, programs, picture)
     engine = _carrying(found.engine, line, variables, silent=silent)
+    engine = _by_variables(engine, image, variables, silent=silent)
     if engine is None:
-        return ServerLaunch(None, possible=found.possible) if found.possible else None
+        return None
     text = " ".join((line, *variables.values())) if variables else line
+    budget.read(len(text))
     refers = frozenset(_REFERRED.findall(text))
+    deaf: frozenset[str] = frozenset()
+    if engine.name == "triton":
+        said = text.lower()
+        deaf = frozenset(env for pattern, env in _BACKENDS if pattern.search(said) is None)
+        engine = engine if names.TF_GROWTH not in deaf else engine._replace(lever=None)
     launch, *others = (
         _started(engine, each, variables, silent=silent)._replace(refers=refers)
         for each in (found, *found.others)
     )
-    return launch._replace(others=tuple(others))
+    return launch._replace(others=tuple(others), deaf=deaf)
 
 
 def _started(
     engine: Engine, found: Recognised, variables: Mapping[str, str], *, silent: bool
 ) -> ServerLaunch:
     lever, program = engine.lever, found.program
+    known = program if program is not None and found.seen and takes_flags(program) else None
     return ServerLaunch(
         engine,
         flag=told(lever, found.args) if lever is not None else None,
         obstacle=_obstacle(engine, found, silent=silent),
-        shell=program is not None and program.by_shell and not program.reached,
-        possible=found.possible,
+        shell=found.seen and program is not None and program.by_shell and not program.reached,
+        head=behind_head(known) if known is not None else None,
+        end=behind_all(known) if known is not None else None,
+        known_by=known_by(program) if program and found.args is not program.words else "",
+        seen=found.seen,
+        overridden=outranking(lever, found.args, variables) if lever is not None else None,
         void=overriding(engine.void, found.args, variables),
         unseen=unseen(lever, found.args) if lever is not None else "",
     )
@@ -254,7 +346,8 @@ def _by_word(
     started = [item for item in programs.found if engine.lever and told(engine.lever, item.words)]
     program = next(iter((*started, *reversed(programs.found))), None)
     words = program.words if program is not None else ()
-    return Recognised(engine, program, words)
+    bare = program is not None and program.path.startswith("-")
+    return Recognised(engine, program, words, seen=bool(started) or bare)
 
 
 def _carrying(
@@ -271,6 +364,22 @@ def _carrying(
     return engine
 
 
+def _by_variables(
+    engine: Engine | None, image: str, variables: Mapping[str, str], *, silent: bool
+) -> Engine | None:
+    """Return an engine as images run it that tell it by a variable of their own."""
+    name = image.lower()
+    if engine in (None, engines.VLLM, engines.VLLM_BEFORE_0_20) and "djl" in name:
+        inside = " ".join((name, variables.get("OPTION_ROLLING_BATCH", "")))
+        return engines.VLLM_IN_DJL if _IN_DJL.search(inside) else engine
+    if engine is engines.VLLM and silent and _RUNPOD.search(name):
+        return engines.VLLM_AT_RUNPOD
+    if engine is engines.COMFYUI and silent:
+        heard = names.COMFYUI_ARGS in variables or "comfyui-boot" in name
+        return engines.COMFYUI_BY_VARIABLE if heard else engine
+    return engine
+
+
 def _obstacle(engine: Engine, found: Recognised, *, silent: bool) -> str:
     """Return why an argument that is appended would not reach the server; empty where it would."""
     lever, program = engine.lever, found.program
@@ -278,8 +387,12 @@ def _obstacle(engine: Engine, found: Recognised, *, silent: bool) -> str:
         return ""
     if program is None:
         return "" if lever.bare and silent else "its arguments stand in the image"
+    if not found.seen:
+        return "what starts it is not seen"
     if program.by_shell and not program.reached:
-        return "a shell starts the server"
+        return "its script puts the command together"
+    if not takes_flags(program):
+        return "it takes flags only behind --"
     if lever.beside and not has_flag(lever.beside, found.args):
         return f"it takes {lever.flags[0]} only beside {lever.beside}"
     return ""

@@ -32,7 +32,8 @@ class Lever(NamedTuple):
     counts, `bare` images that have no arguments of their own. Where `appends` is False the flag is
     only ever changed where it stands. `beside` is a flag without which it is refused, `least` the
     shortest of its beginnings that the server takes for it, `files` are flags that name a file in
-    which it may stand.
+    which it may stand. `outranks` are flags and variables with the last word over it, whatever it
+    says, each with what it is called there.
     """
 
     flags: tuple[str, ...]
@@ -45,6 +46,7 @@ class Lever(NamedTuple):
     beside: str = ""
     least: str = ""
     files: tuple[str, ...] = ()
+    outranks: tuple[tuple[str, str], ...] = ()
 
     @property
     def shown(self) -> str:
@@ -67,22 +69,45 @@ def _flag(*flags: str, basis: Basis = Basis.PLAIN, default: str = "", bare: bool
 
 
 _CONFIG = ("--config",)
-VLLM = _flag("--gpu-memory-utilization", basis=Basis.SERVER, default="0.9")._replace(
-    least="--gpu-m", files=_CONFIG
+_STAGES = "engine_args.gpu_memory_utilization of each stage"
+_CACHE = "kv_cache_config.free_gpu_memory_fraction"
+VLLM = _flag("--gpu-memory-utilization", basis=Basis.SERVER, default="0.92")._replace(
+    least="--gpu-m",
+    files=_CONFIG,
+    outranks=(
+        ("--kaito-config-file", "vllm.gpu-memory-utilization"),
+        *((flag, _STAGES) for flag in ("--omni", "--stage-configs-path", "--deploy-config")),
+    ),
 )
+VLLM_BEFORE_0_20 = VLLM._replace(default=Fraction("0.9"))
 SGLANG = _flag("--mem-fraction-static", default="0.8")._replace(least="--mem-f", files=_CONFIG)
 TGI = Lever(
     ("--cuda-memory-fraction",),
     fraction_row(names.TGI_FRACTION, strict=True),
     appends=False,
 )
+DJL, RUNPOD = (
+    Lever((env,), fraction_row(env, Basis.SERVER, strict=True), appends=False)
+    for env in (names.DJL_FRACTION, names.RUNPOD_FRACTION)
+)
 TENSORRT_LLM = _flag(
     *("--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"), default="0.9"
-)._replace(files=("--extra-llm-api-options", "--extra-llm-api-config", "--config"))
+)._replace(
+    outranks=tuple(
+        (flag, _CACHE) for flag in ("--extra-llm-api-options", "--extra-llm-api-config", "--config")
+    )
+)
 DYNAMO_TENSORRT_LLM = Lever(
     ("--free-gpu-memory-fraction",),
     fraction_row(names.DYNAMO_FRACTION, strict=True),
     appends=False,
+    outranks=tuple(
+        (name, _CACHE)
+        for name in (
+            *("--override-engine-args", "--extra-engine-args"),
+            *("DYN_TRTLLM_OVERRIDE_ENGINE_ARGS", "DYN_TRTLLM_EXTRA_ENGINE_ARGS"),
+        )
+    ),
 )
 TF_SERVING = _flag(
     "--per_process_gpu_memory_fraction", basis=Basis.TENSORFLOW, default="0.9", bare=True
@@ -165,15 +190,16 @@ COMFYUI = Lever(
 
 def carrier_row(env: str, lever: Lever) -> FrameworkRow:
     """Make the row of a variable that carries a server's arguments, its memory flag among them."""
+    value = lever.row
     loose = re.escape(lever.flags[0]).replace(r"\-", "[-_]")
     flag = re.compile(rf"(?:^|(?<=\s)){loose}(?:=|\s+)(['\"]?)([^\s'\"]*)\1(?=\s|$)")
 
-    def read(text: str, _: int | None) -> Fraction | None:
+    def read(text: str, card_bytes: int | None) -> Fraction | None:
         found = flag.findall(text)
-        return read_fraction(found[-1][1]) if found else None
+        return value.read(found[-1][1], card_bytes) if found else None
 
     def write(figures: CardFigures, user: str) -> str:
-        ours = f"{lever.flags[0]}={figures.fraction}"
+        ours = f"{lever.flags[0]}={value.write(figures, '')}"
         rest = flag.sub("", user).strip() if user else ""
         return f"{rest} {ours}" if rest else ours
 
@@ -181,14 +207,16 @@ def carrier_row(env: str, lever: Lever) -> FrameworkRow:
         return flag.search(text) is not None
 
     return FrameworkRow(
-        *(env, "arguments", write, read, lever.row.basis),
-        of_card=True,
+        *(env, "arguments", write, read, value.basis),
+        of_card=value.of_card,
         speaks=speaks,
+        left_free=value.left_free,
         strict=True,
     )
 
 
 VLLM_ARGS = carrier_row(names.VLLM_ARGS, VLLM)
+COMFYUI_ARGS = carrier_row(names.COMFYUI_ARGS, COMFYUI)
 NIM_ARGS = carrier_row(names.NIM_ARGS, VLLM)
 NIM_SGLANG_ARGS = carrier_row(names.NIM_ARGS, SGLANG)
 NIM_CACHE = FrameworkRow(

@@ -3,8 +3,8 @@ PURE. Which programs a container starts: its command and arguments without all t
 around them, and where in them each argument of a program stands.
 
 What starts another program is taken off (shells, `exec`, `env`, `tini`, `numactl`, `mpirun`, ...)
-until one is left that does not. A bounded number of times, and over texts of bounded length: a
-command is a tenant's text.
+until one is left that does not. All of it takes its steps from a budget: a command is a tenant's
+text.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.frameworks.argv import Arg, from_shell
-from webhook.frameworks.assignments import Assignments
+from webhook.frameworks.argv import Arg, Assignments, from_shell
 from webhook.frameworks.shell import read_script
 from webhook.frameworks.wrappers import (
     ASSIGNMENT,
@@ -31,15 +30,16 @@ from webhook.frameworks.wrappers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.frameworks.budget import Budget
     from webhook.frameworks.shell import Word
 
-_DEEPEST = 4  # shells within shells
-_MOST_WRAPPERS = 12
-_MOST_PROGRAMS = 200
+_DEEPEST = 16  # shells within shells: what Python's own stack bears many times over
+_LONGEST_NAME = 255  # of a file, as the kernel has it
+_A_PROGRAM = 32  # steps that it takes to recognise one, beside those for its words
 
 _SHELL = re.compile(r"(?:ba|da|a|z|k|mk|tc|c)?sh|busybox")
 _PYTHON = re.compile(r"python[0-9.]*(?:-[a-z]+)?|pypy[0-9.]*")
-_ENTRY_POINT = re.compile(r".*entry-?_?point.*|with-contenv|hostpid.*", re.IGNORECASE)
+_ENTRY_POINT = re.compile(r"entry-?_?point|\Awith-contenv\Z|\Ahostpid", re.IGNORECASE)
 _RESERVED = frozenset(
     ("then", "else", "do", "if", "while", "until", "elif", "!", "{", "}", "time", "function")
 )
@@ -95,13 +95,16 @@ class StartedPrograms(NamedTuple):
 
 
 def read_programs(
-    items: Sequence[Arg], variables: Mapping[str, str], known: Callable[[str], bool]
+    items: Sequence[Arg],
+    variables: Mapping[str, str],
+    known: Callable[[str], bool],
+    budget: Budget,
 ) -> StartedPrograms:
     """
     Take off what starts other programs. `known` tells the names of programs that are looked for
     among the words of those that start others by arguments of their own, such as mpirun.
     """
-    reader = _Follower({**_SET_BY_OTHERS, **variables}, known)
+    reader = _Follower({**_SET_BY_OTHERS, **variables}, known, budget)
     words = list(items)
     bare = bool(words) and words[0].place is not None and words[0].place.field == "args"
     if bare and takes_script(words[0].text):  # the image's entry point is a shell
@@ -113,19 +116,26 @@ def read_programs(
 class _Follower:
     """One look at a container."""
 
-    def __init__(self, variables: dict[str, str], known: Callable[[str], bool]) -> None:
+    def __init__(
+        self, variables: dict[str, str], known: Callable[[str], bool], budget: Budget
+    ) -> None:
         self.variables = variables
         self.known = known
+        self.budget = budget
         self.found: list[StartedProgram] = []
         self.clear = True
+        self.held: Assignments | None = None  # of the script that is being read
 
     def follow(self, words: Sequence[Arg], *, by_shell: bool, reached: bool, depth: int) -> None:
         """Find the program that a list of words starts in the end."""
-        for _ in range(_MOST_WRAPPERS):
-            while words and ASSIGNMENT.fullmatch(words[0].text):
-                words = words[1:]
-            if not words or len(self.found) >= _MOST_PROGRAMS:
-                self.clear = self.clear and not words
+        while words:
+            at = 0
+            while at < len(words) and ASSIGNMENT.fullmatch(words[at].text):
+                at += 1
+            self.budget.spend(at)
+            self.budget.read(len(words))
+            words = words[at:]
+            if not words:
                 return
             name = _name(words[0].text)
             if _SHELL.fullmatch(name):
@@ -133,7 +143,8 @@ class _Follower:
                 return
             text = script_of_user(name, words)
             if text is not None:
-                self._scripts(text, (), reached=reached, depth=depth)
+                here = self.held if name == "eval" else None
+                self._scripts(text, (), reached=reached, depth=depth, around=here)
                 return
             if _PYTHON.fullmatch(name):
                 inner = self._python(words, by_shell=by_shell, reached=reached)
@@ -144,17 +155,19 @@ class _Follower:
             if inner is None:
                 return
             words = inner
-        self.clear = False
 
     def _inner(self, name: str, words: Sequence[Arg]) -> Sequence[Arg] | None:
         """Return the words of the program that a wrapper starts; None where it is no wrapper."""
+        self.budget.spend(1)
         if self.known(name):
             return None
         wrapper = WRAPPERS.get(name)
         if name == "env" and words[2:] and words[1].text in ("-S", "--split-string"):
             words = [words[0], *self._split(words[2]), *words[3:]]
         if wrapper is not None:
-            return without_options(words, wrapper)
+            inner = without_options(words, wrapper)
+            self.budget.spend(len(words) - len(inner or ()))
+            return inner
         if name in SEARCHED:
             return self._searched(words[1:])
         if is_entry_point(name) and len(words) > 1:
@@ -165,13 +178,14 @@ class _Follower:
 
     def _split(self, text: Arg) -> list[Arg]:
         """Return the words of a text that `env` takes apart."""
-        script = read_script(text.text if text.inner is None else text.written)
+        script = read_script(text.text if text.inner is None else text.written, self.budget)
         self.clear = self.clear and script.clear
         words = script.commands[0] if script.commands else []
-        return from_shell(words, text, self.variables, {})
+        return from_shell(words, text, self.variables, {}, self.budget)
 
     def _searched(self, words: Sequence[Arg]) -> Sequence[Arg] | None:
         for at, word in enumerate(words):
+            self.budget.read(len(word.text))
             if word.text == "-m" and at + 1 < len(words) and "." in words[at + 1].text:
                 return [Arg("python"), *words[at:]]
             if word.text.endswith(".py"):
@@ -195,6 +209,7 @@ class _Follower:
     ) -> Sequence[Arg] | None:
         """Note what an interpreter runs; return the words after it where that is a launcher."""
         at, letter, joined = after_python_options(words)
+        self.budget.spend(at)
         rest = [Arg(joined), *words[at:]] if joined else words[at:]
         if letter == "m" and rest:
             if rest[0].text in _TORCH_LAUNCHERS:
@@ -211,6 +226,7 @@ class _Follower:
     def _shell(self, words: Sequence[Arg], *, by_shell: bool, reached: bool, depth: int) -> None:
         """Follow what a shell is told to run."""
         at, told = after_shell_options(words)
+        self.budget.spend(at)
         if told and at < len(words):
             self._scripts(words[at : at + 1], words[at + 1 :], reached=reached, depth=depth)
         elif (
@@ -224,40 +240,55 @@ class _Follower:
             self._add(kind, words[at:] or words[:1], by_shell=by_shell, reached=reached)
 
     def _scripts(
-        self, texts: Sequence[Arg], given: Sequence[Arg], *, reached: bool, depth: int
+        self,
+        texts: Sequence[Arg],
+        given: Sequence[Arg],
+        *,
+        reached: bool,
+        depth: int,
+        around: Assignments | None = None,
     ) -> None:
         """
-        Follow every command of a script; `given` are the words that it sees as $0, $1 and so on.
+        Follow every command of a script; `given` are the words that it sees as $0, $1 and so on,
+        `around` is the script that has put it together.
         """
         if depth >= _DEEPEST or not texts:
             self.clear = self.clear and not texts
             return
+        self.budget.read(sum([len(each.text) for each in texts]))
         source = texts[0] if len(texts) == 1 else Arg(" ".join([each.text for each in texts]))
-        script = read_script(source.text if source.inner is None else source.written)
+        script = read_script(source.text if source.inner is None else source.written, self.budget)
         self.clear = self.clear and script.clear
-        held = Assignments(source, self.variables, given)
+        outer = self.held
+        held = Assignments(source, self.variables, given, self.budget, around)
+        alone = around is not None and len(script.commands) == 1  # gets whatever ends the text
         braces = blocks = 0
         for at, words in enumerate(script.commands):
             blocks += _opened(words)
             args = held.args(words, branch=blocks > 0 or at in script.chained)
             while args and args[0].text in _RESERVED:
+                self.budget.read(len(args))
                 braces += _BRACES.get(args[0].text, 0)
                 args = args[2:] if args[0].text == "function" else args[1:]
             if not args or args[0].text in _HEADS or held.assigned(args):
                 continue
-            handed_on = (
-                held.hands_on(words) and braces == 0
-            )  # functions have arguments of their own
+            # Functions have arguments of their own.
+            handed_on = braces == 0 and (alone or held.hands_on(words, args))
             held.give(args, handed_on=handed_on)
             before = len(self.found)
+            self.budget.spend(1)
+            self.held = held
             self.follow(args, by_shell=True, reached=reached and handed_on, depth=depth + 1)
             if at in script.fed:
                 for place in range(before, len(self.found)):
                     if self.found[place].kind in (StartKind.IDLE, StartKind.SCRIPT):
                         self.found[place] = self.found[place]._replace(kind=StartKind.CODE, name="")
+        self.held = outer
 
     def _add(self, kind: StartKind, words: Sequence[Arg], *, by_shell: bool, reached: bool) -> None:
         path = words[0].text if words else ""
+        self.budget.read(len(path))
+        self.budget.spend(_A_PROGRAM + 2 * len(words))
         name = path if kind in (StartKind.MODULE, StartKind.CODE) else _name(path)
         self.found.append(StartedProgram(kind, name, path, tuple(words), by_shell, reached))
 
@@ -270,7 +301,7 @@ def _opened(words: Sequence[Word]) -> int:
 
 def is_entry_point(name: str) -> bool:
     """Return whether a file is called like what images hand their arguments on by."""
-    return _ENTRY_POINT.fullmatch(name) is not None
+    return len(name) <= _LONGEST_NAME and _ENTRY_POINT.search(name) is not None
 
 
 def _name(path: str) -> str:

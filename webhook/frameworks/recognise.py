@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.frameworks import engines
 from webhook.frameworks.flags import has_flag
 from webhook.frameworks.programs import StartKind, is_entry_point
-from webhook.frameworks.tools import TOOLS, is_tool, of_transformers
+from webhook.frameworks.tools import TOOLS, of_transformers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +24,12 @@ _E = engines
 
 _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
     "vllm": (_E.VLLM, ("serve", "run-batch", "bench throughput", "bench latency", "bench startup")),
+    "vllm-omni": (_E.VLLM, ("serve",)),
     "aphrodite": (_E.VLLM, ("run", "serve")),
     "trl": (_E.VLLM, ("vllm-serve",)),
     "sglang": (_E.SGLANG, ("serve",)),
     "text-generation-launcher": (_E.TGI, ()),
+    "lorax-launcher": (_E.TGI, ()),
     "text-generation-server": (_E.TGI, ("serve",)),
     "trtllm-serve": (_E.TENSORRT_LLM, ()),
     "tritonserver": (_E.TRITON, ()),
@@ -39,9 +41,9 @@ _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
     "llama-run": (_E.LLAMA_CPP, ()),
     "llama-box": (_E.LLAMA_CPP, ()),
     "rpc-server": (_E.LLAMA_CPP_PYTHON, ()),
-    "local-ai": (_E.LLAMA_CPP, ()),
-    "tabby": (_E.LLAMA_CPP, ("serve",)),
-    "tabby-cuda": (_E.LLAMA_CPP, ("serve",)),
+    "local-ai": (_E.LLAMA_CPP_PYTHON, ()),
+    "tabby": (_E.LLAMA_CPP_PYTHON, ("serve",)),
+    "tabby-cuda": (_E.LLAMA_CPP_PYTHON, ("serve",)),
     "lmdeploy": (_E.LMDEPLOY, ("serve api_server", "serve gradio", "chat")),
     "comfy": (_E.COMFYUI, ("launch",)),
     "comfyui": (_E.COMFYUI, ()),
@@ -58,21 +60,26 @@ _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
     "ray": (_E.RAY, ("start",)),
     "raylet": (_E.RAY, ()),
     "sshd": (_E.SSHD, ()),
+    "service": (_E.SSHD, ("ssh start", "sshd start", "ssh restart", "sshd restart")),
+    "systemctl": (_E.SSHD, ("start ssh", "start sshd")),
 }
 """StartedPrograms by name, with the verbs with which they are servers; none for any."""
 
 _MODULES = (
     (re.compile(r"vllm|vllm\.entrypoints\.cli(?:\.main)?"), "vllm"),
-    (re.compile(r"vllm\.entrypoints\..+|dynamo\.vllm(?:\..+)?|vllm_tgis_adapter"), _E.VLLM),
+    (re.compile(r"vllm\.entrypoints\..+|dynamo\.vllm(?:\.main)?|vllm_tgis_adapter"), _E.VLLM),
     (re.compile(r"huggingfaceserver(?:\..+)?"), _E.VLLM),
     (re.compile(r"fastchat\.serve\.vllm_worker|aphrodite\.endpoints\..+"), _E.VLLM),
-    (re.compile(r"sglang\.launch_server|sglang\.srt\..+|dynamo\.sglang(?:\..+)?"), _E.SGLANG),
+    (re.compile(r"sglang\.launch_server|sglang\.srt\.(?:entrypoints\..+|server)"), _E.SGLANG),
+    (re.compile(r"dynamo\.sglang(?:\.(?:main|.*worker))?"), _E.SGLANG),
     (re.compile(r"sglang\.bench_(?:one_batch|offline_throughput|latency).*"), _E.SGLANG),
     (re.compile(r"fastchat\.serve\.sglang_worker"), _E.SGLANG),
     (re.compile(r"tensorrt_llm\.commands\.serve"), "trtllm-serve"),
     (re.compile(r"dynamo\.trtllm(?:\..+)?"), _E.DYNAMO_TENSORRT_LLM),
     (re.compile(r"text_generation_server\.cli|text_generation_server"), "text-generation-server"),
     (re.compile(r"llama_cpp\.server"), _E.LLAMA_CPP_PYTHON),
+    (re.compile(r"sglang\.multimodal_gen.*"), _E.SGLANG_DIFFUSION),
+    (re.compile(r"fastdeploy\..+"), _E.FASTDEPLOY),
     (re.compile(r"lmdeploy(?:\.cli(?:\.entrypoint)?)?"), "lmdeploy"),
     (re.compile(r"dask_cuda\.cli(?:\.dask_cuda_worker)?"), _E.DASK_CUDA),
     (re.compile(r"xinference\.deploy\..+"), _E.XINFERENCE),
@@ -81,12 +88,13 @@ _MODULES = (
 """Modules, with the engine, or the program that they are the same as."""
 
 _SCRIPTS = (
-    (re.compile(r"(?!.*/(?:tfs|text-generation)/).*inference_api\.py"), _E.VLLM),  # KAITO's
-    (re.compile(r".*vllm/entrypoints/.+\.py"), _E.VLLM),
-    (re.compile(r".*sglang/(?:srt/|launch_server).*\.py"), _E.SGLANG),
+    (re.compile(r"(?:.*/)?vllm/inference_api\.py"), _E.VLLM),  # KAITO's
+    (re.compile(r"(?>.*?vllm/entrypoints/).+\.py"), _E.VLLM),
+    (re.compile(r"(?>.*?sglang/(?:srt/|launch_server)).*\.py"), _E.SGLANG),
     (re.compile(r".*launch_triton_server\.py"), _E.TENSORRT_LLM_ELSEWHERE),
     (re.compile(r"(?:.*/)?(?:multi-node-serving|ray_init|run_cluster)\.sh"), _E.RAY),
-    (re.compile(r"(?i).*comfyui.*/main\.py"), _E.COMFYUI),
+    (re.compile(r"(?i)(?>.*?comfyui).*/main\.py"), _E.COMFYUI),
+    (re.compile(r"/etc/(?:rc\.d/)?init\.d/sshd?"), _E.SSHD),
 )
 _BY_FLAG = (
     ("--gpu-memory-utilization", _E.VLLM),
@@ -99,30 +107,38 @@ _BY_FLAG = (
     ("--rmm-pool-size", _E.DASK_CUDA),
     ("--reserve-vram", _E.COMFYUI),
 )
-_NAMED = re.compile(
-    r"(?<!-)(?:vllm(?!-(?:router|sidecar|simulator|mock|bench))|sglang|tensorrt_llm|lmdeploy|xinference|text_generation_server)"
-)
 _VERBLESS = 2
+_NO_CACHE = re.compile(r"disaggregated|mm_")
+_MODEL = re.compile(r"(?!.*\.(?:sh|py)$|.*/s?bin/)(?:\$\(.*\)|\$\{?\w+\}?|[\w.-]*(?:/[\w.@-]+)+/?)")
+_DIFFUSION = re.compile(
+    r"diffusion|flux|sdxl|(?:^|/)wan[-_0-9]|qwen-image|hunyuan-?(?:video|image)|z-image|ltx"
+    r"|cogvideo|pixart|model-type=diffusion"
+)
 _SPARK_ROLES = {"driver": _E.SPARK, "executor": _E.SPARK_EXECUTOR}
 
 
 class Recognised(NamedTuple):
     """
     What runs: a known engine with the program that is it, or none; `args` are those it gets.
-    `others` are more programs of that engine, with theirs. `possible` is an engine that may be
-    started by what cannot be seen into.
+    `others` are more programs of that engine, with theirs. `seen` is False where only the user's
+    word says that the program is one.
     """
 
     engine: Engine | None
     program: StartedProgram | None = None
     args: tuple[Arg, ...] = ()
-    possible: Engine | None = None
     others: tuple[Recognised, ...] = ()
+    seen: bool = True
 
 
 def is_known(name: str) -> bool:
     """Return whether a program's name is one of those looked for."""
     return name in _BY_PROGRAM
+
+
+def verbs_of(name: str) -> tuple[str, ...]:
+    """Return the words without which a program is no server; none for any."""
+    return _BY_PROGRAM[name][1] if name in _BY_PROGRAM else ()
 
 
 def recognise(
@@ -137,7 +153,6 @@ def recognise(
             engine,
             program,
             program.words if _of_image(program, bare=bare) else program.args,
-            _hidden(engine, image),
         )
         for program in programs.found
         if (engine := _engine(program, image, bare=bare, line=line)) is not None
@@ -145,12 +160,7 @@ def recognise(
     for each in (*filter(_is_server, found), *found):
         others = [item for item in found if item is not each and item.engine is each.engine]
         return each._replace(others=tuple(others))
-    if silent:
-        return Recognised(image.engine)
-    unclear = [item for item in programs.found if not _is_plain(item)]
-    if programs.clear and not unclear:
-        return Recognised(None)
-    return Recognised(None, possible=possible_planner(image, line))
+    return Recognised(image.engine if silent and image.published else None)
 
 
 def _of_image(program: StartedProgram, *, bare: bool) -> bool:
@@ -161,29 +171,6 @@ def _of_image(program: StartedProgram, *, bare: bool) -> bool:
 
 def _is_server(found: Recognised) -> bool:
     return found.engine not in (_E.RAY, _E.SSHD)
-
-
-def _hidden(engine: Engine, image: Image) -> Engine | None:
-    """
-    Return the planner that a cluster of Ray's may start later, as its image says.
-    """
-    return possible_planner(image, "") if engine is _E.RAY else None
-
-
-def possible_planner(image: Image, line: str) -> Engine | None:
-    """
-    Return the engine that may be started unseen, if it is one that a cap of PyTorch's would kill.
-    """
-    named = _NAMED.search(line)
-    if named is not None:
-        return _E.BY_NAME.get(named[0].replace("_", "-"), _E.VLLM)
-    engine = image.engine
-    if engine is _E.RAY_LLM:
-        return _E.VLLM
-    return engine if engine is not None and engine.name in _KILLED else None
-
-
-_KILLED = frozenset(("vllm", "sglang", "tgi", "tensorrt-llm", "nim", "lmdeploy", "xinference"))
 
 
 def _engine(program: StartedProgram, image: Image, *, bare: bool, line: str) -> Engine | None:
@@ -232,11 +219,26 @@ def _by_place(program: StartedProgram, image: Image, *, bare: bool) -> Engine | 
         return None
     if engine.name == "ray" and name == "serve" and first in ("run", "start", "deploy"):
         return _E.RAY
-    named = (engine is _E.LLAMA_CPP and name in ("server", "llama", "main", "tools.sh")) or (
+    named = (engine.name == "llama-cpp" and name in ("server", "llama", "main", "tools.sh")) or (
         engine.name == "nim" and name.startswith("start")
     )
-    handed = is_entry_point(name) and first.startswith("--")
-    return engine if named or handed or (bare and not program.by_shell) else None
+    handed = image.published and is_entry_point(name) and first.startswith("--")
+    given = bare and not program.by_shell and image.published and _for_server(program, engine)
+    return engine if named or handed or given else None
+
+
+def _for_server(program: StartedProgram, engine: Engine) -> bool:
+    """
+    Return whether a container's words are such as a server's image hands to that: options, one of
+    its verbs, or a model.
+    """
+    text = program.path
+    if text.startswith("-") or engine.lever is None or not engine.lever.appends:
+        return True
+    known = (verbs for each, verbs in _BY_PROGRAM.values() if each.name == engine.name)
+    if any(text == verb.partition(" ")[0] for verbs in known for verb in verbs):
+        return True
+    return _MODEL.fullmatch(text) is not None
 
 
 def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> Engine | None:
@@ -247,8 +249,10 @@ def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> E
         return None
     if engine is _E.TRITON and _speaks_of_tensorrt_llm(program):
         return _E.TENSORRT_LLM_ELSEWHERE
-    if engine is _E.TENSORRT_LLM and program.args[:1] and "disaggregated" in program.args[0].text:
+    if engine is _E.TENSORRT_LLM and program.args[:1] and _NO_CACHE.match(program.args[0].text):
         return _E.TENSORRT_LLM_ELSEWHERE
+    if engine is _E.SGLANG and any(_DIFFUSION.search(arg.text.lower()) for arg in program.args):
+        return _E.SGLANG_DIFFUSION
     same = image.engine is not None and image.engine.name == engine.name
     if engine in (_E.VLLM, _E.TRITON, _E.OLLAMA, _E.NIM) and same:
         return image.engine
@@ -259,10 +263,3 @@ def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> E
 
 def _speaks_of_tensorrt_llm(program: StartedProgram) -> bool:
     return any("tensorrtllm" in arg.text or "tensorrt_llm" in arg.text for arg in program.args)
-
-
-def _is_plain(program: StartedProgram) -> bool:
-    """
-    Return whether a program is surely none that plans a card's memory.
-    """
-    return is_known(program.name) or is_tool(program)

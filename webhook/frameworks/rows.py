@@ -42,13 +42,15 @@ class Variable(NamedTuple):
 
 class ContainerText(NamedTuple):
     """
-    What one container says, as far as frameworks go.
+    What one container says, as far as frameworks go. `framework` marks that one is named which
+    keeps to what its variables say.
     """
 
     name: str
     variables: Mapping[str, Variable]
     launch: ServerLaunch | None = None
     env_from: bool = False
+    framework: bool = False
 
 
 ABSENT = Variable()
@@ -60,15 +62,15 @@ def table_rows(
     """Yield the rows of the table that hold for a container."""
     launch = text.launch
     for row in TABLE:
+        if launch is not None and isinstance(row, FrameworkRow) and row.of_torch:
+            points = terms.bound and text.variables.get(row.env, ABSENT).points
+            if points or (aware and launch.pytorch and _heeded(launch, row.env, terms)):
+                yield row if launch.pytorch else row._replace(basis=Basis.SHARE)
+            continue
         if launch is not None and not _heeded(launch, row.env, terms):
             continue
         if row is XLA:
             yield from _xla_rows(text)
-        elif launch is not None and isinstance(row, FrameworkRow) and row.of_torch:
-            points = terms.bound and text.variables.get(row.env, ABSENT).points
-            planner = launch.engine is not None and launch.engine.planner
-            if points or (aware and launch.possible is None):
-                yield row._replace(basis=Basis.SHARE) if planner or launch.possible else row
         elif row is not XLA_NEW_BLANK:
             yield row
 
@@ -87,11 +89,11 @@ def own_rows(
     """
     Yield the rows of a known program's own variables, and of the one that its flag reads, or could.
     """
-    yield from engine.rows
-    lever = engine.lever
+    lever, heard = engine.lever, launch.overridden is None
+    yield from (row for row in engine.rows if heard or lever is None or row is not lever.row)
     if lever is None or lever.row in engine.rows:
         return
-    if lever.appends or told or lever.row.env in launch.refers:
+    if (lever.appends and heard) or told or lever.row.env in launch.refers:
         yield lever.row
 
 

@@ -3,18 +3,19 @@ PURE. The words of a shell's command line, each with the place where it stands i
 
 No shell: nothing is expanded, nothing is run. What a word would become is told only as far as the
 text itself says it, and a text that cannot be followed to its end says so. One pass from left to
-right, without recursion, over a text of bounded length.
+right, without recursion, which takes its steps from a budget.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-LONGEST_SCRIPT = 16 * 1024
-"""Longer ones are not read: no start command is, and the time to read it is everybody's."""
+if TYPE_CHECKING:
+    from webhook.frameworks.budget import Budget
 
-_BLANKS = re.compile(r"(?:[ \t\r]|\\\n)+")
+# Possessive, so that no run of blanks, quotes or comments is gone through again, or remembered.
+_BLANKS = re.compile(r"(?:[ \t\r]++|\\\n)++")
 _SEPARATOR = re.compile(r"\n|;;?&?|&&|\|\|?&?|&|[()]")
 _BARE = re.compile(r"[^\s\"'\\$`;&|()<>]+")
 _TOKEN = re.compile(
@@ -25,8 +26,8 @@ _TOKEN = re.compile(
     rf"|(?P<separator>{_SEPARATOR.pattern})"
     rf"|(?P<plain>{_BARE.pattern})(?=[\s;&|()<>]|\Z)"
 )
-_GAP = re.compile(r"(?:[ \t\r\n]|\\\n|#[^\n]*)*")
-_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_GAP = re.compile(r"(?:[ \t\r\n]++|\\\n|#[^\n]*+)*+")
+_ANSI = re.compile(r"\$'((?:[^'\\]++|\\.)*+)'", re.DOTALL)
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _SPECIAL = re.compile(r"[\"'\\`(){}]|\$[({]|(?<=[\s;(])#")
 _ESCAPED = re.compile(r"\\([\"\\$`\n])")
@@ -70,11 +71,10 @@ class _UnclosedError(Exception):
     """Raised within this module for a quote or bracket without its other half."""
 
 
-def read_script(source: str) -> Script:
+def read_script(source: str, budget: Budget) -> Script:
     """Take a text apart into simple commands."""
-    if len(source) > LONGEST_SCRIPT:
-        return Script([], clear=False)
-    reader = _Scanner(source)
+    budget.read(len(source))
+    reader = _Scanner(source, budget)
     clear = True
     try:
         reader.read()
@@ -86,8 +86,9 @@ def read_script(source: str) -> Script:
 class _Scanner:
     """One pass over a text."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, budget: Budget) -> None:
         self.source = source
+        self.budget = budget
         self.at = 0
         self.commands: list[list[Word]] = []
         self.fed: set[int] = set()
@@ -98,6 +99,7 @@ class _Scanner:
     def read(self) -> None:
         source = self.source
         while self.at < len(source):
+            self.budget.spend(1)
             found = _TOKEN.match(source, self.at)
             if found is None:
                 self._words.append(self._word())
@@ -157,6 +159,7 @@ class _Scanner:
             while True:
                 if self.at >= len(self.source):
                     raise _UnclosedError
+                self.budget.spend(1)
                 end = self.source.find("\n", self.at)
                 end = len(self.source) if end < 0 else end
                 line = self.source[self.at : end]
@@ -171,6 +174,7 @@ class _Scanner:
         parts: list[str] = []
         exact, split = True, False
         while self.at < len(source):
+            self.budget.spend(1)
             bare = _BARE.match(source, self.at)
             if bare is not None:
                 parts.append(bare[0])
@@ -208,7 +212,7 @@ class _Scanner:
 
     def _double(self, parts: list[str]) -> bool:
         start = self.source.index('"', self.at)
-        self.at = _closed(self.source, start, '"')
+        self.at = _closed(self.source, start, '"', self.budget)
         inside = self.source[start + 1 : self.at - 1]
         parts.append(_ESCAPED.sub(lambda found: found[1].strip("\n"), inside))
         return _EXPANDED.search(inside) is None
@@ -217,18 +221,20 @@ class _Scanner:
         start = self.at
         opening = self.source[start : start + 2]
         if opening in _CLOSING or opening[0] == "`":
-            self.at = _closed(self.source, start, opening if opening in _CLOSING else "`")
+            opening = opening if opening in _CLOSING else "`"
+            self.at = _closed(self.source, start, opening, self.budget)
         else:
             found = _DOLLAR.match(self.source, start)
             self.at = found.end() if found else start + 1
         return self.source[start : self.at]
 
 
-def _closed(source: str, start: int, opening: str) -> int:
+def _closed(source: str, start: int, opening: str, budget: Budget) -> int:
     """Return where the other half of a quote or bracket ends, with all that stands within."""
     waiting = [(_CLOSING[opening], opening == '"')]
     at = start + len(opening)
     while waiting:
+        budget.spend(1)
         found = _SPECIAL.search(source, at)
         if found is None:
             raise _UnclosedError

@@ -1,13 +1,9 @@
-"""
-PURE. Programs that surely plan no card's memory, though they run in images of those that do.
-"""
+"""PURE. Programs that are no servers, though they run in images of those."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-
-from webhook.frameworks.programs import StartKind
 
 if TYPE_CHECKING:
     from webhook.frameworks.programs import StartedProgram
@@ -61,32 +57,17 @@ TOOLS = frozenset(
         *("which", "whoami", "xargs", "xinference", "yes", "zip"),
     )
 )
-_MAKES_NO_SERVER = re.compile(
-    r"bench|convert|quantiz|export|download|upload|eval|test|client|finetun|fine_tun|train|merge"
-    r"|preprocess|prepare|request|load_?gen|locust|warm|health|probe|router|proxy|gateway|frontend"
-    r"|planner|profiler|mock|sidecar|mooncake_(?:master|store)|submitter"
+
+
+_ENCODES = re.compile(
+    r"__tensor_input_names(?:=|$)|__task=(?:fill_mask|token_classification|sequence_classification)"
 )
-_RUNS_ENGINE = re.compile(r"throughput|latency|offline")
 
 
 def of_transformers(program: StartedProgram) -> bool:
-    """
-    Return whether KServe's server is told to leave vLLM out.
-    """
+    """Return whether KServe's server leaves vLLM out: told so, or for a model that only encodes."""
     texts = [arg.text for arg in program.words]
-    pairs = zip(texts, [*texts[1:], ""], strict=True)
-    return "--backend=huggingface" in texts or ("--backend", "huggingface") in pairs
-
-
-def is_tool(program: StartedProgram) -> bool:
-    """
-    Return whether a program is surely none that plans a card's memory.
-    """
-    if program.kind is StartKind.IDLE or program.name in TOOLS:
+    pairs = list(zip(texts, [*texts[1:], ""], strict=True))
+    if "--backend=huggingface" in texts or ("--backend", "huggingface") in pairs:
         return True
-    if of_transformers(program):
-        return True
-    if program.kind is StartKind.CODE:
-        return False
-    text = program.path.lower()
-    return _MAKES_NO_SERVER.search(text) is not None and _RUNS_ENGINE.search(text) is None
+    return any(_ENCODES.match(f"{one}={other}".replace("-", "_")) for one, other in pairs)

@@ -68,10 +68,10 @@ def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str
             f" to the CPU; {names.XLA_FRACTION} alone counts, with the smaller of both values"
         )
     what = "is no cap" if "$" not in user else "cannot be told before it runs"
-    what = "is above the share" if value.readable else what
+    what = "is too much" if value.readable else what
     if isinstance(row, FrameworkRow) and row.left_free and value.readable:
         what = "leaves too little free"
-    return f"{summary} {what}; {value.text} counts{_basis(figures)}"
+    return f"{summary} {what}; this pod may use {_basis(figures)}, so {value.text} counts"
 
 
 def smaller_share(one: str | None, other: str) -> str:
@@ -103,5 +103,5 @@ def _smaller(row: FrameworkRow, figures: CardFigures, user: str) -> Value:
 def _basis(figures: CardFigures) -> str:
     limit = write_mebibytes(figures.limit_bytes)
     if figures.card_bytes is None:
-        return f" (limit {limit})"
-    return f" (limit {limit} of {write_mebibytes(figures.card_bytes)})"
+        return limit
+    return f"{limit} of {write_mebibytes(figures.card_bytes)}"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from webhook.frameworks.argv import Arg
 
 _MODULE = re.compile(r"-[bBdEhiIOPqRsSuvVx]*([cm])(.*)", re.DOTALL)
-_TAKES_SCRIPT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+_LETTERS = re.compile(r"-[a-zA-Z]+")
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=(.*)", re.DOTALL)
 
 
@@ -108,7 +108,7 @@ def without_options(words: Sequence[Arg], wrapper: Wrapper) -> Sequence[Arg] | N
 
 def takes_script(text: str) -> bool:
     """Return whether a shell's option says that a script follows."""
-    return _TAKES_SCRIPT.fullmatch(text) is not None
+    return "c" in text and _LETTERS.fullmatch(text) is not None
 
 
 def after_shell_options(words: Sequence[Arg]) -> tuple[int, bool]:

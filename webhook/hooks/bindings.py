@@ -13,7 +13,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.dialects import Units
+from gpufence.dialects import declares
 from gpufence.errors import GpufenceError
 from gpufence.nodes import GpuNode
 from gpufence.pods import read_claims
@@ -65,17 +65,18 @@ class BindingHook:
             async with asyncio.timeout(self._cluster.deadline_seconds):
                 values = await self._values(review)
         except TimeoutError:
-            return _as_it_is(review.subject, "api-slow", "pod and claims took too long to read")
+            return _without_values(review, "api-slow", "pod and claims took too long to read")
         except UnknownError as error:
-            return _as_it_is(review.subject, error.reason, str(error))
+            return _without_values(review, error.reason, str(error))
         except _DoubtError as error:
-            return _as_it_is(review.subject, error.reason, error.detail)
-        operations = _operations(review.object, values)
-        audit = {"result": ReviewResult.EXACT.value}
+            return _without_values(review, error.reason, error.detail)
+        operations = [*_dropped(review.object), *_operations(review.object, values)]
+        result = ReviewResult.EXACT if names.NODE in values else ReviewResult.CAREFUL
+        audit = {"result": result.value}
         return Reply(
             OK,
             write_allowed(review.subject.uid, operations, (), audit),
-            ReviewOutcome(ReviewResult.EXACT, review.subject, operations=len(operations)),
+            ReviewOutcome(result, review.subject, operations=len(operations)),
         )
 
     def unread(self, uid: str, why: str) -> Reply:
@@ -94,15 +95,8 @@ class BindingHook:
         if names.PLAN not in part_of(part_of(pod, "metadata"), "annotations"):
             raise _DoubtError("no-plan")
         annotations = _merged(pod, part_of(metadata, "annotations"))
-        claiming = any(
-            (
-                part_of(pod, "spec").get("resourceClaims"),
-                part_of(pod, "status").get("extendedResourceClaimStatus"),
-            )
-        )
-        values = await self._exact(
-            pod, review.subject.namespace, await self._node(node_name, claims=claiming)
-        )
+        node = await self._node(node_name)
+        values = await self._exact(pod, review.subject.namespace, node)
         size = sum(
             len(f"{key}{value}".encode()) for key, value in {**annotations, **values}.items()
         )
@@ -110,13 +104,13 @@ class BindingHook:
             raise _DoubtError("annotations-too-large", f"the pod would have {size} bytes of them")
         return values
 
-    async def _node(self, name: str, *, claims: bool) -> GpuNode:
+    async def _node(self, name: str) -> GpuNode:
+        """
+        Return the node; one that offers nothing may have a driver that publishes slices, or was
+        born a moment ago.
+        """
         node = self._cluster.node(name) or await self._cluster.read_node(name)
-        if node is None and claims:  # its driver publishes slices, and no resources
-            return GpuNode(name, {}, frozenset(), (), Units())
-        if node is None:
-            raise _DoubtError("node-without-gpu", f"node {name} offers no GPU resource")
-        return node
+        return node or GpuNode(name, {}, frozenset(), (), self._policy.default.units)
 
     async def _exact(self, pod: JsonObject, namespace: str, node: GpuNode) -> Mapping[str, str]:
         try:
@@ -131,6 +125,8 @@ class BindingHook:
             values = exact_values(pod, node, self._policy, found, cards)
         except GpufenceError as error:
             raise _DoubtError("unreadable-pod", str(error)) from error
+        if not values and not (node.resources or claims):
+            raise _DoubtError("node-without-gpu", f"node {node.name} offers no GPU resource")
         if not values:
             raise _DoubtError("no-values", f"nothing to compute for node {node.name}")
         return values
@@ -141,10 +137,29 @@ def _merged(pod: JsonObject, brought: JsonObject) -> JsonObject:
     Give the pod what its scheduler puts on the Binding, as the API server will in a moment: some
     say so which card they chose. What is ours stays as it is on the pod.
     """
-    said = {key: value for key, value in brought.items() if names.PREFIX not in key}
+    said = {key: value for key, value in brought.items() if not _is_decided(key)}
     annotations: JsonObject = pod["metadata"]["annotations"]
     annotations |= said
     return annotations
+
+
+def _is_decided(key: str) -> bool:
+    """
+    Return whether a key was decided when the pod was made: what it may hold, and all of gpufence's.
+    """
+    return names.PREFIX in key or declares(key) or key.startswith(names.KAI_OF_CONTAINER)
+
+
+def _dropped(binding: JsonObject) -> list[JsonObject]:
+    """
+    Take from a Binding what would change such a key on the pod; some schedulers copy all there is.
+    """
+    brought = part_of(part_of(binding, "metadata"), "annotations")
+    return [
+        {"op": "remove", "path": f"/metadata/annotations/{escape_pointer(key)}"}
+        for key in brought
+        if _is_decided(key)
+    ]
 
 
 def _operations(binding: JsonObject, values: Mapping[str, str]) -> list[JsonObject]:
@@ -166,6 +181,16 @@ def _target(binding: JsonObject) -> str:
     if target.get("kind", "Node") not in {"", "Node"} or not isinstance(name, str) or not name:
         raise _DoubtError("no-node")
     return name
+
+
+def _without_values(review: Review, reason: str, detail: str) -> Reply:
+    """Let a binding pass without values of ours, and without what would take their place."""
+    operations = _dropped(review.object)
+    audit = {"result": ReviewResult.SKIPPED.value, "reason": reason}
+    outcome = ReviewOutcome(
+        ReviewResult.SKIPPED, review.subject, reason, detail, operations=len(operations)
+    )
+    return Reply(OK, write_allowed(review.subject.uid, operations, (), audit), outcome)
 
 
 def _as_it_is(subject: Subject, reason: str, detail: str) -> Reply:

@@ -8,17 +8,21 @@ to do, and a forged plan comes to nothing.
 
 from __future__ import annotations
 
+import marshal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
 from gpufence import names
+from gpufence.card_labels import cards_by_labels
 from gpufence.devices import Reading, with_parts
 from gpufence.dialects import Unreadable
 from gpufence.mode import Mode
 from gpufence.need.applied import is_applied
 from gpufence.plan import Plan, ProfileUsed
 from gpufence.pods import read_pod
-from gpufence.shape import as_list, as_object, as_texts
+from gpufence.shape import as_list, as_object, as_texts, objects
 from webhook.operations import Patch
 from webhook.rewrite.annotations import (
     admit,
@@ -31,15 +35,18 @@ from webhook.rewrite.annotations import (
     values_of,
     without_amounts,
 )
-from webhook.rewrite.containers import only_requested
+from webhook.rewrite.containers import Starts, only_requested, own_slots
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
+from webhook.rewrite.neighbours import unasked
 from webhook.rewrite.patch import change_container, keep_last_lines, schedule
-from webhook.rewrite.python_hook import HookMount, hook_texts, mount_hook
+from webhook.rewrite.python_hook import HookMount, bring_hook, hook_texts, mount_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from gpufence.candidates import CandidateCard
+    from gpufence.dialects import Units
     from gpufence.need.applied import AppliedProfile
     from gpufence.pods import Pod
     from gpufence.shape import Object
@@ -60,8 +67,15 @@ _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
 _AT_CREATE = Reading()
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
-MOST_CONTAINERS, MOST_VOLUMES = 256, 4096
+MOST_CONTAINERS, MOST_VOLUMES = 64, 4096
+MOST_ANNOTATIONS, MOST_MOUNTS, MOST_RESOURCES, MOST_VARIABLES = 8192, 8192, 4096, 40_960
 """Far above what anybody runs on a GPU; an API server takes tens of thousands of each."""
+
+MOST_BYTES = 512 * 1024
+"""A third of what etcd takes: evictions and kubelets write to a pod, too, as others may."""
+_ADDED_BYTES = 256 * 1024  # what gpufence may make of it
+_SMALL_BYTES = 16 * 1024
+_ASKED = ("limits", "requests")
 
 
 class Rewrite(NamedTuple):
@@ -106,10 +120,29 @@ def rewrite(
 
     Raises `InvalidError` for what is no pod at all.
     """
+    work, size = _excess(pod)
+    if work or (size and mode is Mode.EVICT):
+        return _without_plan(pod, mode, work or size)
+    said = _rewrite(pod, mode, namespace, fleet, policy, profile, claims)
+    if isinstance(said, Refusal):
+        return said
+    if mode is Mode.EVICT:
+        _, size = _excess(pod)  # by now
+        return _refusal(size) if size else said
+    return said._replace(warnings=(size, *said.warnings)) if size else said
+
+
+def _rewrite(
+    pod: dict[str, Any],
+    mode: Mode,
+    namespace: Mapping[str, str],
+    fleet: Fleet,
+    policy: WebhookPolicy,
+    profile: AppliedProfile | None,
+    claims: Mapping[str, Object | str],
+) -> Rewrite | Unchanged | Refusal:
+    """Rewrite a pod that is not too large for that."""
     spec = as_object(pod.get("spec"), "spec")
-    too_much = _too_much(spec)
-    if too_much:
-        return _without_plan(pod, mode, too_much)
     read = with_parts(read_pod(pod), claims, _AT_CREATE)
     if names.MIRROR in read.annotations:
         return Unchanged(_MIRROR)
@@ -120,18 +153,23 @@ def rewrite(
     if not isinstance(inputs.limits, PodLimits):
         word = only_requested(spec)
         if word or not may_be_ours(read):
-            return _left_alone(pod, mode, word or _NO_GPU, (word,) if word else ())
-    decision = decide(inputs, pod, policy.hook_source)
+            said = word or unasked(spec)
+            return _left_alone(pod, mode, word or _NO_GPU, (said,) if said else ())
+    starts = Starts()
+    decision = decide(inputs, pod, policy.hook_source, starts)
     if inputs.profile is not None and (decision.hard or _capped_by_library(inputs)):
         # Nobody's pod stays out for what was measured of others.
         admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
         why = decision.hard[0] if decision.hard else _ITS_LIBRARY
         admitted = _remarked(admitted, profile, why)
-        decision = decide(inputs, pod, policy.hook_source)
+        decision = decide(inputs, pod, policy.hook_source, starts)
     refused = mode is Mode.EVICT and bool(decision.hard)
-    if refused and (decision.unfit or not _by_namespace(inputs, pod, namespace, policy)):
+    if refused and (decision.unfit or not _by_namespace(inputs, pod, namespace, policy, starts)):
         return _refusal(*decision.hard)
-    record = {**admitted.defaults, **decision.annotations, **_hook_source(decision)}
+    own = own_slots(pod, read.annotations) if mode is Mode.OBSERVE else {}
+    mounts = [item.hook for item in decision.containers if isinstance(item.hook, HookMount)]
+    hooks = hook_texts(mounts[0]) if mounts else {}
+    record = {**own, **admitted.defaults, **decision.annotations, **hooks}
     if not fits(read.annotations, record):
         why = no_room(read.annotations, record)
         return _without_plan(pod, mode, why, values_of(record))
@@ -149,17 +187,59 @@ def rewrite(
     )
 
 
-def _too_much(spec: Object) -> str:
+def _excess(pod: dict[str, Any]) -> tuple[str, str]:
     """
-    Return what makes a pod more work than any pod is worth; empty where nothing does.
+    Return what makes a pod more work than any is worth, and what makes it so large that it may
+    never be evicted; empty where nothing does. What was changed already may be larger by that.
     """
+    spec = as_object(pod.get("spec"), "spec")
     early = as_list(spec.get("initContainers"), "spec.initContainers")
     containers = len(early) + len(as_list(spec.get("containers"), "spec.containers"))
     volumes = len(as_list(spec.get("volumes"), "spec.volumes"))
-    if containers <= MOST_CONTAINERS and volumes <= MOST_VOLUMES:
-        return ""
-    has = f"it has {containers} containers and {volumes} volumes"
-    return f"{has}; gpufence reads pods of at most {MOST_CONTAINERS} and {MOST_VOLUMES}; split it"
+    if containers > MOST_CONTAINERS or volumes > MOST_VOLUMES:
+        has = f"it has {containers} containers and {volumes} volumes"
+        most = f"at most {MOST_CONTAINERS} and {MOST_VOLUMES}"
+        return f"{has}; gpufence reads pods of {most}; split it", ""
+    try:
+        if len(orjson.dumps(pod)) <= _SMALL_BYTES:
+            return "", ""
+    except TypeError:  # no JSON, or of more levels
+        pass
+    return _excess_of_large(pod, spec)
+
+
+def _excess_of_large(pod: dict[str, Any], spec: Object) -> tuple[str, str]:
+    """Count what only a large pod can have too many of, and how many bytes it takes."""
+    metadata = as_object(pod.get("metadata"), "metadata")
+    annotations = as_object(metadata.get("annotations"), "metadata.annotations")
+    containers = [*objects(spec.get("initContainers"), "spec.initContainers")]
+    containers += objects(spec.get("containers"), "spec.containers")
+    resources = [as_object(each.get("resources"), "resources") for each in containers]
+    asked = [as_object(each.get(field), field) for each in resources for field in _ASKED]
+    counts = {
+        "annotations": (len(annotations), MOST_ANNOTATIONS),
+        "mounts": (_total(containers, "volumeMounts"), MOST_MOUNTS),
+        "resources": (sum(map(len, asked)), MOST_RESOURCES),
+        "variables": (_total(containers, "env"), MOST_VARIABLES),
+    }
+    for what, (count, most) in counts.items():
+        if count > most:
+            has = f"it has {count} {what}"
+            return f"{has}; gpufence reads pods of at most {most}; take some away", ""
+    most = MOST_BYTES + _ADDED_BYTES * (names.INJECTED in annotations)
+    try:
+        size = len(marshal.dumps(pod, 2))  # what is one thing in Python as often as it stands there
+    except ValueError:  # no JSON
+        return "", ""
+    if size <= most:
+        return "", ""
+    has = f"it takes {size // 1024} KiB, above {most // 1024}"
+    why = "near the limit of etcd a pod can neither be evicted nor get a status"
+    return "", f"{has}: {why}; move long texts of it into ConfigMaps or its images"
+
+
+def _total(containers: Iterable[Object], field: str) -> int:
+    return sum(len(as_list(each.get(field), field)) for each in containers)
 
 
 def _refusal(*reasons: str) -> Refusal:
@@ -189,6 +269,8 @@ def _left_alone(
     metadata = as_object(pod.get("metadata"), "metadata")
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
     patch = Patch(pod)
+    if mode is Mode.OBSERVE:
+        values = {**values, **own_slots(pod, annotations)}
     stays = {key: text for key, text in values.items() if annotations.get(key) == text}
     dropped = settle_annotations(patch, annotations, stays)
     if not dropped:
@@ -220,12 +302,14 @@ def _inputs(
 ) -> tuple[AdmittedPod, PlanInputs]:
     """Read a pod that is being created, for every card of the fleet that it may meet."""
     admitted = admit(read, namespace, profile)
-    candidates = fleet.candidates(admitted.pod, policy.default)
+    candidates = _cards_to_come(fleet, admitted.pod, policy)
     node = fleet.node(read.node_name) if read.node_name else None
-    if node is not None and any(card.memory_bytes is None for card in candidates):
+    strange = [card.memory_bytes is None for card in candidates]
+    if any(strange):
         node = None
     known = known_node(admitted.pod, node) if node is not None else None
-    terms = (mode, namespace, candidates, policy.reserve_override, known)
+    largest = None if all(strange) and not read.node_name else policy.largest_bytes
+    terms = (mode, namespace, candidates, policy.reserve_override, known, largest)
     inputs = read_inputs(admitted.pod, *terms)
     if isinstance(inputs.limits, Unreadable) and inputs.limits.problem.key.startswith(names.MEMORY):
         if profile is not None and is_applied(profile, admitted.pod):
@@ -240,8 +324,39 @@ def _inputs(
     return admitted, inputs
 
 
+def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[CandidateCard, ...]:
+    """
+    Return every card that a pod might meet: those of the fleet, and where nodes come and go the one
+    of a node that is not there yet, as far as the pod's selector tells it.
+    """
+    candidates = fleet.candidates(pod, policy.default)
+    if not (pod.node_name or pod.node_selector or fleet.grows):
+        return candidates
+    unknown = policy.default._replace(memory_bytes=None)
+    if pod.node_name:
+        known = fleet.node(pod.node_name) is not None
+        return fleet.candidates(pod, unknown) if known else candidates
+    unborn = _selected(pod, candidates[0].units, unknown) if pod.node_selector else ()
+    if unborn and candidates == (policy.default,):
+        return unborn
+    return (
+        tuple(dict.fromkeys((*candidates, *(unborn or (unknown,))))) if fleet.grows else candidates
+    )
+
+
+def _selected(pod: Pod, units: Units, unknown: CandidateCard) -> tuple[CandidateCard, ...]:
+    """Return the cards that a pod's own selector asks for, whatever nodes there are."""
+    whole = [card for card in cards_by_labels(pod.node_selector)[:1] if not card.mig]
+    sizes = [size for card in whole for size in (card.memory_bytes, card.most_bytes) if size]
+    return tuple([unknown._replace(units=units, memory_bytes=size) for size in sizes])
+
+
 def _by_namespace(
-    inputs: PlanInputs, manifest: Object, namespace: Mapping[str, str], policy: WebhookPolicy
+    inputs: PlanInputs,
+    manifest: Object,
+    namespace: Mapping[str, str],
+    policy: WebhookPolicy,
+    starts: Starts,
 ) -> bool:
     """
     Return whether nothing of a pod would be refused but for the namespace's amounts: who owns the
@@ -255,7 +370,7 @@ def _by_namespace(
     alone = read_inputs(
         pod, inputs.mode, namespace, inputs.candidates, policy.reserve_override, inputs.node
     )
-    return not decide(alone, manifest, policy.hook_source).hard
+    return not decide(alone, manifest, policy.hook_source, starts).hard
 
 
 def _changed(
@@ -263,20 +378,16 @@ def _changed(
 ) -> Patch:
     """Change the containers as far as each is told anything, and who schedules the pod."""
     patch = Patch(pod)
+    mounted = False
     for item in decision.containers:
         change_container(patch, item.container, item.injection)
         if isinstance(item.hook, HookMount):
+            if not mounted:
+                bring_hook(patch, item.hook.carrier)
+            mounted = True
             mount_hook(patch, item.container, item.hook.carrier)
         if inputs.options.oom_message and inputs.options.inject:
             keep_last_lines(patch, item.container)
     if inputs.mode is not Mode.OBSERVE:
         schedule(patch, policy, inputs)
     return patch
-
-
-def _hook_source(decision: PodDecision) -> dict[str, str]:
-    """
-    Return the annotations that the hook is mounted from, where any container mounts it.
-    """
-    mounts = [item.hook for item in decision.containers if isinstance(item.hook, HookMount)]
-    return hook_texts(mounts[0]) if mounts else {}

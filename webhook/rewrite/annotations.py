@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from gpufence.annotations import defaults_from, read_pod_options
 from gpufence.candidates import wanted_resources
-from gpufence.dialects import BOOKKEEPING_KEYS, concerns_gpufence
+from gpufence.dialects import BOOKKEEPING_KEYS, concerns_gpufence, is_bookkeeping
 from gpufence.need.applied import applied_texts
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ MOST_BYTES = 250 * 1024
 """The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
 
 _FORGEABLE = BOOKKEEPING_KEYS.union(names.WRITTEN_KEYS)
-_BOOKKEEPING = tuple(sorted(BOOKKEEPING_KEYS))
 _WIDEST = 4  # bytes of one character
 _PATH = ("metadata", "annotations")
 
@@ -50,7 +49,7 @@ def admit(
     Take over the namespace's defaults, the amounts of its owner's profile before those, and leave
     out what only schedulers may write.
     """
-    forged = [key for key in _BOOKKEEPING if key in pod.annotations]
+    forged = sorted([key for key in pod.annotations if is_bookkeeping(key)])
     if not namespace and not forged and profile is None:
         return AdmittedPod(pod, {}, (), ())
     containers = frozenset(item.name for item in pod.containers)
@@ -107,7 +106,7 @@ def remarks(dropped: Iterable[str]) -> tuple[str, ...]:
     Name keys that a pod's creator has no right to; what is said of gpufence's own would be noise,
     since a second pass drops those too.
     """
-    foreign = [key for key in dropped if key in BOOKKEEPING_KEYS]
+    foreign = [key for key in dropped if is_bookkeeping(key)]
     return tuple(f"{key} is for schedulers and device plugins; dropped" for key in foreign)
 
 
@@ -128,8 +127,8 @@ def settle_annotations(
     Make the annotations what they should be, naming only what differs; return what is dropped.
     """
     forged = [key for key in present if _is_forged(key) and key not in wanted]
-    for key in forged:
-        patch.remove(_PATH, key)
+    if forged:
+        patch.remove(_PATH, *forged)
     if not present.keys().isdisjoint(wanted):
         wanted = {key: text for key, text in wanted.items() if present.get(key) != text}
     patch.update(_PATH, wanted)
@@ -153,25 +152,32 @@ def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     Return whether the API server will take all these annotations together, without the forged ones;
     what stands there already as it should be was taken before.
     """
-    if (_characters(present) + _characters(wanted)) * _WIDEST <= MOST_BYTES:
+    characters = "".join((*present, *present.values(), *wanted, *wanted.values()))
+    if len(characters) * _WIDEST <= MOST_BYTES:
         return True
     if all(present.get(key) == text for key, text in wanted.items()):
         return True
-    return _bytes({**_others(present, wanted), **wanted}) <= MOST_BYTES
+    present = _others(present, wanted)
+    return _bytes(present) + _bytes(wanted) <= MOST_BYTES
 
 
 def _others(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     """Return what stays of the annotations that are there, beside those that are written."""
-    return {key: text for key, text in present.items() if key not in wanted and not _is_forged(key)}
+    gone = wanted.keys() | _FORGEABLE
+    return {
+        key: text
+        for key, text in present.items()
+        if key not in gone and not key.startswith(names.ENV_PREFIX)
+    }
 
 
 def _bytes(texts: Mapping[str, str]) -> int:
-    return sum(len(f"{key}{text}".encode()) for key, text in texts.items())
+    return len("".join(texts).encode()) + len("".join(texts.values()).encode())
 
 
 def _is_forged(key: str) -> bool:
     """Return whether only schedulers, device plugins or gpufence itself may write a key."""
-    return key in _FORGEABLE or key.startswith(names.ENV_PREFIX)
+    return key in _FORGEABLE or key.startswith(names.ENV_PREFIX) or is_bookkeeping(key)
 
 
 def _defaults(
@@ -186,7 +192,3 @@ def _defaults(
     for problem in problems:
         defaults.pop(problem.key, None)
     return defaults, problems
-
-
-def _characters(annotations: Mapping[str, str]) -> int:
-    return len("".join(annotations)) + len("".join(annotations.values()))

@@ -11,16 +11,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
-from gpufence.candidates import candidate_cards
+from gpufence.candidates import candidate_cards, wanted_resources
 from gpufence.devices import Reading, with_parts
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode
-from gpufence.plan import read_plan
+from gpufence.plan import FRACTIONS, read_plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_object, as_text
+from webhook.frameworks.budget import STEPS
 from webhook.frameworks.figures import Injecting
+from webhook.rewrite.containers import Starts
 from webhook.rewrite.decide import decide
-from webhook.rewrite.inputs import known_node, read_inputs
+from webhook.rewrite.inputs import at_binding, known_node, read_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +50,11 @@ def exact_values(
     Return the annotations that make a pod's values exact for a node; none where anything is in
     doubt, since the careful values that the pod has are then the better ones.
 
+    A node that offers nothing is believed where a pod asks for nothing that nodes list: its devices
+    come by claims, or it was born a moment ago. On a node that does not tell its cards no fraction
+    of another card stays: those of the largest there is are right on none and too much on none,
+    and the node is not named.
+
     A scheduler may hand over the card it has chosen in the Binding's own annotations: merge those
     into the pod's before. `claims` are its resource claims, which are allocated by now, and
     `devices` the cards that the node's DRA driver publishes. Raises `InvalidError` for what is no
@@ -58,8 +65,12 @@ def exact_values(
     plan = _plan(read)
     if plan is None or plan.mode is Mode.OBSERVE or not (plan.dialect or read.claims):
         return {}
-    candidates = candidate_cards(read, [node], policy.default)
-    if _has_strange_card(read) or any(card.memory_bytes is None for card in candidates):
+    unknown = policy.default._replace(memory_bytes=None)  # a default is nobody's card
+    candidates = candidate_cards(read, [node], unknown)
+    strange = any(card.memory_bytes is None for card in candidates)
+    if not node.resources and (read.doubt or (wanted_resources(read) and not read.devices)):
+        return {}
+    if _has_strange_card(read) or (strange and not _told_a_share(plan)):
         return {}
     inputs = read_inputs(
         read,
@@ -67,16 +78,31 @@ def exact_values(
         plan.namespace,
         candidates,
         policy.reserve_override,
-        known_node(read, node),
+        known_node(read, node)._replace(told=not strange),
+        policy.largest_bytes,
     )
+    inputs = at_binding(inputs)
     if inputs.dialect != plan.dialect and not (inputs.dialect and _by_late_claims(read)):
         return {}
     if read.annotations[names.INJECTED] != names.INJECTED_YES:  # there is nothing to write to
         inputs = inputs._replace(terms=inputs.terms._replace(injecting=Injecting.NOTHING))
-    exact = decide(inputs._replace(profile=plan.profile), pod, policy.hook_source).annotations
+    elif read.isolated and inputs.dialect == plan.dialect:
+        terms = inputs.terms._replace(injecting=Injecting.SET, fenced=True)
+        inputs = inputs._replace(terms=terms)
+    starts = Starts(2 * STEPS)  # what was read at creation is read again, ours included
+    inputs = inputs._replace(profile=plan.profile)
+    exact = decide(inputs, pod, policy.hook_source, starts).annotations
     if names.WARNINGS in read.annotations:
         exact.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
     return {key: text for key, text in exact.items() if _belongs(key, read)}
+
+
+def _told_a_share(plan: Plan) -> bool:
+    """Return whether a pod was told a share of some card, or its user's own was left to it."""
+    told = [each for item in plan.containers.values() for each in item.settings if each.slot]
+    return any(
+        each.card_bytes is not None or (each.user and each.form in FRACTIONS) for each in told
+    )
 
 
 def _plan(pod: Pod) -> Plan | None:

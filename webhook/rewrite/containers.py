@@ -9,22 +9,27 @@ writing the value itself, and every wish is held against the limit.
 from __future__ import annotations
 
 import re
-from functools import partial
+from contextlib import suppress
+from functools import lru_cache
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import orjson
+
 from gpufence import names
+from gpufence.annotations import HookCarrier
 from gpufence.dialects import GPU_RESOURCES, PREFIXES
-from gpufence.errors import GpufenceError
+from gpufence.errors import GpufenceError, InvalidError, Problem
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
+from webhook.frameworks.budget import STEPS, Budget, SpentError
 from webhook.frameworks.engines import VARIABLES
-from webhook.frameworks.launch import LONGEST_START, read_launch
+from webhook.frameworks.launch import alone, by_first, read_launch
 from webhook.frameworks.rows import ContainerText, Variable
 from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Container, Mapping
 
     from gpufence.annotations import PodOptions
     from gpufence.shape import Object
@@ -37,6 +42,16 @@ WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH])
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")
 _SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")
 _SLOTS = 10_000  # that this can name
+_KEEPERS = frozenset(("pytorch", "jax", "cupy", "paddle", "julia"))
+_KEEPING_WORDS = (
+    *("torch", *alone("jax", "flax", "julia"), "cupy", "paddle", "transformers", "diffusers"),
+    *("lightning", "deepspeed", "accelerate", "unsloth", "fairseq"),
+)
+_KEEPING = by_first(*_KEEPING_WORDS)
+_KEEPING_HOOKED = by_first(*_KEEPING_WORDS, "tensorflow", "keras")
+"""What betrays a framework that keeps to its variables; TensorFlow does so by the hook alone."""
+_OURS = names.ENV_PREFIX.encode()
+_REMEMBERED_BYTES = 4096
 _name_of = methodcaller("get", "name")
 _NO_VARIABLES: dict[str, Variable] = {}
 _NO_POSITIONS: dict[str, list[int]] = {}
@@ -55,7 +70,75 @@ class GpuContainer(NamedTuple):
     positions: Mapping[str, list[int]]
 
 
-def read_containers(pod: Object, wanted: Container[str], options: PodOptions) -> list[GpuContainer]:
+class Started(NamedTuple):
+    """What a container starts, and whether it names a framework that keeps to its variables."""
+
+    launch: ServerLaunch | None
+    framework: bool
+
+
+class Starts:
+    """
+    What the containers of one pod run: each is looked into once, all of them within one budget.
+    """
+
+    def __init__(self, steps: int = STEPS) -> None:
+        self._steps = steps
+        self._seen: dict[int, Started] = {}
+
+    def of(self, item: Object, name: str, options: PodOptions, earlier: _EarlierPass) -> Started:
+        """Recognise what one container runs, whether it asks for the GPU or not."""
+        if id(item) in self._seen:
+            return self._seen[id(item)]
+        image = as_text(item.get("image"), "image")
+        command, args = texts(item.get("command"), "command"), texts(item.get("args"), "args")
+        entries = objects(item.get("env"), f"containers[{name}].env")
+        word = options.framework_of.get(name, options.framework)
+        hooked = options.python_hook is not HookCarrier.NONE
+        self._steps -= len(entries)
+        if self._steps <= 0:
+            entries = []
+        said = (name, image, command, args, word, hooked)
+        try:
+            written = orjson.dumps((*said, entries))
+            if _OURS in written:
+                written = orjson.dumps((*said, _as_the_user_wrote(entries, name, earlier)))
+        except TypeError as error:
+            problem = Problem(f"containers[{name}]", str(error), "is no JSON", "write it in UTF-8")
+            raise InvalidError(problem) from error
+        look = _look if len(written) <= _REMEMBERED_BYTES else _look.__wrapped__
+        started, self._steps = look(written, self._steps)
+        self._seen[id(item)] = started
+        return started
+
+
+@lru_cache(maxsize=128)
+def _look(written: bytes, steps: int) -> tuple[Started, int]:
+    """
+    Recognise what a container starts that says this, within so many steps; return what is left.
+
+    Remembered from pod to pod: those of one owner say the same.
+    """
+    name, image, command, args, word, hooked, entries = orjson.loads(written)
+    said: list[tuple[str, str | None]] = []
+    for entry in entries:
+        env = as_text(entry.get("name"), "name")
+        text = as_text(entry.get("value"), f"containers[{name}].env[{env}].value")
+        said.append((env, None if entry.get("valueFrom") else text))
+    budget = Budget(steps)
+    launch = read_launch(image, tuple(command), tuple(args), word, said, budget, name)
+    keeping = _KEEPING_HOOKED if hooked else _KEEPING
+    framework = word in _KEEPERS
+    text = word or " ".join((image, *command, *args))
+    with suppress(SpentError):  # of what is unread nothing is known
+        budget.read(len(text))
+        framework = framework or keeping.search(text.lower()) is not None
+    return Started(launch, framework), budget.left
+
+
+def read_containers(
+    pod: Object, wanted: Container[str], options: PodOptions, starts: Starts
+) -> list[GpuContainer]:
     """Read the containers of these names in a manifest that `read_pod` has read before."""
     spec = cast("Mapping[str, list[Object] | None]", pod["spec"])
     earlier = _EarlierPass(pod)
@@ -65,8 +148,7 @@ def read_containers(pod: Object, wanted: Container[str], options: PodOptions) ->
         for position, item in enumerate(spec.get(field) or ())
         if item.get("name") in wanted
     ]
-    longest = LONGEST_START // max(len(found), 1)  # together no more than one may have
-    return [_read(item, ("spec", *place), options, earlier, longest) for item, place in found]
+    return [_read(item, ("spec", *place), options, earlier, starts) for item, place in found]
 
 
 def with_free_slots(containers: list[GpuContainer]) -> tuple[list[GpuContainer], int]:
@@ -100,6 +182,27 @@ def slot_of(entry: Object) -> str | None:
     field = as_object(as_object(source, "valueFrom").get("fieldRef"), "fieldRef")
     match = _SLOT_PATH.fullmatch(as_text(field.get("fieldPath"), "fieldPath"))
     return match[1] if match else None
+
+
+def own_slots(pod: Object, annotations: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return the annotations of gpufence's that a pod's own variables and files show to its
+    containers: where nothing is changed that a container sees, they stay.
+    """
+    if not any(key.startswith(names.ENV_PREFIX) for key in annotations):
+        return {}
+    spec = as_object(pod.get("spec"), "spec")
+    shown = [
+        entry
+        for field in ("initContainers", "containers")
+        for item in objects(spec.get(field), f"spec.{field}")
+        for entry in objects(item.get("env"), "env")
+    ]
+    for volume in objects(spec.get("volumes"), "spec.volumes"):
+        source = as_object(volume.get("downwardAPI"), "downwardAPI")
+        shown += [{"valueFrom": item} for item in objects(source.get("items"), "items")]
+    keys = {f"{names.ENV_PREFIX}{slot_of(entry)}" for entry in shown}
+    return {key: annotations[key] for key in keys.intersection(annotations)}
 
 
 class _EarlierPass:
@@ -147,14 +250,14 @@ def _originals(pod: Object) -> dict[tuple[str, str], str | None]:
 
 
 def _read(
-    item: Object, path: Path, options: PodOptions, earlier: _EarlierPass, longest: int
+    item: Object, path: Path, options: PodOptions, earlier: _EarlierPass, starts: Starts
 ) -> GpuContainer:
     name = as_text(item.get("name"), "name")
     env_from = bool(item.get("envFrom"))
     entries = objects(item.get("env"), f"containers[{name}].env")
-    launch = _launch(item, options, partial(_readable, entries, name, earlier), longest)
+    launch, framework = starts.of(item, name, options, earlier)
     if WATCHED.isdisjoint(map(_name_of, entries)):
-        text = ContainerText(name, _NO_VARIABLES, launch, env_from)
+        text = ContainerText(name, _NO_VARIABLES, launch, env_from, framework)
         return GpuContainer(text, item, path, _NO_POSITIONS)
     positions: dict[str, list[int]] = {}
     for at, env in enumerate(map(_name_of, entries)):
@@ -163,7 +266,8 @@ def _read(
     variables = {
         env: _variable(env, entries[at[-1]], name, earlier) for env, at in positions.items()
     }
-    return GpuContainer(ContainerText(name, variables, launch, env_from), item, path, positions)
+    text = ContainerText(name, variables, launch, env_from, framework)
+    return GpuContainer(text, item, path, positions)
 
 
 def only_requested(spec: Object) -> str:
@@ -185,45 +289,26 @@ def only_requested(spec: Object) -> str:
     return ""
 
 
-def read_start(item: Object, options: PodOptions, pod: Object) -> ServerLaunch | None:
+def read_start(
+    item: Object, options: PodOptions, pod: Object, starts: Starts | None = None
+) -> ServerLaunch | None:
     """Recognise what one container of a pod runs, whether it asks for the GPU or not."""
     name = as_text(item.get("name"), "name")
-    entries = objects(item.get("env"), f"containers[{name}].env")
-    variables = partial(_readable, entries, name, _EarlierPass(pod))
-    return _launch(item, options, variables, LONGEST_START)
+    return (starts or Starts()).of(item, name, options, _EarlierPass(pod)).launch
 
 
-def _launch(
-    item: Object, options: PodOptions, variables: Callable[[], Mapping[str, str]], longest: int
-) -> ServerLaunch | None:
-    return read_launch(
-        as_text(item.get("image"), "image"),
-        texts(item.get("command"), "command"),
-        texts(item.get("args"), "args"),
-        options.framework_for(as_text(item.get("name"), "name")),
-        variables,
-        longest,
-    )
-
-
-def _readable(entries: list[Object], container: str, earlier: _EarlierPass) -> dict[str, str]:
-    """
-    Return the variables whose text can be told, as the user wrote them; the last of a name counts.
-    """
-    known: dict[str, str] = {}
+def _as_the_user_wrote(
+    entries: list[Object], container: str, earlier: _EarlierPass
+) -> list[Object]:
+    """Return variables without what an earlier pass has made of them."""
+    own: list[Object] = []
     for entry in entries:
         env = as_text(entry.get("name"), "name")
-        slot = slot_of(entry)
-        if slot is not None and env in SETTABLE:
-            text = earlier.original(container, env)
-        elif entry.get("valueFrom"):
-            text = None
-        else:
-            text = as_text(entry.get("value"), f"containers[{container}].env[{env}].value")
-        known.pop(env, None)
-        if text is not None and "$(" not in text:
-            known[env] = text
-    return known
+        if env not in SETTABLE or slot_of(entry) is None:
+            own.append(entry)
+        elif (text := earlier.original(container, env)) is not None:
+            own.append({"name": env, "value": text})
+    return own
 
 
 def _variable(env: str, entry: Object, container: str, earlier: _EarlierPass) -> Variable:

@@ -13,12 +13,13 @@ from webhook.frameworks.injection import inject
 from webhook.rewrite import sentences
 from webhook.rewrite.containers import read_containers, with_free_slots
 from webhook.rewrite.inputs import PodLimits
-from webhook.rewrite.python_hook import HookObstacle, plan_hook
+from webhook.rewrite.neighbours import neighbour_words
+from webhook.rewrite.python_hook import HookObstacle, is_taken, plan_hook
 
 if TYPE_CHECKING:
     from gpufence.shape import Object
     from webhook.frameworks.injection import Injection
-    from webhook.rewrite.containers import GpuContainer
+    from webhook.rewrite.containers import GpuContainer, Starts
     from webhook.rewrite.inputs import PlanInputs
     from webhook.rewrite.python_hook import HookPlan
 
@@ -50,11 +51,11 @@ class PodDecision(NamedTuple):
     unfit: bool
 
 
-def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecision:
+def decide(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Starts) -> PodDecision:
     """
     Decide what every container that asks for the GPU is told, each with slots of its own, and why.
     """
-    containers = _containers(inputs, manifest, hook_source)
+    containers = _containers(inputs, manifest, hook_source, starts)
     limits = inputs.limits
     plan = Plan(
         mode=inputs.mode,
@@ -80,6 +81,8 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
     for item in containers:
         if isinstance(item.hook, HookObstacle):
             warnings.append(f"{item.container.text.name}: {item.hook.reason}")
+    if len(inputs.pod.containers) > 1:
+        warnings += neighbour_words(inputs, manifest, starts)
     unique = tuple(dict.fromkeys(warnings))
     return PodDecision(
         plan=plan,
@@ -92,19 +95,23 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
     )
 
 
-def _containers(inputs: PlanInputs, manifest: Object, hook_source: str) -> list[ContainerDecision]:
+def _containers(
+    inputs: PlanInputs, manifest: Object, hook_source: str, starts: Starts
+) -> list[ContainerDecision]:
     if not isinstance(inputs.limits, PodLimits):
         return []
     wanted = frozenset([part.container for part in inputs.limits.first.parts])
-    containers, slot = with_free_slots(read_containers(manifest, wanted, inputs.options))
+    containers, slot = with_free_slots(read_containers(manifest, wanted, inputs.options, starts))
     terms = inputs.terms
     hooked = terms.hook and terms.injecting is Injecting.SET
+    taken = hooked and is_taken(manifest)
+    limits = inputs.limits_of_all()
     decided = []
     for container in containers:
-        injection = inject(container.text, inputs.limits_of(container.text.name), terms, slot)
+        injection = inject(container.text, tuple(limits[container.text.name]), terms, slot)
         slot = injection.next_slot
         carrier = inputs.options.python_hook
-        hook = plan_hook(manifest, container, hook_source, carrier) if hooked else None
+        hook = plan_hook(container, hook_source, carrier, taken=taken) if hooked else None
         decided.append(ContainerDecision(container, injection, hook))
     return decided
 
@@ -130,7 +137,7 @@ def _record(
         card = sentences.card(inputs)
         if card:
             record[names.CARD] = card
-        if inputs.node is not None:
+        if inputs.node is not None and inputs.node.told:
             record[names.NODE] = inputs.node.name
     return record
 

@@ -12,11 +12,12 @@ from gpufence.annotations import (
     read_pod_options,
 )
 from gpufence.candidates import usable_cards
-from gpufence.dialects import Declared, Undeclared, Unreadable, dra, read_declaration
+from gpufence.card_labels import SMALLEST_MADE, shown_memory
+from gpufence.dialects import Declared, Undeclared, Unreadable, dra, kai, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
-from gpufence.quantity import write_mebibytes
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
+from webhook.frameworks.words import NO_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,17 +30,19 @@ if TYPE_CHECKING:
     from gpufence.plan import ProfileUsed
     from gpufence.pods import Pod
 
-_NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS)
+_NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS, names.UNDECLARED_USE)
 _NO_NAMESPACE_OPTIONS = NamespaceOptions()
 
 
 class KnownNode(NamedTuple):
     """
-    Where the pod will run: the node, and its cards as people know them.
+    Where the pod will run: the node, and its cards as people know them; not `told` where nothing on
+    it says how large they are.
     """
 
     name: str
     cards: str
+    told: bool = True
 
 
 class PodLimits(NamedTuple):
@@ -91,19 +94,27 @@ class PlanInputs(NamedTuple):
             return False
         return dra.is_lower_bound(self.pod)
 
-    def limits_of(self, container: str) -> tuple[LimitOnCard, ...]:
+    @property
+    def isolated(self) -> bool:
         """
-        Return the limits of one container on every card.
+        Return whether a pod that was told a share sees its limit as the card by now: KAI's isolator
+        came after that, or the driver holds it.
         """
+        by_kai = isinstance(self.limits, PodLimits) and self.limits.library_caps
+        return by_kai and self.dialect == kai.SPEC.name and self.terms.injecting is Injecting.SET
+
+    def limits_of_all(self) -> Mapping[str, list[LimitOnCard]]:
+        """Return the limits of each container on every card."""
         by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else []
-        rows: list[LimitOnCard] = []
+        found: dict[str, list[LimitOnCard]] = {}
         for card, limits in by_card:
             for part in limits.parts:
-                if part.container == container:
-                    cards = rows[0].cards if rows else part.cards
-                    size, capability = card.memory_bytes, card.compute_capability
-                    rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
-        return tuple(rows)
+                rows = found.setdefault(part.container, [])
+                cards = rows[0].cards if rows else part.cards
+                size = part.limit_bytes if self.isolated else card.memory_bytes
+                capability = card.compute_capability
+                rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
+        return found
 
 
 def read_inputs(
@@ -113,16 +124,18 @@ def read_inputs(
     candidates: tuple[CandidateCard, ...],
     reserve_override: int | None,
     node: KnownNode | None,
+    largest_bytes: int | None = None,
 ) -> PlanInputs:
     """
-    Read a pod, for the cards it might meet.
+    Read a pod, for the cards it might meet; where nothing tells a card's size, it may be anything
+    up to `largest_bytes`, unless that is None.
     """
     options = read_pod_options(pod.annotations, frozenset([item.name for item in pod.containers]))
     texts = {}
     if namespace:
         texts = {key: namespace[key] for key in _NAMESPACE_KEYS if key in namespace}
     namespace_options = read_namespace_options(texts) if texts else _NO_NAMESPACE_OPTIONS
-    limits = _limits(pod, options, namespace_options, candidates)
+    limits = _limits(pod, options, namespace_options, candidates, largest_bytes)
     return PlanInputs(
         mode=mode,
         pod=pod,
@@ -134,8 +147,11 @@ def read_inputs(
         terms=PodTerms(
             injecting=_injecting(mode, options, limits),
             fenced=isinstance(limits, PodLimits) and limits.fenced,
-            bound=node is not None,
+            bound=False,
             args=options.args,
+            asks_args=options.args
+            and names.ARGS in pod.annotations
+            and names.ARGS not in namespace,
             hook=options.python_hook is not HookCarrier.NONE,
             processes=options.processes,
             headroom=options.headroom,
@@ -145,10 +161,21 @@ def read_inputs(
     )
 
 
+def at_binding(inputs: PlanInputs) -> PlanInputs:
+    """
+    Return the same for a pod that exists: nothing can be added to it, and its namespace is not
+    asked again, so what was said at creation stays.
+    """
+    asks = inputs.options.args and NO_SERVER in inputs.pod.annotations.get(names.WARNINGS, "")
+    return inputs._replace(terms=inputs.terms._replace(bound=True, asks_args=asks))
+
+
 def known_node(pod: Pod, node: GpuNode) -> KnownNode:
     """Name a node's cards that a pod may get there."""
     cards = usable_cards(pod, node)
-    shown = dict.fromkeys(f"{item.model} {write_mebibytes(item.memory_bytes)}" for item in cards)
+    if not cards:
+        return KnownNode(node.name, "unknown", told=False)
+    shown = dict.fromkeys(f"{item.model} {shown_memory(item)}" for item in cards)
     return KnownNode(node.name, ", ".join(text.strip() for text in shown))
 
 
@@ -167,12 +194,14 @@ def _limits(
     options: PodOptions,
     namespace: NamespaceOptions,
     candidates: tuple[CandidateCard, ...],
+    largest_bytes: int | None,
 ) -> PodLimits | Undeclared | Unreadable:
     """
     Work out the limits card by card, reading what is the same on several cards only once.
 
-    Where they can be read on some of the cards only, those count: whoever binds the pod to another
-    leaves the values as they are.
+    A card of which nothing tells the size counts as the largest there is, and where its size makes
+    the limit as the smallest too. Where they can be read on some of the cards only, those count:
+    whoever binds the pod to another leaves the values as they are.
     """
     readable: list[tuple[CandidateCard, Limits]] = []
     failed: list[Undeclared | Unreadable] = []
@@ -185,10 +214,18 @@ def _limits(
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
         elif differs:
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
-        if isinstance(limits, Limits):
-            readable.append((card, limits))
-        else:
+        if not isinstance(limits, Limits):
             failed.append(limits)
+        elif card.memory_bytes is None and largest_bytes is not None:
+            ends = [
+                (end, each)
+                for end in _ends(card, largest_bytes)
+                for each in [limits_on(declaration, pod, options, namespace, end.memory_bytes)]
+                if isinstance(each, Limits)
+            ]
+            readable += ends if _differ(ends) else [(card, limits), ends[-1]]
+        else:
+            readable.append((card, limits))
     unreadable = [item for item in failed if isinstance(item, Unreadable)]
     if not readable:
         return min(unreadable, key=_own_words, default=failed[0])
@@ -202,6 +239,17 @@ def _limits(
         fenced=not library_caps and any(each.enforced for _, each in readable),
         unclear=tuple(dict.fromkeys([item.problem for item in unreadable])),
     )
+
+
+def _ends(card: CandidateCard, largest_bytes: int) -> tuple[CandidateCard, ...]:
+    """Return the smallest and the largest card there is in the place of one that nobody knows."""
+    sizes = (min(SMALLEST_MADE, largest_bytes), largest_bytes)
+    return tuple([card._replace(memory_bytes=size) for size in sizes])
+
+
+def _differ(ends: list[tuple[CandidateCard, Limits]]) -> bool:
+    """Return whether a card's size makes the limit."""
+    return len({(limits.limit_bytes, limits.parts) for _, limits in ends}) > 1
 
 
 def _own_words(unreadable: Unreadable) -> bool:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from gpufence.pods import Pod
     from gpufence.shape import Object
+    from webhook.frameworks.edits import Edit
     from webhook.frameworks.injection import EnvEntry, Injection
-    from webhook.frameworks.launch import Edit
     from webhook.operations import Patch, Path
     from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer

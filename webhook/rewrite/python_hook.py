@@ -17,7 +17,7 @@ from gpufence.annotations import HookCarrier
 from gpufence.shape import as_object, as_text, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpufence.shape import Object
     from webhook.operations import Patch
@@ -44,6 +44,11 @@ SITE_FOLDERS = (
     "/usr/lib/python3/dist-packages",  # Debian's, of any version
     *(root.format(version) for root in _ROOTS for version in _VERSIONS),
 )
+_ABOVE = {
+    folder: [folder[:at] for at, char in enumerate(f"{folder}/") if char == "/"]
+    for folder in SITE_FOLDERS
+}
+"""Each folder with those that it is in."""
 
 
 def _item(path: str, annotation: str) -> dict[str, object]:
@@ -92,15 +97,12 @@ HookPlan: TypeAlias = HookMount | HookObstacle | None
 
 
 def plan_hook(
-    manifest: Object, container: GpuContainer, source: str, carrier: HookCarrier
+    container: GpuContainer, source: str, carrier: HookCarrier, *, taken: bool
 ) -> HookMount | HookObstacle:
-    """
-    Decide whether the hook can be mounted into a container.
-    """
+    """Decide whether the hook can be mounted into a container; `taken` where its volume is not."""
     if not source:
         return HookObstacle(NO_SOURCE)
-    volume = _volume(manifest)
-    if volume is not None and not _is_ours(volume):
+    if taken:
         return HookObstacle(_VOLUME_TAKEN)
     mounts = objects(container.manifest.get("volumeMounts"), "volumeMounts")
     own = [as_text(item.get("mountPath"), "mountPath") for item in mounts if not _is_mount(item)]
@@ -119,12 +121,16 @@ def hook_texts(mount: HookMount) -> dict[str, str]:
     return texts
 
 
-def mount_hook(patch: Patch, container: GpuContainer, carrier: HookCarrier) -> None:
-    """Mount the hook into a container, or do nothing where an earlier pass has."""
+def bring_hook(patch: Patch, carrier: HookCarrier) -> None:
+    """Give the pod the hook's volume, or do nothing where an earlier pass has."""
     if _volume(patch.document) is None:
         patch.extend(("spec", "volumes"), [VOLUMES[carrier]])
+
+
+def mount_hook(patch: Patch, container: GpuContainer, carrier: HookCarrier) -> None:
+    """Mount the hook into a container, or do nothing where an earlier pass has."""
     mounts = objects(container.manifest.get("volumeMounts"), "volumeMounts")
-    paths = [as_text(item.get("mountPath"), "mountPath") for item in mounts]
+    paths = {as_text(item.get("mountPath"), "mountPath") for item in mounts}
     wanted = [MOUNT]
     if carrier is HookCarrier.SITE:
         wanted += _site_mounts(paths)
@@ -134,14 +140,14 @@ def mount_hook(patch: Patch, container: GpuContainer, carrier: HookCarrier) -> N
         _put_first(patch, container)
 
 
-def _site_mounts(own: list[str]) -> Iterator[dict[str, object]]:
+def _site_mounts(own: Iterable[str]) -> Iterator[dict[str, object]]:
     """
     Yield a mount for each site folder that is not within a mount of the container's own, where it
     would leave an empty folder in somebody's volume.
     """
-    outer = tuple(f"{path.rstrip('/')}/" for path in own if not path.endswith(".pth"))
+    outer = {path.rstrip("/") for path in own if not path.endswith(".pth")}
     for folder in SITE_FOLDERS:
-        if not f"{folder}/".startswith(outer):
+        if outer.isdisjoint(_ABOVE[folder]):
             path = f"{folder}/{names.HOOK_SITE_FILE}"
             yield MOUNT | {"mountPath": path, "subPath": names.HOOK_SITE_FILE}
 
@@ -163,6 +169,12 @@ def _put_first(patch: Patch, container: GpuContainer) -> None:
     value = ":".join([names.HOOK_FOLDER, *rest]) if own else names.HOOK_FOLDER
     if value != own:
         patch.update((*container.path, "env", positions[-1]), {"value": value})
+
+
+def is_taken(manifest: Object) -> bool:
+    """Return whether the name of the hook's volume is another's."""
+    volume = _volume(manifest)
+    return volume is not None and not _is_ours(volume)
 
 
 def _volume(manifest: Object) -> Object | None:

@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 _LONGEST_ANNOTATION = 8 * 1024
 
 UNKNOWN_CARD = "no card's size is known yet: fractions stay as they are until the pod is bound"
-SOME_UNKNOWN = "some nodes do not tell their cards: values may be too large there"
+SOME_UNKNOWN = (
+    "some nodes do not tell their cards: fractions are of the largest card there is until the pod "
+    "is bound"
+)
 _MANY_CLAIMS = f"are more than the {MOST_CLAIMS} that gpufence reads of a pod"
+UNASKED = (
+    f"the pod asks for no GPU, and its namespace says {names.UNDECLARED_USE}: evict; if it uses "
+    "one all the same it is evicted: request an amount of GPU memory"
+)
 UNCLEAR = "on some nodes this holds: "
 
 
@@ -61,20 +68,36 @@ def notes(inputs: PlanInputs) -> list[str]:
     limits = inputs.limits
     if not isinstance(limits, PodLimits):
         unreadable = [limits.problem] if isinstance(limits, Unreadable) else []
-        return _sentences([*unreadable, *inputs.options.notes])
+        unasked = isinstance(limits, Undeclared) and inputs.namespace.evicts_undeclared
+        texts = [] if not unasked or inputs.pod.doubt else [UNASKED]
+        return [*_sentences([*unreadable, *inputs.options.notes]), *texts]
     texts = _sentences([*limits.first.notes, *inputs.options.notes])
     texts += [f"{UNCLEAR}{problem.sentence}" for problem in limits.unclear]
     texts += [f"namespace {problem.sentence}" for problem in inputs.namespace.unreadable]
-    unknown = [each for each, _ in limits.by_card if each.memory_bytes is None]
-    if inputs.terms.fenced and unknown:
-        texts.append(UNKNOWN_CARD if len(unknown) == len(limits.by_card) else SOME_UNKNOWN)
+    if inputs.terms.fenced and any(each.memory_bytes is None for each in inputs.candidates):
+        texts.append(_unknown(inputs, limits))
     return texts
+
+
+def _unknown(inputs: PlanInputs, limits: PodLimits) -> str:
+    """Say what becomes of fractions where nothing tells a card's size."""
+    if inputs.node is not None:
+        largest = max(each.memory_bytes or 0 for each, _ in limits.by_card)
+        return (
+            f"node {inputs.node.name} does not tell its cards: fractions are of one of "
+            f"{write_mebibytes(largest)}, the largest there is; start gpufence's agent there, or "
+            f"say with {names.LARGEST_CARD} what the webhook is to reckon with"
+        )
+    known = any(each.memory_bytes is not None for each, _ in limits.by_card)
+    return SOME_UNKNOWN if known else UNKNOWN_CARD
 
 
 def summary(inputs: PlanInputs, plan: Plan) -> str:
     """Sum the decision up in one line."""
     limits = inputs.limits
     if isinstance(limits, Undeclared):
+        if inputs.namespace.evicts_undeclared and not inputs.pod.doubt:
+            return f"told nothing: {UNASKED}"
         return f"not fenced: {limits.reason}"
     if isinstance(limits, Unreadable):
         return f"told nothing, its limit cannot be read: {limits.problem.sentence}"
@@ -106,28 +129,32 @@ def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
         return f"no amount declared, so not fenced; {names.MEMORY} sets one"
     if inputs.terms.injecting is Injecting.NOTHING:
         return "nothing was told when it was created, its agent alone holds it to that"
-    caps = ", ".join(
-        f"{name} {write_mebibytes(item.cap_bytes)}"
-        for name, item in plan.containers.items()
-        if item.cap_bytes is not None
-    )
-    verb = "would be" if inputs.mode is Mode.OBSERVE else "are"
+    caps: dict[bool, list[str]] = {True: [], False: []}
+    for name, item in plan.containers.items():
+        if item.cap_bytes is not None and (item.kept or not item.runs):
+            caps[item.kept].append(f"{name} {write_mebibytes(item.cap_bytes)}")
+    told, offered = ", ".join(caps[True]), ", ".join(caps[False])
+    observed = inputs.mode is Mode.OBSERVE
     known = [_runs(name, item) for name, item in plan.containers.items() if item.runs]
-    if caps or not known:
-        known.insert(0, f"frameworks {verb} told {caps or 'nothing yet'}")
+    if offered:
+        verb = "would say" if observed else "say"
+        known.insert(0, f"variables {verb} {offered} to what reads them, the agent fences the rest")
+    if told or not known:
+        verb = "would be" if observed else "are"
+        known.insert(0, f"frameworks {verb} told {told or 'nothing yet'}")
     return "; ".join(known)
 
 
 def _runs(name: str, item: ContainerPlan) -> str:
     """Say what a container runs, and what of all the settings that reads."""
-    if not item.reads and not item.settings:
+    if not item.reads:
         return f"{name} runs {item.runs}, fenced by the agent alone"
-    return f"{name} runs {item.runs}" + (
-        f", which reads {', '.join(item.reads)}" if item.reads else ""
-    )
+    return f"{name} runs {item.runs}, which reads {', '.join(item.reads)}"
 
 
 def _where(inputs: PlanInputs) -> str:
+    if inputs.node is not None and not inputs.node.told:
+        return f"; for any card there is, since node {inputs.node.name} does not tell its cards"
     if inputs.node is not None:
         return f"; exact on node {inputs.node.name} ({inputs.node.cards})"
     kinds = len(inputs.candidates)

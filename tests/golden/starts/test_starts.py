@@ -41,7 +41,7 @@ def manifest(given: dict[str, Any], *, args: bool) -> dict[str, Any]:
         "env": variables(**given.get("env", {})),
         "resources": {"limits": {names.NVIDIA_GPU: "1"}},
     }
-    said = {names.MEMORY: "6Gi"}
+    said = {names.MEMORY: given.get("memory", "6Gi")}
     if args:
         said[names.ARGS] = "enabled"
     if "framework" in given:

@@ -211,6 +211,22 @@ def test_a_pod_without_a_plan_passes(stage: Stage) -> None:
     assert "no-plan" == skipped(stage.bind())
 
 
+def test_what_was_decided_is_dropped_from_a_binding_without_values(stage: Stage) -> None:
+    """A binding that gets none of ours brings none of its own, either; others' keys stay."""
+    stage.server.on(f"GET {POD}", reply(bare_pod()))
+    item = binding_review(None)["request"]["object"]
+    said = {names.MEMORY: "80Gi", f"{names.ENV_PREFIX}s0": "1", names.KAI_MEMORY: "1", "own": "x"}
+    item["metadata"]["annotations"] = said
+    answered = stage.bind(item)
+
+    assert "no-plan" == answered.outcome.reason
+    assert {
+        ("remove", f"/metadata/annotations/{key.replace('/', '~1')}")
+        for key in said
+        if key != "own"
+    } == {(each["op"], each["path"]) for each in operations_of(answered)}
+
+
 def test_a_node_without_gpus_passes(stage: Stage) -> None:
     """A node that offers nothing has no card to be exact for."""
     stage.server.on(f"GET {NODE}", reply(t4(cpu="4")))

@@ -268,3 +268,59 @@ def test_two_thousand_different_pods_are_forgotten(webhook: Webhook) -> None:
     connection.close()
 
     assert peak_mib(webhook) < before + 16
+
+
+def nested() -> dict[str, Any]:
+    """Scripts within scripts, of which each is read again wherever it is named."""
+    command = ["sh", "-c", "sh -c \"$A\"''\n" * 300]
+    env = [
+        {"name": "A", "value": "sh -c \"$B\"''\n" * 300},
+        {"name": "B", "value": "vllm serve $C\n" * 300},
+    ]
+    return {"containers": [container("main", resources=GPU, command=command, env=env)]}
+
+
+def referring() -> dict[str, Any]:
+    """An argument that stands for 32 MB, and takes four times that."""
+    env = [{"name": "A", "value": "x" * 4096}]
+    item = container("main", resources=GPU, env=env, args=["vllm", "$(A)" * 8000 + "\U0001f600"])
+    return {"containers": [item]}
+
+
+def crowded() -> dict[str, Any]:
+    """As many containers as are read, with as much text as etcd takes."""
+    script = "vllm serve m; " * 350
+    return {
+        "containers": [
+            container(f"c{n}", resources=GPU, image="vllm/x", command=["sh", "-c", script])
+            for n in range(255)
+        ]
+    }
+
+
+@pytest.mark.parametrize("mode", ["cap", "observe", "evict"])
+def test_the_worst_pods_keep_no_other_tenant_out(webhook: Webhook, mode: str) -> None:
+    """
+    While one tenant sends the most expensive pods five times a second, another's are answered
+    within a second, each with its cap.
+    """
+    bodies = []
+    for spec in (nested(), referring(), crowded()):
+        item = pod()
+        item["spec"] = spec
+        bodies.append(encoded(review(object=item)))
+    waits = []
+    with ThreadPoolExecutor(8) as senders:
+        sent = []
+        for number in range(40):
+            sent.append(senders.submit(webhook.post, f"/v1/pods/{mode}", bodies[number % 3]))
+            began = time.monotonic()
+            answer = json.loads(webhook.post("/v1/pods/cap", small_review())[1])["response"]
+            waits.append(time.monotonic() - began)
+            assert "patch" in answer
+            time.sleep(max(0.2 - waits[-1], 0))
+        answers = [json.loads(each.result()[1])["response"]["allowed"] for each in sent]
+
+    assert max(waits) < 1
+    assert {mode != "evict"} == set(answers)
+    assert peak_mib(webhook) < LIMIT_MIB / 2

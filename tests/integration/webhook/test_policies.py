@@ -1,6 +1,7 @@
 """Both policies, as shipped, on a real API server: what they deny, and all that they must not."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -120,6 +121,8 @@ def test_a_label_cannot_be_changed_to_nonsense(policies: WebhookSite, fenced: st
         {"labels": {names.MODE: "evict"}},
         {"labels": {"team": "a"}},
         {"annotations": {names.MAX_MEMORY: "8Gi", "x": "y"}},
+        {"annotations": {names.UNDECLARED_USE: "evict"}},
+        {"annotations": {names.UNDECLARED_USE: "report"}},
     ],
 )
 def test_a_namespace_can_be_changed_otherwise(
@@ -131,6 +134,19 @@ def test_a_namespace_can_be_changed_otherwise(
     assert policies.admin.patch(
         core("namespaces", fenced), body, PatchType.MERGE, {"dryRun": "All"}
     )
+
+
+def test_a_word_on_undeclared_pods_that_nobody_knows_is_refused(
+    policies: WebhookSite, fenced: str
+) -> None:
+    """A mistyped `gpufence.io/undeclared` is refused with the ones to choose from."""
+    path = core("namespaces", fenced)
+    with pytest.raises(REFUSALS) as caught:
+        policies.admin.patch(
+            path, {"metadata": {"annotations": {names.UNDECLARED_USE: "evcit"}}}, PatchType.MERGE
+        )
+
+    assert '"evcit" is no choice; write one of report, evict' in str(caught.value)
 
 
 def test_namespaces_without_labels_are_left_alone(policies: WebhookSite) -> None:
@@ -257,6 +273,43 @@ def _cpu_seconds(site: WebhookSite) -> float:
     return float(lines[0].split()[-1])
 
 
+def test_only_who_binds_a_pod_says_what_the_driver_holds_it_to_and_before(
+    policies: WebhookSite,
+) -> None:
+    """
+    KAI's binder writes limit, request and cards before it binds; who may only change pods does not,
+    and nobody does once the pod has its node.
+    """
+    keys = [f"{names.KAI_OF_CONTAINER}main{end}" for end in (*names.KAI_DRIVER, names.KAI_GIVEN)]
+    with policies.namespace("cap") as name, _who_may_only_change_pods(policies, name) as tenant:
+        pending = objects.pod("pending")
+        pending["metadata"]["annotations"] = {keys[0]: "4Gi"}
+        policies.create(name, pending)
+        by_tenant = [key for key in keys if _changes(tenant, name, "pending", key)]
+        removed = _changes(tenant, name, "pending", keys[0], None)
+        other = _changes(tenant, name, "pending", f"{names.KAI_OF_CONTAINER}main.other")
+        by_binder = [key for key in keys if _changes(policies.admin, name, "pending", key)]
+        policies.bind(name, policies.pod(name, "pending"), NODE)
+        late = [key for key in keys if _changes(policies.admin, name, "pending", key, "late")]
+
+    assert ([], False, True) == (by_tenant, removed, other)
+    assert (keys, []) == (by_binder, late)
+
+
+@contextmanager
+def _who_may_only_change_pods(site: WebhookSite, namespace: str) -> Iterator[Client]:
+    path = group("rbac.authorization.k8s.io", "v1", "namespaces", namespace)
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch", "update"]}]
+    site.admin.post(f"{path}/roles", {"metadata": {"name": "changes"}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "changes"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}
+    binding = {"metadata": {"name": "changes"}, "roleRef": role, "subjects": [subject]}
+    site.admin.post(f"{path}/rolebindings", binding)
+    kubeconfig = site.plane.kubeconfig(User("tenant", "tenants"))
+    with connect(ClientSettings(kubeconfig=str(kubeconfig))) as client:
+        yield client
+
+
 @pytest.mark.parametrize("user", ["admin", "scheduler", "masters", "kubelet"])
 def test_nobody_is_exempt(policies: WebhookSite, fenced: str, user: str) -> None:
     """No identity edits what was decided, however mighty."""
@@ -293,6 +346,23 @@ def test_a_kubelet_reports_and_a_scheduler_binds(policies: WebhookSite, fenced: 
     assert {} == annotations_of(bound)
     assert {names.NODE: NODE, "env.gpufence.io/s0": "1"} == annotations_of(after)
     assert "from the kubelet" == after["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [names.MEMORY, names.PROCESSES_PER_CARD, names.INJECT, "gpufence.io/memory.main", "gpu-memory"],
+)
+def test_a_binding_changes_no_limit(policies: WebhookSite, fenced: str, key: str) -> None:
+    """Who may bind a pod cannot write on its Binding what it may hold."""
+    policies.pod(fenced, "bound")
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "bound", "annotations": {key: "80Gi"}},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "anywhere"},
+    }
+    with pytest.raises(REFUSALS, match=f"annotation {key} of a Binding would change"):
+        policies.admin.post(core("namespaces", fenced, "pods", "bound", "binding"), body)
 
 
 def client_of(site: WebhookSite, user: str) -> Client:

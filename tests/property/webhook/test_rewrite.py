@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence import names
+from gpufence.candidates import usable_cards
 from gpufence.mode import Mode
 from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode
@@ -23,7 +24,7 @@ from tests.property.webhook.strategies import (
     profiles,
 )
 from tests.support.builders import phases
-from tests.support.rewriting import applied
+from tests.support.rewriting import applied, environment
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
@@ -151,6 +152,19 @@ def test_who_runs_together_fits_together(case: Case) -> None:
             assert sum(caps) <= said.plan.limit_bytes
 
 
+@given(cases(Mode.OBSERVE))
+def test_observe_changes_nothing_that_a_container_sees(case: Case) -> None:
+    """In observe a pod's spec stays as it is, and so does what its variables read."""
+    said = case.rewrite()
+    told = {names.GROWTH, names.OOM_MESSAGE}.isdisjoint(case.pod["metadata"].get("annotations", {}))
+    if isinstance(said, Rewrite) and told:
+        after = applied(case.pod, said)
+
+        assert case.pod["spec"] == after["spec"]
+        for item in read_pod(case.pod).containers:
+            assert environment(case.pod, item.name) == environment(after, item.name)
+
+
 @given(cases(Mode.CAP), nodes())
 def test_a_binding_changes_only_what_is_there(case: Case, node: GpuNode) -> None:
     """At binding no slot appears that the pod does not read, and none is lost."""
@@ -162,7 +176,8 @@ def test_a_binding_changes_only_what_is_there(case: Case, node: GpuNode) -> None
 
         assert _slots(exact) <= before
         if exact:
-            assert node.name == exact[names.NODE]
+            certain = usable_cards(read_pod(bound), node)
+            assert (node.name if certain else None) == exact.get(names.NODE)
             assert _slots(exact) in (set(), before)
 
 

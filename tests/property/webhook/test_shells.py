@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from gpufence import names
 from tests.support.builders import container, pod
 from tests.support.rewriting import decide, rewritten
+from webhook.frameworks.budget import Budget
 from webhook.frameworks.shell import read_script
 from webhook.rewrite import Rewrite
 
@@ -28,6 +29,7 @@ STUB = '#!/bin/sh\nprintf "%s" "${0##*/}"; for word; do printf "|%s" "$word"; do
 PROGRAMS = ("vllm", "python3", "ray", "numactl2", "notes")
 SHELLS = [shell for shell in ("bash", "dash") if shutil.which(shell)]
 SHARE = "0.366666"
+ADDED = f"--gpu-memory-utilization={SHARE}"
 RUNNING = settings(
     max_examples=60,
     deadline=None,
@@ -152,13 +154,17 @@ def served(shell: str, script: str) -> dict[str, Any]:
 
 def only_lowered(before: list[str], after: list[str]) -> bool:
     """
-    Return whether two outputs are the same but for values of the flag, which are ours now.
+    Return whether two outputs are the same but for values of the server's flag, which are ours now,
+    and for the flag where there was none.
     """
     if len(before) != len(after):
         return False
     for old, new in zip(before, after, strict=True):
-        words = list(zip(old.split("|"), new.split("|"), strict=False))
-        if len(old.split("|")) != len(new.split("|")):
+        olds, news = old.split("|"), new.split("|")
+        if len(olds) < len(news) and olds[:2] == ["vllm", "serve"] and ADDED in news[3:]:
+            news.remove(ADDED)
+        words = list(zip(olds, news, strict=False))
+        if len(olds) != len(news):
             return False
         for at, (one, other) in enumerate(words):
             flagged = "util" in other or (at and "util" in words[at - 1][1])
@@ -174,8 +180,8 @@ def only_lowered(before: list[str], after: list[str]) -> bool:
 @given(script=_scripts)
 def test_a_rewrite_changes_nothing_but_the_flag(shell: str, script: str, stubs: Path) -> None:
     """
-    Whatever a script is, its programs get after the rewrite what they got before, but for the value
-    of the server's flag.
+    Whatever a script is, its programs get after the rewrite what they got before, but for the
+    server's flag, which is there now and within its share.
     """
     before = served(shell, script)
     after, _ = rewritten(before)
@@ -184,8 +190,13 @@ def test_a_rewrite_changes_nothing_but_the_flag(shell: str, script: str, stubs: 
 
     assert isinstance(said, Rewrite)
     assert "args" not in after["spec"]["containers"][0]
-    assert only_lowered(
-        run(before["spec"]["containers"][0]["command"], stubs), run(expanded(argv), stubs)
+    told = run(expanded(argv), stubs)
+
+    assert only_lowered(run(before["spec"]["containers"][0]["command"], stubs), told)
+    assert all(
+        any(f"{sign}{value}" in line for sign in "|=" for value in (SHARE, "0.1"))
+        for line in told
+        if line.startswith("vllm|serve|m")
     )
 
 
@@ -213,7 +224,7 @@ def test_a_rewrite_changes_nothing_but_the_flag_in_a_list(
     lowered = run(expanded(new), stubs)
 
     assert only_lowered(run(old, stubs), lowered)
-    assert not flag or any(SHARE in line or "|0.1" in line or "=0.1" in line for line in lowered)
+    assert any(SHARE in line or "|0.1" in line or "=0.1" in line for line in lowered)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -227,7 +238,7 @@ def test_words_are_split_as_the_shell_splits_them(
     """A command's words that hold no expansion are those that a shell hands to the program."""
     plain = [word for word in words if "$" not in word and "`" not in word and word != "~"]
     script = " ".join(["notes", *plain])
-    read = read_script(script)
+    read = read_script(script, Budget())
 
     assert read.clear
     assert ["|".join(word.text for word in read.commands[0])] == run([shell, "-c", script], stubs)
@@ -236,6 +247,6 @@ def test_words_are_split_as_the_shell_splits_them(
 @given(st.text(alphabet="ab \n'\"\\$`(){};&|<>#=-EOF", max_size=60))
 def test_any_text_is_read_to_its_end(text: str) -> None:
     """No text makes the reader fail, and every word stands where it says."""
-    for words in read_script(text).commands:
+    for words in read_script(text, Budget()).commands:
         for word in words:
             assert 0 <= word.start <= word.end <= len(text)

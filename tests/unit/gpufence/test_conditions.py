@@ -17,6 +17,8 @@ def test_every_known_resource_and_key_lets_a_pod_through() -> None:
         names.NVIDIA_MIG_PREFIX,
         names.PREFIX,
         names.ENV_PREFIX,
+        names.KAI_OF_CONTAINER,
+        *names.KAI_DRIVER,
     } == quoted
 
 

@@ -120,3 +120,36 @@ def test_an_unknown_card_leaves_amounts_in_bytes() -> None:
     raw = pod(gpushare(), annotations={names.KAI_FRACTION: "0.1"})
 
     assert (3 * GIB, True) == held(raw, card=None)
+
+
+@pytest.mark.parametrize(("ceiling", "expected"), [(None, 1), (2 * GIB, 2 * GIB)])
+def test_a_namespace_may_say_what_a_pod_without_a_request_holds(
+    ceiling: int | None, expected: int
+) -> None:
+    """Where the namespace evicts such pods they may hold next to nothing, or the ceiling."""
+    found = held(pod(container()), max_memory_bytes=ceiling, evicts_undeclared=True)
+
+    assert (expected, True) == found
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (pod(gpushare()), (3 * GIB, True)),
+        (pod(container(**GPU)), (T4_BYTES, False)),
+        (pod(container(), annotations={names.MEMORY: "2Gi"}), (2 * GIB, True)),
+        (pod(container(), annotations={names.KAI_FRACTION: "many"}), (1, True)),
+    ],
+    ids=["an amount", "a card", "the pod's own amount", "words that nobody can read"],
+)
+def test_who_asks_is_held_to_that(raw: dict[str, Any], expected: tuple[int, bool]) -> None:
+    """A request that can be read counts there as everywhere; one that cannot counts as none."""
+    assert expected == held(raw, evicts_undeclared=True)
+
+
+def test_a_doubt_is_no_missing_request() -> None:
+    """Where only the node or a claim could tell what a pod asks for, it asked for something."""
+    claimed = pod(container(), resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+
+    assert held(pod(gpushare()), Units(gpushare_bytes=None), evicts_undeclared=True) is None
+    assert held(claimed, evicts_undeclared=True) is None

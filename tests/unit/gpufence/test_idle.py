@@ -12,6 +12,7 @@ from gpufence.idle import (
     ReleaseNote,
     ReleasePhase,
     WakeBy,
+    WithoutGpu,
     highest_rung,
     idle_rung,
     read_idle_words,
@@ -21,6 +22,7 @@ from gpufence.idle import (
 
 AFTER, CONTENDED = "gpufence.io/idle-after", "gpufence.io/idle-after-contended"
 KEEP, WAKE = "gpufence.io/keep-until", "gpufence.io/wake"
+WITHOUT = "gpufence.io/pods-without-gpu"
 NOTE = ReleaseNote(ReleasePhase.RELEASED, 1_800_000_000.0, 3, "idle since noon")
 
 
@@ -72,6 +74,13 @@ def test_the_owner_says_who_wakes_it() -> None:
     assert WakeBy.MANUAL is words({WAKE: "when-free"}, {WAKE: "manual"}).wake
 
 
+def test_an_owner_says_whether_its_pods_without_gpus_keep_it() -> None:
+    """The owner's word counts before its namespace's; where neither says anything, they do."""
+    assert WithoutGpu.KEEP is words({}, {}).without_gpu
+    assert WithoutGpu.IGNORE is words({WITHOUT: "ignore"}, {}).without_gpu
+    assert WithoutGpu.KEEP is words({WITHOUT: "ignore"}, {WITHOUT: "keep"}).without_gpu
+
+
 @pytest.mark.parametrize(
     ("annotations", "sentence"),
     [
@@ -80,6 +89,7 @@ def test_the_owner_says_who_wakes_it() -> None:
         ({CONTENDED: "1"}, '"1" is no length of time'),
         ({KEEP: "tomorrow"}, '"tomorrow" is no moment'),
         ({WAKE: "later"}, '"later" is not a choice; write one of manual, when-free'),
+        ({WITHOUT: "yes"}, '"yes" is not a choice; write one of keep, ignore'),
     ],
 )
 def test_words_nobody_can_read_are_problems(annotations: dict[str, str], sentence: str) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from gpufence.annotations import read_namespace_options, read_pod_options
+from gpufence.annotations import PodOptions, read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard
+from gpufence.devices import Device
 from gpufence.dialects import Undeclared, Units, Unreadable
+from gpufence.dialects.spec import WHOLE_CARD
 from gpufence.limits import Limits, Part, read_limits
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB, MIB
@@ -103,6 +105,64 @@ def test_a_ceiling_lowers_what_pods_grant_themselves() -> None:
         "gpufence.io/max-memory of 4Gi; "
         "the ceiling counts; ask for less, or have the ceiling raised"
     ) == note.sentence
+
+
+@pytest.mark.parametrize(
+    ("resources", "basis"),
+    [
+        ({"nvidia.com/gpu": "1"}, "whole cards"),
+        ({"nvidia.com/gpu.shared": "1"}, "whole cards"),
+        ({"volcano.sh/gpu-number": "1"}, "whole cards"),
+        ({"nvidia.com/mig-1g.10gb": "1"}, "MIG instances of 1g.10gb"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
+)
+def test_a_ceiling_lowers_what_only_a_card_implies(resources: dict[str, str], basis: str) -> None:
+    """Where implied limits are enforced, no whole card is above the namespace's ceiling."""
+    namespace = {names.MAX_MEMORY: "2Gi", names.IMPLIED_LIMITS: "enabled"}
+    found = limits(pod(container(**resources)), namespace=namespace)
+
+    (note,) = found.notes
+    assert (2 * GIB, 2 * GIB) == (found.limit_bytes, found.parts[0].limit_bytes)
+    assert (
+        f'resources.limits: "15Gi" ({basis}) is above the namespace\'s gpufence.io/max-memory of '
+        "2Gi; write gpufence.io/memory, or have the ceiling raised"
+    ) == note.sentence
+
+
+def test_a_ceiling_lowers_the_share_that_a_node_implies() -> None:
+    """A part of a card that nobody wrote is held under the ceiling as a whole card is."""
+    namespace = {names.MAX_MEMORY: "2Gi", names.IMPLIED_LIMITS: "enabled"}
+    found = limits(
+        pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "3"}), namespace=namespace
+    )
+
+    assert 2 * GIB == found.limit_bytes
+
+
+def test_a_ceiling_lowers_whole_cards_that_claims_give() -> None:
+    """What a resource claim gives without an amount is only implied, and held under the ceiling."""
+    whole = Device("gpu", "one", WHOLE_CARD)
+    plain = pod(container() | {"resources": {"claims": [{"name": "gpu"}]}})
+    plain["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "one"}]
+    read = read_pod(plain)._replace(devices=(whole,))
+    namespace = read_namespace_options({names.MAX_MEMORY: "2Gi", names.IMPLIED_LIMITS: "enabled"})
+    found = read_limits(read, PodOptions(), namespace, CandidateCard(Units(), T4_BYTES))
+
+    assert isinstance(found, Limits)
+    assert 2 * GIB == found.limit_bytes
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [{"aliyun.com/gpu-mem": "6"}, {"volcano.sh/gpu-memory": "6144"}, {"nvidia.com/gpumem": "6144"}],
+    ids=lambda value: next(iter(value)),
+)
+def test_a_ceiling_leaves_what_a_scheduler_counts(resources: dict[str, str]) -> None:
+    """An amount that the cluster has booked for the pod is its own, whatever the ceiling."""
+    namespace = {names.MAX_MEMORY: "2Gi", names.IMPLIED_LIMITS: "enabled"}
+
+    assert 6 * GIB == limits(pod(container(**resources)), namespace=namespace).limit_bytes
 
 
 def test_cards_and_profile_of_the_declaration_are_kept() -> None:

@@ -161,17 +161,10 @@ def test_a_pod_without_room_is_refused_in_evict() -> None:
     assert "shorten them to 200 KiB" in " ".join(getattr(warned, "warnings", ()))
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pod(*(gpushare(f"c{n}") for n in range(MOST_CONTAINERS))),
-        pod(gpushare() | {"env": [{"name": names.CUPY_LIMIT, "value": "9" * 2**20}]}),
-    ],
-    ids=["containers", "a variable"],
-)
-def test_who_has_no_annotations_is_not_told_to_shorten_them(asked: dict[str, Any]) -> None:
+def test_who_has_no_annotations_is_not_told_to_shorten_them() -> None:
     """Where the plan itself is too long, the refusal says what it is made of."""
-    refused = decide(asked, Mode.EVICT)
+    long = {"env": [{"name": names.CUPY_LIMIT, "value": "9" * 257_000}]}
+    refused = decide(pod(gpushare() | long), Mode.EVICT)
 
     assert isinstance(refused, Refusal)
     assert "metadata.annotations: 0 bytes of the pod's own" in refused.message
@@ -194,7 +187,7 @@ def test_what_an_earlier_pass_wrote_stays_where_room_has_run_out() -> None:
     [
         (
             pod(*(container(f"c{n}") for n in range(MOST_CONTAINERS)), init=[gpushare("first")]),
-            "257 containers",
+            f"{MOST_CONTAINERS + 1} containers",
         ),
         (pod(gpushare(), volumes=[{"name": "v"}] * (MOST_VOLUMES + 1)), "4097 volumes"),
     ],
@@ -241,6 +234,44 @@ def test_a_slot_of_any_variable_needs_no_second_pass(env: str, slot: str) -> Non
     result, _ = rewritten(pod(gpushare() | {"env": [{"name": env, "valueFrom": source}]}))
 
     assert isinstance(decide(result), Unchanged)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"labels": {f"k{n}": "v" * 50 for n in range(10_000)}},
+        {"finalizers": [f"example.com/{n}" for n in range(40_000)]},
+        {
+            "managedFields": [
+                {"manager": "m", "fieldsV1": {f"f:{n}" * 200: {}}} for n in range(1000)
+            ]
+        },
+    ],
+    ids=["labels", "finalizers", "managed fields"],
+)
+def test_a_pod_near_the_limit_of_etcd_is_refused_in_evict(more: dict[str, Any]) -> None:
+    """
+    What is so large that it can hardly be written to again is refused, with its size, the bound and
+    what helps; elsewhere it is warned of.
+    """
+    asked = pod(gpushare())
+    asked["metadata"] |= more
+    refused = decide(asked, Mode.EVICT)
+    said = [decide(asked, mode) for mode in (Mode.CAP, Mode.OBSERVE)]
+
+    assert isinstance(refused, Refusal)
+    assert "KiB, above 512: near the limit of etcd" in refused.message
+    assert "into ConfigMaps or its images" in refused.message
+    assert all(isinstance(each, Rewrite) for each in said)
+    assert all("above 512" in getattr(each, "warnings", ("",))[0] for each in said)
+
+
+def test_what_gpufence_adds_makes_no_pod_too_large() -> None:
+    """A pod just within the bound needs no second pass, and is let in by it."""
+    asked = pod(gpushare(), annotations={"filling": "x" * 200_000}, labels={"l": "x" * 320_000})
+    result, _ = rewritten(asked, Mode.EVICT)
+
+    assert isinstance(decide(result, Mode.EVICT), Unchanged)
 
 
 def test_forty_thousand_doubles_take_one_operation() -> None:
@@ -322,3 +353,26 @@ def test_init_containers_and_sidecars_take_no_square(shape: str) -> None:
 
     assert time.process_time() - began < 1
     assert isinstance(said, Rewrite | Unchanged)
+
+
+@pytest.mark.parametrize("env", [names.XLA_FRACTION, names.CUPY_LIMIT, "MINE"])
+@pytest.mark.parametrize("asked", [gpushare(), container()], ids=["GPU", "no GPU"])
+def test_observe_leaves_a_variable_that_reads_a_slot(asked: dict[str, Any], env: str) -> None:
+    """In observe a container reads by its own variables and files what it would have read."""
+    path = f"metadata.annotations['{names.ENV_PREFIX}s7']"
+    entry = {"name": env, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    file = {"path": "f", "fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}x']"}}
+    own = {f"{names.ENV_PREFIX}s7": "0.5", f"{names.ENV_PREFIX}x": "y"}
+    before = pod(
+        asked | {"env": [entry]},
+        annotations={**own, f"{names.ENV_PREFIX}s8": "forged"},
+        volumes=[{"name": "v", "downwardAPI": {"items": [file]}}],
+    )
+    after, _ = rewritten(before, Mode.OBSERVE)
+
+    assert before["spec"] == after["spec"]
+    assert own == {
+        key: text
+        for key, text in after["metadata"]["annotations"].items()
+        if key.startswith(names.ENV_PREFIX)
+    }

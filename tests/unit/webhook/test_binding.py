@@ -1,6 +1,7 @@
 """The values at binding."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from tests.support.builders import card, container, gpushare, node, pod
-from tests.support.rewriting import NO_CARD, POLICY, gpu_node, rewritten, variables
+from tests.support.rewriting import NO_CARD, POLICY, absent, gpu_node, rewritten, variables
 from webhook.fleet import Fleet
+from webhook.policy import WebhookPolicy
 from webhook.rewrite.binding import exact_values
 
 T4 = gpu_node(node(card(), name="t4"))
@@ -90,16 +92,25 @@ def test_a_limit_too_small_for_that_card_is_warned_about() -> None:
     assert "ask for at least 896Mi" in exact[names.WARNINGS]
 
 
-def test_a_server_bound_where_it_would_overstep_is_held() -> None:
-    """
-    A server let through on the careful share is held to the node's even if its flag is larger.
-    """
+def test_a_server_bound_where_it_would_overstep_is_named() -> None:
+    """A server let through on the careful share is warned of where the node's is smaller."""
     flag = ["--gpu-memory-utilization=0.15"]
     asked = pod(gpushare() | {"image": "vllm/vllm-openai", "args": flag})
     bound = rewritten(asked)[0]
     exact = exact_values(bound, H100, POLICY)
 
-    assert "per_process_memory_fraction:0.037500" == value(exact, bound, names.PYTORCH_CONF)
+    assert '--gpu-memory-utilization "0.15"' in exact[names.WARNINGS]
+
+
+def test_a_cap_of_an_earlier_release_is_no_smaller_than_the_limit() -> None:
+    """A planner that was given PyTorch's cap before an upgrade gets the whole limit at binding."""
+    asked = pod(gpushare() | {"image": "x", "args": ["train"]})
+    bound = created(asked)
+    bound["spec"]["containers"][0]["args"] = ["vllm", "serve", "m", "--gpu-memory-utilization=0.01"]
+
+    assert "per_process_memory_fraction:0.037500" == value(
+        exact_values(bound, H100, POLICY), bound, names.PYTORCH_CONF
+    )
 
 
 def test_what_gpufence_has_not_seen_is_left() -> None:
@@ -117,13 +128,56 @@ def test_observe_is_left() -> None:
     assert {} == exact_values(created(pod(gpushare()), Mode.OBSERVE), T4, POLICY)
 
 
-def test_an_unknown_card_keeps_the_careful_values() -> None:
-    """
-    On a node that does not tell its cards the values stay as careful as they are.
-    """
+@pytest.mark.parametrize("policy", [NO_CARD, POLICY], ids=["nothing known", "a default card"])
+def test_an_unknown_card_is_told_as_the_largest(policy: WebhookPolicy) -> None:
+    """On a node that does not tell its cards no fraction of another card stays, nor is it exact."""
     dumb = gpu_node(node(name="dumb"))
+    bound = rewritten(pod(gpushare()), fleet=Fleet([T4]))[0]
+    careful = exact_values(bound, dumb, policy)
 
-    assert {} == exact_values(created(pod(gpushare())), dumb, NO_CARD)
+    assert "0.140000" == value(bound["metadata"]["annotations"], bound, names.XLA_FRACTION)
+    assert "0.007291" == value(careful, bound, names.XLA_FRACTION)
+    assert names.NODE not in careful
+    assert "unknown" == careful[names.CARD]
+    assert "node dumb does not tell its cards" in careful[names.WARNINGS]
+    assert "does not tell its cards" in careful[names.SUMMARY]
+
+
+def test_amounts_stay_on_an_unknown_card() -> None:
+    """What is told in bytes is right on every card."""
+    bound = rewritten(pod(gpushare()), fleet=Fleet([T4]))[0]
+    before = value(bound["metadata"]["annotations"], bound, names.CUPY_LIMIT)
+    careful = exact_values(bound, gpu_node(node(name="dumb")), NO_CARD)
+
+    assert before == value(careful, bound, names.CUPY_LIMIT)
+
+
+def test_the_operator_may_know_the_largest_card() -> None:
+    """Where an operator says how large such cards are at most, fractions are of that."""
+    bound = rewritten(pod(gpushare()), fleet=Fleet([T4]))[0]
+    policy = replace(NO_CARD, largest_bytes=80 * 2**30)
+    careful = exact_values(bound, gpu_node(node(name="dumb")), policy)
+
+    assert "0.026250" == value(careful, bound, names.XLA_FRACTION)
+
+
+def test_a_share_of_an_unknown_card_is_that_share_in_fractions_and_small_in_bytes() -> None:
+    """A limit that the card itself makes is told as on the smallest and the largest there is."""
+    asked = pod(container(**{names.NVIDIA_GPU: "1"}), nodeSelector={names.GKE_CLIENTS: "4"})
+    bound = rewritten(asked, namespace={names.IMPLIED_LIMITS: "enabled"}, fleet=Fleet([H100]))[0]
+    careful = exact_values(
+        bound, gpu_node(node(name="dumb", allocatable={names.NVIDIA_GPU: "4"})), NO_CARD
+    )
+
+    assert 0 < Fraction(value(careful, bound, names.XLA_FRACTION)) <= Fraction(1, 4)
+    assert int(value(careful, bound, names.CUPY_LIMIT)) <= 2**30
+
+
+def test_nothing_told_stays_nothing_on_an_unknown_card() -> None:
+    """A pod that was told no fraction, since no card was known, is told none where none is."""
+    bound = rewritten(pod(gpushare()), policy=NO_CARD)[0]
+
+    assert {} == exact_values(bound, gpu_node(node(name="dumb")), NO_CARD)
 
 
 def test_a_doubtful_unit_keeps_the_careful_values() -> None:
@@ -140,13 +194,58 @@ def test_a_pod_without_a_limit_is_left() -> None:
     assert {} == exact_values(created(asked), T4, POLICY)
 
 
-def test_the_operators_card_stands_in() -> None:
-    """
-    Where the node does not tell its cards but the operator does, that card counts.
-    """
-    dumb = gpu_node(node(name="dumb"))
-    bound = created(pod(gpushare(units="10")))
-    policy = replace(POLICY, default=POLICY.default._replace(memory_bytes=20 * 2**30))
-    exact = exact_values(bound, dumb, policy)
+SERVER = {"image": "vllm/vllm-openai:v0.11.0", "args": ["--model", "m"]}
+LATE = gpu_node(node(card(), name="late"))
 
-    assert "0.350000" == value(exact, bound, names.XLA_FRACTION)
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (container(**{names.NVIDIA_GPU: "1"}), {}),
+        (container(**{names.NVIDIA_GPU: "1"}), {names.HEADROOM: "auto"}),
+        (container() | SERVER, {names.KAI_FRACTION: "0.5", names.ARGS: "enabled"}),
+        (container(**{names.NVIDIA_GPU: "1"}) | SERVER, {names.ARGS: "enabled"}),
+    ],
+    ids=["amounts", "amounts, tuned", "a share and a flag", "a whole card and a flag"],
+)
+def test_what_a_plan_calls_told_at_binding_is_in_the_pod(
+    item: dict[str, Any], said: dict[str, str]
+) -> None:
+    """
+    No variable and no flag can be added to a pod that exists, so none counts as told that was left
+    out while no card was known.
+    """
+    asked = pod(item, annotations=said)
+    words = {names.IMPLIED_LIMITS: "enabled"}
+    bound = rewritten(asked, Mode.CAP, words, Fleet(()), NO_CARD)[0]
+    bound["metadata"]["annotations"] |= exact_values(bound, LATE, NO_CARD)
+
+    assert [] == absent(bound)
+    assert "late" == bound["metadata"]["annotations"][names.NODE]
+
+
+def test_a_flag_that_was_left_out_is_named_at_binding() -> None:
+    """A server whose flag could not be set is not called told, and its owner reads so."""
+    asked = pod(
+        container() | SERVER, annotations={names.KAI_FRACTION: "0.5", names.ARGS: "enabled"}
+    )
+    bound = rewritten(asked, fleet=Fleet(()), policy=NO_CARD)[0]
+    bound["metadata"]["annotations"] |= exact_values(bound, LATE, NO_CARD)
+    said = bound["metadata"]["annotations"]
+
+    assert SERVER["args"] == bound["spec"]["containers"][0]["args"]
+    assert read_plan(said[names.PLAN]).containers["main"].cap_bytes is None
+    assert "--gpu-memory-utilization" in said[names.WARNINGS]
+
+
+def test_a_pod_that_names_its_node_is_told_like_any_other() -> None:
+    """One that is created with its node is being created: its flag and its variables are set."""
+    said = {names.ARGS: "enabled", names.MEMORY: "4Gi"}
+    asked = pod(container(**{names.NVIDIA_GPU: "1"}) | SERVER, annotations=said, nodeName="late")
+    made, answer = rewritten(asked, fleet=Fleet([LATE]))
+    word = pod(container(**{names.NVIDIA_GPU: "1"}), annotations=said, nodeName="late")
+
+    assert "--gpu-memory-utilization" in made["spec"]["containers"][0]["args"][-1]
+    assert [] == absent(made)
+    assert any(names.ARGS in each for each in rewritten(word, fleet=Fleet([LATE]))[1].warnings)
+    assert answer.plan.containers["main"].cap_bytes is not None

@@ -1,5 +1,6 @@
 """All GPU nodes of a cluster, and the cards a pod might meet among them."""
 
+import time
 from typing import Any
 
 import pytest
@@ -111,3 +112,30 @@ def test_what_is_remembered_has_an_end() -> None:
 
         assert (T4,) == fleet.candidates(nowhere, T4)
         assert Fleet(NODES).candidates(assigned, T4) == fleet.candidates(assigned, T4)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [expression(f"unknown{n}", "Exists") for n in range(120)],
+        [expression("number", "Gt", str(n)) for n in range(120)],
+        [expression("number", "In", *map(str, range(n, n + 500))) for n in range(60)],
+    ],
+    ids=["keys of no node", "numbers", "values"],
+)
+def test_an_affinity_costs_a_large_cluster_little(items: list[dict[str, Any]]) -> None:
+    """Whatever a pod requires of 5,000 nodes is looked up, or is too much to be looked at."""
+    fleet = Fleet(
+        gpu_node(node(card(), name=f"n{n}", labels={"number": str(n)})) for n in range(5000)
+    )
+    asked = read_pod(
+        pod(gpushare(), affinity=required(*({"matchExpressions": [e]} for e in items)))
+    )
+    fleet.candidates(asked, T4)
+    seconds = []
+    for _ in range(3):
+        began = time.process_time()
+        fleet.candidates(asked, T4)
+        seconds.append(time.process_time() - began)
+
+    assert min(seconds) < 0.02

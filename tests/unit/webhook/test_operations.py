@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from webhook.operations import Patch
+from webhook.operations import MOST_OPERATIONS, Patch
 
 ITEM = {"name": "x"}
 
@@ -50,7 +50,7 @@ def test_the_object_agrees_with_its_operations() -> None:
     before = document()
     patch = Patch(document())
     patch.extend(("spec", "list"), [ITEM])
-    patch.remove(("spec", "list"), 0)
+    patch.drop_items(("spec", "list"), [0])
     patch.update(("spec", "list", 0), {"k": "new"})
     patch.extend(("spec", "more"), [ITEM])
     patch.extend(("spec", "texts"), ["one"])
@@ -87,3 +87,13 @@ def test_an_operation_stays_what_it_was() -> None:
     patch.extend(("list",), [ITEM])
 
     assert [[ITEM], ITEM] == [item["value"] for item in patch.operations]
+
+
+def test_an_item_is_replaced_after_however_many_changes() -> None:
+    """A change of another part is kept where there are so many that parts are replaced."""
+    before = {"metadata": {"annotations": {}}, "spec": {"args": ["a", "b"]}}
+    patch = Patch(copy.deepcopy(before))
+    patch.update(("metadata", "annotations"), {f"k{n}": "v" for n in range(MOST_OPERATIONS + 1)})
+    patch.replace(("spec", "args"), 1, "c")
+
+    assert ["a", "c"] == jsonpatch.apply_patch(before, patch.operations)["spec"]["args"]

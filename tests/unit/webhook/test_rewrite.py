@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from gpufence import names
+from gpufence.dialects import is_bookkeeping
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan, write_plan
+from gpufence.pods import read_pod
 from tests.support.builders import card, container, gpushare, node, pod, sidecar
 from tests.support.rewriting import (
     NO_CARD,
@@ -22,11 +24,20 @@ from tests.support.vectors import Vector, vectors
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged
+from webhook.rewrite.sentences import UNASKED
 
 GPU = {names.NVIDIA_GPU: "1"}
 
 
-@pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
+AT_CREATE = [
+    each
+    for each in vectors()
+    if not any(is_bookkeeping(key) for key in read_pod(each.pod).annotations)
+]
+"""What only schedulers write is dropped from a pod that is created with it."""
+
+
+@pytest.mark.parametrize("vector", AT_CREATE, ids=lambda vector: vector.name)
 def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
     """The limits of the shared vectors are those of the plan, pod and containers alike."""
     policy = WebhookPolicy(default=vector.card)
@@ -70,6 +81,17 @@ def test_the_plan_on_the_pod_is_the_plan() -> None:
 def test_other_pods_are_left_alone(asked: dict[str, Any]) -> None:
     """Windows pods, mirrors of static pods and pods without GPU stay as they are."""
     assert isinstance(decide(asked, namespace={names.MEMORY: "2Gi"}), Unchanged)
+
+
+def test_a_pod_without_a_gpu_is_warned_where_it_may_use_none() -> None:
+    """Where its namespace evicts pods that ask for no GPU, its creator is told so."""
+    asked = pod(container(), annotations={names.HEADROOM: "auto"})
+    _, said = rewritten(asked, namespace={names.UNDECLARED_USE: "evict"})
+    _, other = rewritten(asked, namespace={names.UNDECLARED_USE: "report"})
+
+    assert (UNASKED,) == said.warnings
+    assert UNASKED in said.summary
+    assert UNASKED not in other.warnings
 
 
 def test_a_pod_with_a_word_for_us_and_no_gpu_is_told_why() -> None:
@@ -268,6 +290,39 @@ def test_a_typing_error_of_the_namespace_refuses_nobody() -> None:
     assert 2 == sum(text.startswith("namespace ") for text in said.warnings)
 
 
+@pytest.mark.parametrize(
+    ("item", "kept"),
+    [
+        ({"image": "gpu-burn:1", "command": ["./gpu_burn", "60"]}, False),
+        ({"image": "nvcr.io/nvidia/tensorrt:25.08-py3", "args": ["trtexec", "--onnx=m"]}, False),
+        ({"image": "ghcr.io/games/steam-headless:1"}, False),
+        ({"image": "tensorflow/tensorflow:2.21.0-gpu"}, False),
+        ({"image": "app:1", "command": ["python", "train.py"]}, False),
+        ({"image": "pytorch/pytorch:2.10.0"}, True),
+        ({"image": "app:1", "command": ["sh", "-c", "torchrun train.py"]}, True),
+        ({"image": "app:1", "env": variables(XLA_PYTHON_CLIENT_MEM_FRACTION="0.1")}, True),
+        ({"image": "jax:1"}, True),
+    ],
+)
+def test_frameworks_are_told_where_one_is_known(item: dict[str, Any], *, kept: bool) -> None:
+    """A plan and its summary speak of a cap that is kept only where something is known to do so."""
+    _, said = rewritten(pod(gpushare() | item))
+    plan = said.plan.containers["main"]
+
+    assert kept == plan.kept
+    assert kept == ("frameworks are told main 2150Mi" in said.summary)
+    assert kept != ("variables say main 2150Mi" in said.summary)
+    assert kept != ('"kept":false' in write_plan(said.plan))
+
+
+def test_the_hook_makes_tensorflow_keep_to_its_cap() -> None:
+    """TensorFlow keeps to its fraction with the start-up hook, and then counts as told."""
+    item = gpushare() | {"image": "tensorflow/tensorflow:2.21.0-gpu"}
+    _, said = rewritten(pod(item, annotations={names.PYTHON_HOOK: "enabled"}))
+
+    assert said.plan.containers["main"].kept
+
+
 def test_growth_in_observe_is_all_that_containers_see() -> None:
     """In observe with growth only the grow-on-demand variables are set."""
     asked = pod(gpushare() | {"env": variables(MINE="x")}, annotations={names.GROWTH: "enabled"})
@@ -276,7 +331,7 @@ def test_growth_in_observe_is_all_that_containers_see() -> None:
     assert {"MINE": "x", names.XLA_PREALLOCATE: "false", names.TF_GROWTH: "true"} == (
         environment(result)
     )
-    assert "would be told main 2150Mi" in said.summary
+    assert "would say main 2150Mi" in said.summary
 
 
 def test_who_opted_out_keeps_the_environment() -> None:

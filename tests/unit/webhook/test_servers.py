@@ -1,5 +1,6 @@
 """Servers that plan the card's memory by themselves."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import gpushare, pod
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
-from webhook.rewrite import Unchanged
+from webhook.rewrite import Refusal, Rewrite, Unchanged
 
 APPENDED = "--gpu-memory-utilization=$(GPUFENCE_SERVER_FRACTION)"
 
@@ -31,7 +32,11 @@ def test_a_server_without_its_flag_is_not_capped_below_its_back() -> None:
     assert names.PYTORCH_CONF not in seen
     assert names.ENV_FRACTION not in seen
     assert "0.166666" == seen[names.ENV_SERVER]
-    assert "write --gpu-memory-utilization 0.166666 or set gpufence.io/args" in said.warnings[0]
+    assert (
+        "main: vLLM takes 0.9 of the card by itself; this pod may use 3072Mi of 15360Mi. Write "
+        "into its args: --gpu-memory-utilization $(GPUFENCE_SERVER_FRACTION), or set "
+        "gpufence.io/args: enabled; until then only eviction holds it"
+    ) == said.warnings[0]
     assert said.plan.containers["main"].cap_bytes is None
 
 
@@ -45,25 +50,32 @@ def test_a_server_without_its_flag_is_not_capped_below_its_back() -> None:
         ["--gpu-memory-utilization=0.9", "--gpu-memory-utilization=0.1"],
     ],
 )
-def test_a_server_that_knows_its_share_is_capped_at_it(args: list[str]) -> None:
-    """
-    A vLLM whose own flag is within the share gets PyTorch's fraction, the whole limit of it.
-    """
+def test_a_server_that_knows_its_share_keeps_to_it_alone(args: list[str]) -> None:
+    """A vLLM whose own flag is within its share needs no cap, which could only kill it."""
     result, said = rewritten(served(args))
 
-    assert "per_process_memory_fraction:0.200000" == environment(result)[names.PYTORCH_CONF]
+    assert names.PYTORCH_CONF not in environment(result)
+    assert said.plan.containers["main"].cap_bytes is not None
     assert () == said.warnings
     assert args == result["spec"]["containers"][0]["args"]
 
 
-@pytest.mark.parametrize("flag", ["0.9", "junk", "$(MINE)"])
-def test_a_flag_above_the_share_is_warned_about(flag: str) -> None:
-    """
-    A flag above the share, or one that cannot be read, is compared with the share and named.
-    """
+@pytest.mark.parametrize(
+    ("flag", "fault"),
+    [
+        ("0.9", "is too much"),
+        ("junk", "is no value that can be read"),
+        ("$(MINE)", "cannot be told before it runs"),
+    ],
+)
+def test_a_flag_that_is_too_much_is_warned_about(flag: str, fault: str) -> None:
+    """A flag above the limit, or one that cannot be read, is named with what to write instead."""
     _, said = rewritten(served([f"--gpu-memory-utilization={flag}"]))
 
-    assert f'"{flag}" takes more than the share 0.166666' in said.warnings[0]
+    assert (
+        f'main: --gpu-memory-utilization "{flag}" {fault}; this pod may use 3072Mi of 15360Mi. '
+        "Write 0.166666 there, or set gpufence.io/args: enabled; until then only eviction holds it"
+    ) == said.warnings[0]
 
 
 def test_the_flag_is_appended_on_demand() -> None:
@@ -82,7 +94,10 @@ def test_a_flag_above_the_share_is_lowered_where_it_stands() -> None:
 
     assert [APPENDED] == result["spec"]["containers"][0]["args"]
     assert "0.166666" == environment(result)[names.ENV_SERVER]
-    assert '--gpu-memory-utilization "0.9" is above the share' in said.warnings[0]
+    assert (
+        '--gpu-memory-utilization "0.9" is too much; this pod may use 3072Mi of 15360Mi'
+        in said.warnings[0]
+    )
 
 
 def test_a_flag_within_the_share_is_left_alone() -> None:
@@ -103,9 +118,14 @@ def test_observe_appends_nothing() -> None:
 @pytest.mark.parametrize(
     ("item", "reason"),
     [
-        ({"command": ["sh", "-c"], "args": ["vllm serve m"]}, "a shell starts the server"),
-        ({"command": ["/bin/bash", "-ec", "vllm serve m"]}, "a shell starts the server"),
-        ({"args": ["-c", "vllm serve m"]}, "a shell starts the server"),
+        (
+            {"command": ["sh", "-c", 'eval "vllm serve m \\"--x\\""']},
+            "its script puts the command together",
+        ),
+        (
+            {"command": ["sh", "-c", "vllm serve m --x $$(nproc)"]},
+            "its script puts the command together",
+        ),
         ({}, "its arguments stand in the image"),
     ],
 )
@@ -115,7 +135,100 @@ def test_nothing_is_appended_where_it_would_not_arrive(item: dict[str, Any], rea
     result, said = rewritten(asked)
 
     assert asked["spec"]["containers"][0].get("args") == result["spec"]["containers"][0].get("args")
-    assert f"{reason}: write" in said.warnings[0]
+    assert f"(gpufence cannot: {reason})" in said.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("vllm serve m", f"vllm serve m {APPENDED}"),
+        ("vllm serve m --config f", f"vllm serve m {APPENDED} --config f"),
+        ("vllm serve --port 80", f"vllm serve {APPENDED} --port 80"),
+        ('exec vllm serve "$MODEL" $ARGS', f'exec vllm serve "$MODEL" {APPENDED} $ARGS'),
+        ("vllm serve \\\n  m \\\n  --x", f"vllm serve \\\n  m {APPENDED} \\\n  --x"),
+        ("vllm serve m 2>&1 | tee log", f"vllm serve m {APPENDED} 2>&1 | tee log"),
+        ("a; vllm serve m & wait", f"a; vllm serve m {APPENDED} & wait"),
+        ("if x; then vllm serve m; fi", f"if x; then vllm serve m {APPENDED}; fi"),
+        (
+            "python3 -m vllm.entrypoints.openai.api_server --model m",
+            f"python3 -m vllm.entrypoints.openai.api_server {APPENDED} --model m",
+        ),
+        ("python -m dynamo.vllm --model m", f"python -m dynamo.vllm {APPENDED} --model m"),
+        (
+            "python -m vllm.entrypoints.cli.main serve m --x",
+            f"python -m vllm.entrypoints.cli.main serve m {APPENDED} --x",
+        ),
+        ("vllm bench throughput --model m", f"vllm bench throughput {APPENDED} --model m"),
+        ("sh -c 'vllm serve m'", f"sh -c 'vllm serve m {APPENDED}'"),
+        ('eval "vllm serve m $EXTRA"', f'eval "vllm serve m {APPENDED} $EXTRA"'),
+        ("CMD='vllm serve m'; exec $CMD --x", f"CMD='vllm serve m'; exec $CMD {APPENDED} --x"),
+        ("CMD=(vllm serve m); ${CMD[@]}", f"CMD=(vllm serve m {APPENDED}); ${{CMD[@]}}"),
+        ("trl vllm-serve --model m", f"trl vllm-serve {APPENDED} --model m"),
+        ("trap 'kill -$$' 0; vllm serve m", f"trap 'kill -$$' 0; vllm serve m {APPENDED}"),
+        ("A='vllm serve'; $A m --x $$", f"A='vllm serve'; $A m {APPENDED} --x $$"),
+        ('eval "vllm serve \\\n m --x"', f'eval "vllm serve \\\n m {APPENDED} --x"'),
+        ("vllm serve $(MODEL) --x", f"vllm serve $(MODEL) {APPENDED} --x"),
+        ("vllm serve m --x $UTIL", f"vllm serve m {APPENDED} --x $UTIL"),
+    ],
+)
+def test_the_flag_is_put_in_where_a_shell_starts_the_server(script: str, expected: str) -> None:
+    """
+    In a shell's text the flag stands right behind what the server is known by, and behind its
+    model, so that whatever the user wrote behind it counts as the last.
+    """
+    asked = served(wish=True, command=["bash", "-c", script], image="x")
+    result, said = rewritten(asked)
+
+    assert ["bash", "-c", expected] == result["spec"]["containers"][0]["command"]
+    assert isinstance(decide(result), Unchanged)
+    assert said.plan.containers["main"].cap_bytes is not None
+
+
+@pytest.mark.parametrize(
+    ("script", "flag", "expected"),
+    [
+        ("trtllm-serve m --x", "kv_cache_free_gpu_memory_fraction", "trtllm-serve m {} --x"),
+        ("trtllm-serve serve m", "kv_cache_free_gpu_memory_fraction", "trtllm-serve serve m {}"),
+        ("sglang serve m --tp 2", "mem-fraction-static", "sglang serve m {} --tp 2"),
+        ("sglang serve --model-path m", "mem-fraction-static", "sglang serve {} --model-path m"),
+        (
+            "python -m sglang.launch_server --model-path m",
+            "mem-fraction-static",
+            "python -m sglang.launch_server {} --model-path m",
+        ),
+        (
+            "lmdeploy serve api_server m --x",
+            "cache-max-entry-count",
+            "lmdeploy serve api_server {} m --x",
+        ),
+        (
+            "tensorflow_model_server --port=8500",
+            "per_process_gpu_memory_fraction",
+            "tensorflow_model_server {} --port=8500",
+        ),
+    ],
+)
+def test_each_server_takes_its_flag_where_it_is_put(script: str, flag: str, expected: str) -> None:
+    """Other servers get theirs behind their verb, and behind a model that must come first."""
+    asked = served(wish=True, command=["sh", "-c", script], image="x")
+    result, _ = rewritten(asked)
+    ours = f"--{flag}=$(GPUFENCE_SERVER_FRACTION)"
+
+    assert expected.format(ours) == result["spec"]["containers"][0]["command"][2]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("0.1", "0.1"), ("0.9", "$(GPUFENCE_SERVER_FRACTION)")]
+)
+def test_the_flag_may_be_among_what_a_text_is_put_together_of(value: str, expected: str) -> None:
+    """What a script was given counts in a text that it puts together, and is lowered there."""
+    item: Any = {"command": ["bash", "-c", 'eval "vllm serve /m $@"', "--"], "image": "x"}
+    args = ["--gpu-memory-utilization", value]
+    result, said = rewritten(served(args, wish=True, **item))
+
+    assert expected == result["spec"]["containers"][0]["args"][1]
+    assert not isinstance(decide(served(args, **item), Mode.EVICT), Refusal)
+    assert said.plan.containers["main"].cap_bytes is not None
 
 
 def test_an_image_without_arguments_of_its_own_takes_one() -> None:
@@ -143,7 +256,7 @@ def test_without_a_card_nothing_is_appended() -> None:
     result, said = rewritten(served(["--model", "m"], wish=True), policy=NO_CARD)
 
     assert ["--model", "m"] == result["spec"]["containers"][0]["args"]
-    assert any("no argument is appended" in text for text in said.warnings)
+    assert any("so that no flag is set" in text for text in said.warnings)
 
 
 def test_a_card_unknown_and_no_wish_is_silent_about_arguments() -> None:
@@ -157,7 +270,69 @@ def test_arguments_need_a_server() -> None:
     """gpufence.io/args on a container that starts no known server is worth a warning."""
     _, said = rewritten(served(["x"], wish=True, image="app:1"))
 
-    assert "no server with a memory flag is started here" in said.warnings[0]
+    assert "no server with a memory flag is seen to start here" in said.warnings[0]
+
+
+def test_a_flag_that_cannot_be_changed_is_warned_about() -> None:
+    """A flag in a text that nothing can be changed in is named with what to write there."""
+    script = 'eval "vllm serve \\"m\\" --gpu-memory-utilization 0.9"'
+    _, said = rewritten(served(wish=True, command=["sh", "-c", script], image="x"))
+
+    assert (
+        'main: --gpu-memory-utilization "0.9" is too much; this pod may use 3072Mi of 15360Mi. '
+        "Write $(GPUFENCE_SERVER_FRACTION) there (gpufence cannot: the command is put together); "
+        "until then only eviction holds it"
+    ) == said.warnings[0]
+
+
+def test_a_planner_that_may_run_is_said_without_a_card_too() -> None:
+    """Where no card is known, the sentence about PyTorch's cap names no amounts."""
+    _, said = rewritten(served(["x"], image="vllm-tools:1"), policy=NO_CARD)
+
+    assert any("dies of one at start. Where PyTorch alone runs" in text for text in said.warnings)
+
+
+def test_a_namespace_that_enables_arguments_blames_nobody() -> None:
+    """Where the namespace lets flags be set for all, a pod without a server is no fault."""
+    said = decide(served(["x"], image="app:1"), namespace={names.ARGS: "enabled"})
+
+    assert isinstance(said, Rewrite)
+    assert () == said.warnings
+
+
+def test_a_limit_below_any_model_is_said() -> None:
+    """Below some 2Gi no value of the flag helps, and the sentence says so."""
+    asked = served(["--model", "m"])
+    asked["metadata"]["annotations"] = {names.MEMORY: "1Gi"}
+    _, said = rewritten(asked)
+
+    assert (
+        "main: vLLM: 1024Mi of 15360Mi leave no room for a model, since CUDA itself takes 512Mi; "
+        "ask for 2048Mi or more"
+    ) == said.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("tag", "default"),
+    [("v0.19.1", "0.9"), ("v0.20.0", "0.92"), ("nightly", "0.92"), ("v1.2.3-x86", "0.92")],
+)
+def test_what_vllm_takes_by_itself_depends_on_its_version(tag: str, default: str) -> None:
+    """From 0.20 on vLLM takes 0.92 of the card, before that 0.9."""
+    _, said = rewritten(served(["--model", "m"], image=f"vllm/vllm-openai:{tag}"))
+
+    assert f"vLLM takes {default} of the card by itself" in said.warnings[0]
+
+
+def test_a_flag_of_what_the_weights_leave_is_reckoned() -> None:
+    """Where the flag is a part of what the weights leave free, the sum for them is printed."""
+    asked = served(command=["trtllm-serve", "m"], wish=True, image="x")
+    asked["metadata"]["annotations"][names.MEMORY] = "3Gi"
+    _, said = rewritten(asked)
+    found = re.search(r"up to (\d+)Mi\. For weights of W Mi write \((\d+) - W\)", said.warnings[0])
+
+    assert found
+    assert 2560 == int(found[2])
+    assert 0.1399 < (2560 - int(found[1])) / (15360 - int(found[1])) < 0.1401
 
 
 def test_a_wish_for_the_servers_own_variable_counts() -> None:

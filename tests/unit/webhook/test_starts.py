@@ -11,7 +11,8 @@ from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import container, pod
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
-from webhook.frameworks.launch import read_launch
+from webhook.frameworks.budget import Budget
+from webhook.frameworks.launch import UNREAD, read_launch
 from webhook.rewrite import Refusal, Unchanged
 
 VLLM = ("vllm", "serve", "m")
@@ -19,7 +20,7 @@ VLLM = ("vllm", "serve", "m")
 
 def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
     """Return what a command runs; None where it is nothing known."""
-    launch = read_launch(image, command, (), "", lambda: known)
+    launch = read_launch(image, command, (), "", [*known.items()], Budget())
     return launch.engine.name if launch is not None and launch.engine is not None else None
 
 
@@ -76,6 +77,7 @@ def test_what_a_wrapper_starts_is_found(command: tuple[str, ...]) -> None:
         ("sh", "-c", "A=vllm"),
         ("sh", "-c", "declare -x A; export B=$(date)"),
         ("trap",),
+        ("A=b",),
         ("env", "-S", ""),
         ("env", "-S"),
         ("serve", "run"),
@@ -91,19 +93,18 @@ def test_what_starts_nothing_runs_nothing(command: tuple[str, ...]) -> None:
     assert runs(*command) is None
 
 
-def test_wrappers_without_end_are_given_up() -> None:
-    """
-    Wrappers and shells nested without end are not followed, and may start anything.
-    """
-    wrapped = read_launch("vllm/x", ("nohup",) * 50 + VLLM, (), "", dict)
-    script = "vllm serve m"
-    for _ in range(6):
-        script = f"sh -c {script!r}" if "'" not in script else f"eval {script}"
-    nested = read_launch("vllm/x", ("eval",) * 9 + VLLM, (), "", dict)
+def test_wrappers_are_followed_however_many_there_are() -> None:
+    """A server is found behind fifty wrappers and a dozen shells."""
+    assert "vllm" == runs(*("nohup",) * 50, *VLLM)
+    assert "vllm" == runs(*("eval",) * 12, *VLLM)
 
-    assert wrapped is not None
-    assert (None, "vllm") == (wrapped.engine, wrapped.possible and wrapped.possible.name)
+
+def test_shells_without_end_are_given_up() -> None:
+    """Shells nested without end are not followed, and may start anything."""
+    nested = read_launch("vllm/x", ("eval",) * 100 + VLLM, (), "", (), Budget())
+
     assert nested is not None
+    assert (None, "vllm") == (nested.engine, nested.evidence and nested.evidence.word)
 
 
 @pytest.mark.parametrize(
@@ -146,21 +147,64 @@ def test_many_containers_take_no_longer_than_one() -> None:
     assert time.process_time() - began < 2
 
 
-def test_a_command_that_is_too_long_is_not_looked_into() -> None:
-    """
-    Of a long command only what it is made of is known: what the user says runs, or what may run.
-    """
-    long = "x" * 40_000
-    named, possible, neither = (
-        read_launch(image, ("sh", "-c", f"{word} {long}"), (), said, dict)
-        for image, word, said in (("x", "", "vllm"), ("x", "vllm", ""), ("x", "ollama", ""))
+def test_a_command_that_takes_too_much_to_read_is_unread() -> None:
+    """Of such a command nothing is known but what the user says runs."""
+    long = "a b;" * 40_000
+    named, unread = (
+        read_launch("x", ("sh", "-c", f"ollama {long}"), (), said, (), Budget())
+        for said in ("vllm", "")
     )
 
     assert named is not None
-    assert "vllm" == (named.engine and named.engine.name)
-    assert possible is not None
-    assert (None, "vllm") == (possible.engine, possible.possible and possible.possible.name)
-    assert neither is None
+    assert ("vllm", None) == (named.engine and named.engine.name, named.evidence)
+    assert unread is not None
+    assert (None, UNREAD) == (unread.engine, unread.evidence)
+
+
+NESTED = {
+    "A": "sh -c \"$B\"''\n" * 300,
+    "B": "sh -c \"$C\"''\n" * 300,
+    "C": "vllm serve m\n" * 300,
+}
+TOO_MUCH: dict[str, dict[str, Any]] = {
+    "nested": {"command": ["sh", "-c", "sh -c \"$A\"''\n" * 300], "env": variables(**NESTED)},
+    "references": {"args": ["$(C)" * 8000 + "\U0001f600"], "env": variables(**NESTED)},
+}
+
+
+@pytest.mark.parametrize("what", sorted(TOO_MUCH))
+def test_a_pod_that_takes_too_much_to_read_is_refused_in_evict(what: str) -> None:
+    """In evict nothing unread is let in; the refusal names the container and what helps."""
+    refused = decide(served(image="vllm/x", **TOO_MUCH[what]), Mode.EVICT)
+
+    assert isinstance(refused, Refusal)
+    assert "main: command, arguments and variables take more to read" in refused.message
+    assert f"{names.FRAMEWORK_OF_CONTAINER}main" in refused.message
+
+
+@pytest.mark.parametrize("what", sorted(TOO_MUCH))
+@pytest.mark.parametrize("mode", [Mode.CAP, Mode.OBSERVE])
+def test_what_is_unread_gets_no_cap_of_pytorch(what: str, mode: Mode) -> None:
+    """Elsewhere it is let in with a warning, and a planner in it does not die of a cap."""
+    result, said = rewritten(served(image="vllm/x", **TOO_MUCH[what]), mode)
+
+    assert "take more to read" in said.warnings[0]
+    assert names.PYTORCH_CONF not in environment(result)
+    assert {names.PYTORCH_CONF, names.ENV_FRACTION}.isdisjoint(
+        setting.env for setting in said.plan.containers["main"].settings
+    )
+
+
+def test_what_one_container_takes_to_read_another_has_no_more() -> None:
+    """All containers of a pod have one budget, and whoever comes after it is spent is unread."""
+    greedy = served(image="vllm/x", **TOO_MUCH["nested"])
+    other = container("other", **{names.NVIDIA_GPU: "1"}) | {"image": "vllm/x", "args": ["serve"]}
+    greedy["spec"]["containers"].append(other)
+    _, said = rewritten(greedy)
+
+    assert ["main", "other"] == [
+        text.partition(":")[0] for text in said.warnings if "take more to read" in text
+    ]
 
 
 def served(*command: str, said: dict[str, str] | None = None, **item: Any) -> dict[str, Any]:
@@ -280,14 +324,12 @@ def test_amounts_of_rapids_are_read(value: str, *, stays: bool) -> None:
     assert stays == (result["spec"]["containers"][0]["command"][-1] == flags[-1])
 
 
-def test_the_hook_finds_its_share_in_a_server_that_knows_its_own() -> None:
-    """
-    With the start-up hook a server of PyTorch's gets the variable that the hook reads.
-    """
+def test_the_hook_leaves_a_server_alone_that_plans_by_itself() -> None:
+    """With the start-up hook, too, a server that keeps to its plan gets no cap of PyTorch's."""
     command = ("vllm", "serve", "m", "--gpu-memory-utilization=0.1")
     seen = environment(rewritten(served(*command, said={names.PYTHON_HOOK: "enabled"}))[0])
 
-    assert "0.400000" == seen[names.ENV_FRACTION]
+    assert seen.keys().isdisjoint({names.ENV_FRACTION, names.PYTORCH_CONF})
 
 
 def test_an_edit_is_made_once() -> None:
@@ -317,8 +359,8 @@ def test_a_shell_without_the_flag_is_refused_under_the_namespaces_amount_too() -
     How a server is started is the pod's own fault, whoever has named the amount that it breaks.
     """
     item = container("main", **{names.NVIDIA_GPU: "1"}) | {"image": "x"}
-    asked = pod(item | {"command": ["sh", "-c", "vllm serve m"]})
+    asked = pod(item | {"command": ["sh", "-c", 'eval "vllm serve m \\"--x\\""']})
     said = decide(asked, Mode.EVICT, {names.MEMORY: "6Gi"})
 
     assert isinstance(said, Refusal)
-    assert "write --gpu-memory-utilization $(GPUFENCE_SERVER_FRACTION) there" in said.message
+    assert "--gpu-memory-utilization $(GPUFENCE_SERVER_FRACTION) (gpufence cannot" in said.message

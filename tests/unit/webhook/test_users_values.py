@@ -70,8 +70,8 @@ def test_a_lowered_value_is_said() -> None:
     """Whoever loses a larger value is told which one counts, and of what."""
     _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"))
 
-    assert said.warnings[0].startswith('main: XLA_PYTHON_CLIENT_MEM_FRACTION "0.9" is above')
-    assert said.warnings[0].endswith("0.140000 counts (limit 3072Mi of 15360Mi)")
+    assert said.warnings[0].startswith('main: XLA_PYTHON_CLIENT_MEM_FRACTION "0.9" is too much')
+    assert said.warnings[0].endswith("this pod may use 3072Mi of 15360Mi, so 0.140000 counts")
 
 
 def test_a_kept_value_is_not_worth_a_word() -> None:
@@ -111,7 +111,7 @@ def test_a_newer_name_is_no_older_one_afterwards() -> None:
 
     assert (None, "0.9") == (settings[names.XLA_FRACTION], settings[names.XLA_NEW_FRACTION])
     assert Done.SET is done(said, names.XLA_FRACTION)
-    assert 'XLA_CLIENT_MEM_FRACTION "0.9" is above the share' in said.warnings[0]
+    assert 'XLA_CLIENT_MEM_FRACTION "0.9" is too much; this pod may use' in said.warnings[0]
 
 
 @pytest.mark.parametrize("env", [names.XLA_FRACTION, names.XLA_NEW_FRACTION])

@@ -171,6 +171,33 @@ def test_as_many_owners_as_are_kept_fit_into_one_object() -> None:
     assert MOST_BYTES >= len(write_need(need))
 
 
+def test_long_names_of_one_namespace_push_out_no_others_days() -> None:
+    """The oldest day goes of the namespace that takes the most, until all fits."""
+    usual = [NeedDay(day(number), 6 * GIB) for number in range(1, MOST_DAYS + 1)]
+    full = [FULL._replace(day=day(number)) for number in range(1, MOST_DAYS + 1)]
+    greedy = KEY._replace(namespace="greedy", kind="K" * 500, container="c" * 63)
+    crowd = [
+        OwnerNeed(greedy._replace(name=f"{n:03}" + "n" * 250), tuple(full)) for n in range(400)
+    ]
+    kept = bounded(
+        NodeNeed("n", (*crowd, *(owner(f"o{n:02}", *usual) for n in range(100)))), day(14)
+    )
+    theirs = [item for item in kept.owners if item.key.namespace == "greedy"]
+
+    assert MOST_BYTES >= len(write_need(kept)) > MOST_BYTES * 9 / 10
+    assert [MOST_DAYS] * 100 == [
+        len(item.days) for item in kept.owners if item.key.namespace == KEY.namespace
+    ]
+    assert {day(14)} == {item.last_day for item in theirs}
+
+
+def test_what_one_owner_writes_alone_is_bounded() -> None:
+    """A single day that is longer than the object is not kept: nothing of it could be read."""
+    long = OwnerNeed(KEY._replace(namespace="greedy", kind="K" * MOST_BYTES), (FULL,))
+
+    assert ["o"] == list(days_of(bounded(NodeNeed("n", (long, owner("o", FULL))), day(19))))
+
+
 def test_what_does_not_fit_loses_its_oldest_days() -> None:
     """Days on which everything happened that can happen make room at the old end."""
     days = [FULL._replace(day=day(number)) for number in range(1, MOST_DAYS + 1)]

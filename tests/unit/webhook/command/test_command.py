@@ -43,7 +43,7 @@ def test_a_person_reads_what_would_happen() -> None:
     code, text = call(json.dumps(alone()), *T4)
 
     assert 0 == code
-    assert "limit 3072Mi, told 2150Mi" in text
+    assert "limit 3072Mi, its variables say 2150Mi" in text
     assert "XLA_PYTHON_CLIENT_MEM_FRACTION  0.140000" in text
 
 

@@ -1,0 +1,306 @@
+"""
+Whatever a pod says, deciding about it takes a bounded time of the processor and bounded memory.
+
+Pods are of up to 1.5 MiB, of texts and structures that are each known to have been expensive, many
+at once. Only the processor's time counts, and the least of several runs.
+"""
+
+import copy
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gpufence import names
+from gpufence.mode import Mode
+from tests.support.builders import card, container, node, pod
+from tests.support.examples import examples
+from tests.support.rewriting import POLICY, gpu_node
+from webhook.fleet import Fleet
+from webhook.frameworks.table import DEFEATS, TABLE
+from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+
+MOST_SECONDS = 0.030
+MOST_BYTES = 64 * 2**20
+ETCD_BYTES = 3 * 2**19
+MOST_CHARACTERS = 60_000
+RUNS = 12
+FLEET = Fleet(
+    gpu_node(node(card(n % 3), name=f"n{n}", labels={"pool": "x", "number": str(n)}))
+    for n in range(200)
+)
+
+_pieces = st.sampled_from(
+    [
+        *(
+            "sh -c \"$A\"''\n",
+            "sh -c \"$B\"'' ;",
+            'eval "$A" ',
+            "bash -lc '$C'\n",
+            "$A $B ",
+            "$(A)",
+        ),
+        *(
+            "${A}${B} ",
+            "$$",
+            "'",
+            '"',
+            "`",
+            "\\",
+            "$(",
+            "${",
+            "(",
+            ")",
+            "{",
+            "}",
+            "#",
+            "&",
+            "|",
+            ";",
+        ),
+        *("<<A\n", "a<<B\n", "\n", " ", "\t", "=", "a=b ", "A+=x ", 'A+="$A$A" ', "A=(b c) "),
+        *(
+            '"${L[@]}" ',
+            'L+=("${L[@]}" x) ',
+            "set -- $A\n",
+            '"$@" ',
+            "shift\n",
+            "if ",
+            "then ",
+            "fi;",
+        ),
+        *("vllm serve m ", "vllm serve m\n", "env -S 'a b' ", "exec ", "mpirun -n 2 ", "nohup "),
+        *("python3 -m vllm.entrypoints.x ", "vllm/entrypoints/", "sglang/srt/", "comfyui/main.py/"),
+        *("entrypoint", "entrypoint\n", "--gpu-memory-utilization 0.9 ", "-cccccccc", "ray start;"),
+        *(
+            "\U0001f600",
+            "İ",
+            "ß",
+            "é",
+            "0",
+            "9",
+            ".",
+            ",",
+            "-",
+            "--",
+            "_",
+            "x",
+            "gpu_memory_",
+            "mem",
+        ),
+        *(
+            "text-generation",
+            "per_process_memory_fraction:0.9,",
+            "backend:",
+            " : ",
+            "%",
+            "1e9",
+            "/",
+        ),
+        *(
+            "\\\n",
+            "$'\\'",
+            '"\\""',
+            "$((",
+            "<(",
+            "busybox ",
+            "su x -c ",
+            "timeout 5 ",
+            "-m ",
+            "-c ",
+        ),
+    ]
+)
+_lengths = st.sampled_from([1, 3, 10, 100, 1000, 5000, 20_000])
+
+
+class Text(NamedTuple):
+    """A text of a few pieces, each as often as something repeats."""
+
+    head: str
+    parts: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        body = "".join(piece * (length // len(piece) + 1) for piece, length in self.parts)
+        return (self.head + body)[:30_000]
+
+
+class Item(NamedTuple):
+    """What a container starts, with what variables and mounts."""
+
+    image: Text
+    shell: tuple[str, ...]
+    command: tuple[Text, ...]
+    args: tuple[Text, ...]
+    repeated: int
+    variables: tuple[tuple[str, Text], ...]
+    source: str
+    many: str
+    more: int
+    mounts: int
+
+    def written(self) -> dict[str, Any]:
+        env: list[dict[str, Any]] = [{"name": name, "value": str(t)} for name, t in self.variables]
+        if self.source:
+            path = f"metadata.annotations['{names.ENV_PREFIX}{self.source}']"
+            env.append({"name": _WATCHED[0], "valueFrom": {"fieldRef": {"fieldPath": path}}})
+        made: dict[str, Callable[[int], dict[str, str]]] = {
+            "short": lambda n: {"name": f"V{n}"},
+            "chain": lambda n: {"name": f"V{n}", "value": f"$(V{n + 1})"},
+            "doubles": lambda n: {"name": _WATCHED[-1], "value": str(n)},
+        }
+        args = [str(text) for text in self.args]
+        return {
+            "image": str(self.image),
+            "command": [*self.shell, *map(str, self.command)],
+            "args": args * min(self.repeated, ETCD_BYTES // 4 // (sum(map(len, args)) + 1)),
+            "env": env + [made[self.many](n) for n in range(self.more)],
+            "volumeMounts": [{"name": "v", "mountPath": f"/m{n}"} for n in range(self.mounts)],
+        }
+
+
+class Hostile(NamedTuple):
+    """How a pod of up to 1.5 MiB is made, which an API server would hand over."""
+
+    containers: int
+    items: tuple[Item, ...]
+    memory: str
+    enabled: frozenset[str]
+    forged: tuple[tuple[str, Text], ...]
+    keys: str
+    annotations: int
+    lists: tuple[tuple[str, int], ...]
+
+    def pod(self) -> dict[str, Any]:
+        written = [item.written() for item in self.items]
+        asked = {names.NVIDIA_GPU: "1"}
+        each = sum(len(orjson.dumps(item)) for item in written) // len(written)
+        count = max(min(self.containers, ETCD_BYTES // each), 1)
+        made = [container(f"c{n}", **asked) | written[n % len(written)] for n in range(count)]
+        annotations = {f"{self.keys}{n}": "1" for n in range(self.annotations)}
+        annotations |= {names.MEMORY: self.memory, **dict.fromkeys(self.enabled, "enabled")}
+        annotations |= {key: str(text) for key, text in self.forged}
+        lists = {name: _LISTS[name](count) for name, count in self.lists}
+        whole = pod(*made, annotations=annotations, **lists)
+        while count > 1 and len(orjson.dumps(whole)) > ETCD_BYTES:
+            count //= 2
+            whole["spec"]["containers"] = made[:count]
+        assume(len(orjson.dumps(whole)) <= ETCD_BYTES)
+        return whole
+
+
+def _affinity(operator: str, key: str, count: int) -> dict[str, Any]:
+    terms = [
+        {"matchExpressions": [{"key": key.format(n), "operator": operator, "values": [str(n)]}]}
+        for n in range(count)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required}
+
+
+_WATCHED = sorted({*(row.env for row in TABLE), *DEFEATS, names.VLLM_ARGS})
+_LISTS: dict[str, Callable[[int], Any]] = {
+    "volumes": lambda count: [{"name": f"v{n}"} for n in range(count)],
+    "tolerations": lambda count: [{"key": f"k{n}", "operator": "Exists"} for n in range(count)],
+    "nodeSelector": lambda count: {f"k{n}": "v" for n in range(count)},
+    "resourceClaims": lambda count: [
+        {"name": f"r{n}", "resourceClaimName": "r"} for n in range(count)
+    ],
+    "affinity": lambda count: _affinity("Gt", "number", count),
+}
+_few = st.sampled_from([0, 0, 1, 10, 100])
+_counts = st.sampled_from([0, 0, 1, 10, 100, 600, 1000, 8000, 40_000])
+_lengths = st.sampled_from([1, 3, 10, 100, 1000, 5000, 20_000, 30_000])
+_texts = st.builds(
+    Text,
+    st.sampled_from(["", "vllm ", "sh -c ", "A=1 "]),
+    st.lists(st.tuples(_pieces, _lengths), min_size=1, max_size=4).map(tuple),
+)
+_images = st.sampled_from(["x", "vllm/vllm-openai:v0.11.0", "rayproject/ray", "nvcr.io/nim/x:1.0"])
+_items = st.builds(
+    Item,
+    image=st.one_of(_images.map(lambda name: Text(name, ())), _texts),
+    shell=st.sampled_from([(), ("sh", "-c"), ("bash", "-lc"), ("env",), ("python3",), ("mpirun",)]),
+    command=st.lists(_texts, max_size=3).map(tuple),
+    args=st.lists(_texts, max_size=2).map(tuple),
+    repeated=st.sampled_from([1, 1, 1, 30, 900]),
+    variables=st.lists(
+        st.tuples(st.sampled_from(["A", "B", "C", "L", *_WATCHED]), _texts), max_size=4
+    ).map(tuple),
+    source=st.sampled_from(["", "s1", "x"]),
+    many=st.sampled_from(["short", "chain", "doubles"]),
+    more=_counts,
+    mounts=_few | _counts,
+)
+_hostile = st.builds(
+    Hostile,
+    containers=st.sampled_from([1, 2, 7, 60, 64]),
+    items=st.lists(_items, min_size=1, max_size=3).map(tuple),
+    memory=st.sampled_from(["6Gi", "60Gi", "9" * 100, "1e99999", "0.1", "700Mi"]),
+    enabled=st.frozensets(st.sampled_from([names.ARGS, names.PYTHON_HOOK, names.GROWTH])),
+    forged=st.lists(
+        st.tuples(st.sampled_from([names.PLAN, names.FRAMEWORK, "x"]), _texts), max_size=1
+    ).map(tuple),
+    keys=st.sampled_from(["a", f"{names.PREFIX}x", names.MEMORY_OF_CONTAINER, names.ENV_PREFIX]),
+    annotations=_counts,
+    lists=st.lists(st.tuples(st.sampled_from(sorted(_LISTS)), _counts), max_size=3).map(tuple),
+)
+
+
+def decided(asked: dict[str, Any], mode: Mode) -> Rewrite | Unchanged | Refusal:
+    return rewrite(asked, mode, {}, FLEET, POLICY)
+
+
+def seconds(asked: dict[str, Any], mode: Mode) -> float:
+    """Return the least that deciding takes the processor, beyond reading the JSON."""
+    least = 9.0
+    body = orjson.dumps(asked)
+    for _ in range(RUNS):
+        read = orjson.loads(body)
+        began = time.process_time()
+        decided(read, mode)
+        least = min(least, time.process_time() - began)
+        if least < MOST_SECONDS:
+            break
+    return least
+
+
+def peak(asked: dict[str, Any], mode: Mode) -> int:
+    """Return how many bytes deciding takes at most."""
+    read = orjson.loads(orjson.dumps(asked))  # no two parts of it are one
+    tracemalloc.start()
+    try:
+        decided(read, mode)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@examples(500)
+@given(_hostile, st.sampled_from(tuple(Mode)))
+def test_deciding_takes_a_bounded_time(asked: Hostile, mode: Mode) -> None:
+    """No pod takes the processor more than 30 ms beyond reading it."""
+    assert seconds(asked.pod(), mode) < MOST_SECONDS
+
+
+@examples(30)
+@given(_hostile, st.sampled_from(tuple(Mode)))
+def test_deciding_takes_bounded_memory(asked: Hostile, mode: Mode) -> None:
+    """No pod takes more than 64 MiB, whatever it says."""
+    assert peak(asked.pod(), mode) < MOST_BYTES
+
+
+@pytest.mark.parametrize("mode", tuple(Mode))
+def test_what_is_decided_is_no_matter_of_time(mode: Mode) -> None:
+    """The same pod is read as far each time."""
+    script = "sh -c \"$A\"''\n" * 300
+    env = [{"name": "A", "value": "vllm serve m\n" * 300}]
+    item = container("main", **{names.NVIDIA_GPU: "1"})
+    asked = pod(item | {"command": ["sh", "-c", script], "env": env}, annotations={})
+
+    assert 1 == len({repr(decided(copy.deepcopy(asked), mode)) for _ in range(5)})

@@ -2,6 +2,8 @@
 PURE. What the cards say, what the kernel says and what the API server says, put together.
 
 A process is a pod's only if all three agree; otherwise it is nobody's, shown and never evicted.
+Where a pod's status does not name the container for long, the kernel's word for the pod is enough:
+into a pod as large as etcd takes them nobody can write a status.
 
 One list proves who is on it. It is read after somebody noted the time: a process that started
 before that, and has the PID afterwards, had it all the while.
@@ -9,7 +11,7 @@ before that, and has the PID afterwards, had it all the while.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.model.use import MPS_SERVER, CardUse, Observation, PodOnCard, ProcessUse
 
@@ -18,10 +20,15 @@ if TYPE_CHECKING:
 
     from agent.model.pod import PodsOnNode
     from agent.model.sample import CardSample, ProcessList, Sample
-    from agent.model.use import Occupant
+    from agent.model.use import Occupant, Owner
     from gpufence.cards import Card
 
+NAMED_SECONDS: Final = 30.0
+"""How long a kubelet may take to say which containers it has started."""
+MOST_UNNAMED: Final = 1024
 _NOBODY: Final = ("", "")
+_NONE: Final[Mapping[Owner, float]] = {}
+_NO_OWNERS: Final[frozenset[Owner]] = frozenset()
 
 
 def attribute(
@@ -29,30 +36,83 @@ def attribute(
     occupants: Mapping[int, Occupant],
     pods: PodsOnNode,
     before: Observation | None = None,
+    *,
+    charge_mps: bool = False,
 ) -> Observation:
     """
-    Return what each pod holds on each card.
+    Return what each pod holds on each card; `charge_mps`: clients of the node's MPS server too are
+    charged what the driver says that they hold.
 
     `occupants` need to cover the lists that are new since `before`; a list that was not renewed
     keeps the processes it had, and their owners, but meets the pods of today.
     """
     past = {} if before is None else before.cards
+    known = _NONE if before is None else before.unnamed
+    strangers = {item.owner for item in occupants.values() if pods.find(item.owner) is None}
+    unnamed = _unnamed(known, strangers, pods, sample.taken_at) if known or strangers else _NONE
+    overdue = _overdue(unnamed, sample.taken_at) if unnamed else _NO_OWNERS
+    whose = _Whose(pods, overdue, charge_mps)
     same_pods = before is not None and before.pods is pods
+    if before is not None and known:
+        same_pods = same_pods and whose.overdue == _overdue(known, before.sample.taken_at)
     cards = {
-        item.card.uuid: _card(item, occupants, pods, past.get(item.card.uuid), same_pods=same_pods)
+        item.card.uuid: _card(item, occupants, whose, past.get(item.card.uuid), same_pods=same_pods)
         for item in sample.cards
     }
-    return Observation(sample, pods, cards)
+    return Observation(sample, pods, cards, unnamed)
+
+
+class _Whose(NamedTuple):
+    """The pods, and what `overdue` cgroups of theirs no status has named in time."""
+
+    pods: PodsOnNode
+    overdue: frozenset[Owner]
+    charge_mps: bool
+
+    def find(self, occupant: Occupant | None) -> tuple[str, str]:
+        """Return the UID and the container, which may be unknown."""
+        owner = None if occupant is None else occupant.owner
+        confirmed = self.pods.find(owner)
+        if confirmed is not None:
+            return confirmed[0].uid, confirmed[1]
+        if owner is None or owner.pod_uid is None or owner not in self.overdue:
+            return _NOBODY
+        return self.pods.by_cgroup[owner.pod_uid].uid, ""
+
+
+def _unnamed(
+    before: Mapping[Owner, float],
+    strangers: Iterable[Owner | None],
+    pods: PodsOnNode,
+    now: float,
+) -> Mapping[Owner, float]:
+    """
+    Return since when processes are known in cgroups of this node's pods that no status names.
+
+    It is kept for as long as the pod is there: letting go for a moment begins nothing anew.
+    """
+    owners = {**dict.fromkeys((item for item in strangers if item is not None), now), **before}
+    kept = [
+        (owner, since)
+        for owner, since in owners.items()
+        if owner.pod_uid in pods.by_cgroup and pods.find(owner) is None
+    ]
+    return dict(sorted(kept, key=lambda pair: pair[1])[-MOST_UNNAMED:])
+
+
+def _overdue(unnamed: Mapping[Owner, float], now: float) -> frozenset[Owner]:
+    return frozenset(owner for owner, since in unnamed.items() if now - since >= NAMED_SECONDS)
 
 
 def _card(
     sample: CardSample,
     occupants: Mapping[int, Occupant],
-    pods: PodsOnNode,
+    whose: _Whose,
     before: CardUse | None,
     *,
     same_pods: bool,
 ) -> CardUse:
+    pods = whose.pods
     listed = sample.processes
     if listed is None:
         return _unknown(sample, pods, before)
@@ -62,10 +122,10 @@ def _card(
     if before is not None and before.listed_at == listed.listed_at:
         processes = before.processes
         if not settled:
-            processes = tuple(_owned(item, pods) for item in processes)
+            processes = tuple(_owned(item, whose) for item in processes)
     else:
-        processes = tuple(_seen(listed, occupants, pods, before, settled=settled))
-    if sample.mps_clients or (before is not None and before.mps):
+        processes = tuple(_seen(listed, occupants, whose, before, settled=settled))
+    if (sample.mps_clients or (before is not None and before.mps)) and not whose.charge_mps:
         processes = _with_mps(processes, sample.mps_clients, pods)
     if settled and before is not None and processes == before.processes:
         uses, nobodys = before.pods, before.unattributed_bytes
@@ -98,7 +158,7 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
 def _seen(
     listed: ProcessList,
     occupants: Mapping[int, Occupant],
-    pods: PodsOnNode,
+    whose: _Whose,
     before: CardUse | None,
     *,
     settled: bool,
@@ -111,13 +171,15 @@ def _seen(
     """
     earlier = {} if before is None else {item.pid: item for item in before.processes}
     for process in listed.processes:
-        pid, used = process
+        pid, used, least = process
         occupant = occupants.get(pid)
         if occupant is not None and occupant.started_by > listed.listed_at:
             occupant = None
         past = earlier.get(pid)
         if past is not None and settled and past.confirmed and past.occupant is occupant:
-            yield past if past.used_bytes == used else past._replace(used_bytes=used)
+            if (past.used_bytes, past.least_bytes) != (used, least):
+                past = past._replace(used_bytes=used, least_bytes=least)
+            yield past
             continue
         was = None if past is None else past.occupant
         # A process may change its name as it likes, but not when it started. What held the PID in
@@ -129,23 +191,15 @@ def _seen(
                 and (occupant.started_ticks, occupant.owner) == (was.started_ticks, was.owner)
             )
         )
-        uid, container = _whose(occupant, pods)
-        yield ProcessUse(pid, used, occupant, uid, container, confirmed)
+        uid, container = whose.find(occupant)
+        yield ProcessUse(pid, used, occupant, uid, container, confirmed, least_bytes=least)
 
 
-def _owned(item: ProcessUse, pods: PodsOnNode) -> ProcessUse:
-    uid, container = _whose(item.occupant, pods)
+def _owned(item: ProcessUse, whose: _Whose) -> ProcessUse:
+    uid, container = whose.find(item.occupant)
     if uid == item.pod_uid and container == item.container:
         return item
     return item._replace(pod_uid=uid, container=container)
-
-
-def _whose(occupant: Occupant | None, pods: PodsOnNode) -> tuple[str, str]:
-    """
-    Return the UID and the container.
-    """
-    owner = None if occupant is None else pods.find(occupant.owner)
-    return _NOBODY if owner is None else (owner[0].uid, owner[1])
 
 
 def _with_mps(
@@ -156,7 +210,7 @@ def _with_mps(
 
     Where a pod runs a server itself, server and clients are that pod's alone. A name is anybody's
     to take, so it makes a process the node's server only where the kernel knows of no pod, or the
-    operator has exempted that pod; and a pod's own server takes nothing away from its limit.
+    pod is the operator's; and a pod's own server takes nothing away from its limit.
     """
     by_node = any(
         (item.pid in clients or _is_server(item)) and _is_nodes(item, pods) for item in processes
@@ -181,13 +235,15 @@ def _is_nodes(item: ProcessUse, pods: PodsOnNode) -> bool:
     Return whether a process is the operator's; of one that could not be looked up nobody knows.
     """
     if item.pod_uid:
-        return bool(pods.by_uid[item.pod_uid].exempt)
+        pod = pods.by_uid[item.pod_uid]
+        return bool(pod.exempt) or pod.of_operator
     return item.occupant is not None and item.occupant.owner is None
 
 
 def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> dict[str, PodOnCard]:
     """
-    Add up each pod's processes; one that is unknown makes its pod's use unknown.
+    Add up each pod's processes. With one of which nobody knows how much it holds nobody knows what
+    its pod holds in all, but what the others hold for certain stays certain.
     """
     by_uid: dict[str, list[ProcessUse]] = {}
     for item in processes:
@@ -195,20 +251,19 @@ def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> di
             by_uid.setdefault(item.pod_uid, []).append(item)
     uses: dict[str, PodOnCard] = {}
     for uid, items in by_uid.items():
-        used, counted = _total(items), 0
+        used, counted, of_clients = _total(items), 0, 0
         containers: dict[str, int] = {}
         for item in items:
-            if item.confirmed and item.used_bytes is not None:
-                counted += item.used_bytes
-                containers[item.container] = containers.get(item.container, 0) + item.used_bytes
-        pod = pods.by_uid[uid]
-        limit = pod.limit_on(card.uuid)
-        others = counted - sum(i.used_bytes or 0 for i in items if i.mps and i.confirmed)
-        mps = any(item.mps for item in items) and (limit is None or others <= limit)
-        if used is None:
-            uses[uid] = PodOnCard(pod, card, limit, None, None, tuple(items), mps=mps)
-        else:
-            uses[uid] = PodOnCard(pod, card, limit, used, counted, tuple(items), containers, mps)
+            certain = item.certain_bytes
+            if item.confirmed and certain is not None:
+                counted += certain
+                of_clients += certain if item.mps else 0
+                containers[item.container] = containers.get(item.container, 0) + certain
+        pod, mps = pods.by_uid[uid], any(item.mps for item in items)
+        limit, listed = pod.limit_on(card.uuid), tuple(items)
+        uses[uid] = PodOnCard(
+            pod, card, limit, used, counted, listed, containers, mps, mps_bytes=of_clients
+        )
     return _with_sharers(uses, card.uuid) if pods.sharing else uses
 
 
@@ -218,14 +273,12 @@ def _with_sharers(uses: dict[str, PodOnCard], uuid: str) -> dict[str, PodOnCard]
     at least: whoever holds more is over once all of them together are.
     """
     limits = {uid: use.pod.limits.get(uuid) for uid, use in uses.items()}
-    shared = {
-        uid: limit for uid, limit in limits.items() if limit is not None and limit.share_bytes
-    }
+    shared = {uid: limit for uid, limit in limits.items() if limit is not None and limit.group}
     held: dict[str, int] = {}
     for uid, limit in shared.items():
-        held[limit.group] = held.get(limit.group, 0) + (uses[uid].counted_bytes or 0)
+        held[limit.group] = held.get(limit.group, 0) + uses[uid].own_bytes
     left = {
-        uid: limit.limit_bytes - held[limit.group] + (uses[uid].counted_bytes or 0)
+        uid: limit.limit_bytes - held[limit.group] + uses[uid].own_bytes
         for uid, limit in shared.items()
     }
     return {

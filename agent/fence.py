@@ -11,8 +11,8 @@ from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card
 from gpufence.devices import Reading, has_admin_access, on_card, with_devices
-from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Unreadable
-from gpufence.held import held_limits
+from gpufence.dialects import Undeclared, Unreadable, declares
+from gpufence.held import UNASKED, held_limits
 from gpufence.limits import Limits
 from gpufence.pods import read_pod
 
@@ -67,6 +67,7 @@ class Fence:
     cpu_ignored: frozenset[str] = frozenset()
     asks: bool = False
     shares: int = 1
+    unasked: bool = False
 
 
 def fence_of(
@@ -92,6 +93,7 @@ def fence_of(
     limits: dict[str, PodLimit] = {}
     enforced: list[bool] = []
     undeclared = measure = ""
+    unasked = False
     others = _of_others(pod, context.cards, claims)
     for card in context.cards:
         there = by_kind[_kind(pod, card)]
@@ -103,15 +105,18 @@ def fence_of(
             )
             enforced.append(there.enforced)
             measure = f"{there.dialect}, {there.basis}"
+            unasked = there.dialect == UNASKED
         else:
             undeclared = _why(there)
     assigned = _assigned(pod, context.cards)
     ignored = _cpu_ignored(pod, options, plan)
     asks = any(item.gpu for item in pod.containers) or bool(pod.devices)
-    asks = asks or not ANNOTATION_KEYS.keys().isdisjoint(pod.annotations)
+    asks = asks or any(map(declares, pod.annotations))
     # A whole card is nothing to be enforced, and sheds no fence on another.
     fenced = any(enforced) or not enforced
-    return Fence(limits, undeclared, fenced, measure, assigned, ignored, asks, options.processes)
+    return Fence(
+        limits, undeclared, fenced, measure, assigned, ignored, asks, options.processes, unasked
+    )
 
 
 def _of_others(
@@ -173,7 +178,8 @@ def _claims(pod: Pod, card: Card) -> tuple[tuple[str, int], ...]:
 def _limit(limits: Limits, limit_bytes: int, claims: tuple[tuple[str, int], ...]) -> PodLimit:
     parts = {part.container: part.limit_bytes for part in limits.parts}
     known = {name: part for name, part in parts.items() if part is not None}
-    return PodLimit(limit_bytes, known, claims)
+    share = min(limits.promised_bytes or 0, limit_bytes)
+    return PodLimit(limit_bytes, known, claims, share_bytes=share)
 
 
 def _why(limits: Limits | Undeclared | Unreadable) -> str:

@@ -21,10 +21,18 @@ class Observer:
     changed hands is not certain yet.
     """
 
-    def __init__(self, cards: Cards, processes: Processes, pods: Callable[[], PodsOnNode]) -> None:
+    def __init__(
+        self,
+        cards: Cards,
+        processes: Processes,
+        pods: Callable[[], PodsOnNode],
+        *,
+        charge_mps: bool = False,
+    ) -> None:
         self._cards = cards
         self._processes = processes
         self._pods = pods
+        self._charge_mps = charge_mps
         self._before: Observation | None = None
 
     def look(self, suspects: frozenset[str]) -> Observation:
@@ -32,7 +40,7 @@ class Observer:
         occupants = self._processes.occupants(_newly_listed(sample, self._before))
         # The pods are asked for last: who is on the card may be younger than the look before.
         pods = self._pods()
-        self._before = attribute(sample, occupants, pods, self._before)
+        self._before = attribute(sample, occupants, pods, self._before, charge_mps=self._charge_mps)
         return self._before
 
 

@@ -16,12 +16,14 @@ from gpufence.devices import Reading
 from gpufence.errors import GpufenceError
 from gpufence.last_words import out_of_memory
 from gpufence.mode import effective_mode, namespace_mode
-from gpufence.plan import Done, read_plan
+from gpufence.plan import FRACTIONS, Done, read_plan
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
+from gpufence.share import CAP_SLACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from agent.model.pod import PodLimit
     from gpufence.plan import ContainerPlan, Plan
 
 DEFAULT_GRACE_SECONDS: Final = 30
@@ -58,6 +60,7 @@ def read_pod_on_node(
         name=as_text(metadata.get("name"), "metadata.name"),
         mode=effective_mode(namespace_mode(context.labels), context.highest),
         limits=fence.limits,
+        told_elsewhere=_told_elsewhere(annotations, plan, context, fence.limits),
         undeclared=fence.undeclared,
         enforced=fence.enforced,
         injected=names.INJECTED in annotations,
@@ -77,8 +80,19 @@ def read_pod_on_node(
         claims=status.get("phase") == _RUNS and fence.asks and _is_wanted(context.labels),
         created=as_text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
         shares=fence.shares,
+        of_operator=_is_operators(spec, context.labels),
+        unasked=fence.unasked,
         out_of_memory=_out_of_memory(status),
     )
+
+
+def _is_operators(spec: Object, labels: Mapping[str, str]) -> bool:
+    """
+    Return whether a pod is the operator's by what it is: no namespace under PodSecurity's baseline,
+    which every tenant's should be, lets a pod mount a path of its node.
+    """
+    volumes = objects(spec.get("volumes"), "spec.volumes")
+    return names.MODE not in labels and any("hostPath" in item for item in volumes)
 
 
 def _is_wanted(labels: Mapping[str, str]) -> bool:
@@ -163,10 +177,47 @@ def _plan(annotations: Mapping[str, str]) -> Plan | None:
 
 def _caps(annotations: Mapping[str, str], plan: Plan | None) -> dict[str, Cap]:
     """Return what each container's processes were told; nothing where the plan does not say."""
-    if plan is None or annotations.get(names.INJECTED) != names.INJECTED_YES:
+    if plan is None or not _was_told(annotations):
         return {}
     caps = {name: _cap(item) for name, item in plan.containers.items()}
     return {name: cap for name, cap in caps.items() if cap is not None}
+
+
+def _told_elsewhere(
+    annotations: Mapping[str, str],
+    plan: Plan | None,
+    context: PodContext,
+    limits: Mapping[str, PodLimit],
+) -> dict[str, int]:
+    """
+    Return what a pod takes of each card that keeps to the fractions it was told, where nobody has
+    made them exact for its node and that is more than its limit.
+    """
+    if plan is None or names.NODE in annotations or not _was_told(annotations):
+        return {}
+    sums = {
+        card.uuid: sum([_takes(item, card.memory_bytes) for item in plan.containers.values()])
+        for card in context.cards
+    }
+    return {
+        uuid: amount
+        for uuid, amount in sums.items()
+        if uuid in limits and amount > limits[uuid].limit_bytes
+    }
+
+
+def _takes(plan: ContainerPlan, card_bytes: int) -> int:
+    """Return what the processes of a container take of a card by the largest fraction there is."""
+    each = [
+        (item.allowance_bytes or 0) * card_bytes // item.card_bytes + (item.reserve_bytes or 0)
+        for item in plan.settings
+        if item.done in _TOLD and item.form in FRACTIONS and item.card_bytes
+    ]
+    return plan.processes * (max(each) + CAP_SLACK) if each else 0
+
+
+def _was_told(annotations: Mapping[str, str]) -> bool:
+    return annotations.get(names.INJECTED) == names.INJECTED_YES
 
 
 def _cap(plan: ContainerPlan) -> Cap | None:
@@ -178,4 +229,4 @@ def _cap(plan: ContainerPlan) -> Cap | None:
     reserves = [item.reserve_bytes for item in rows if item.reserve_bytes is not None]
     if plan.cap_bytes is None or not caps:
         return None
-    return Cap(max(plan.cap_bytes, *caps), max(reserves, default=0))
+    return Cap(max(plan.cap_bytes, *caps), max(reserves, default=0), plan.kept)

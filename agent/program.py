@@ -95,7 +95,7 @@ class Program:
     """The parts that run together, and what they say of themselves."""
 
     def __init__(self, settings: AgentSettings, cluster: AgentCluster | NoCluster) -> None:
-        policy = settings.policy
+        policy, deadline = settings.policy, settings.sampler.deadline_seconds
         self._settings = settings
         self._cluster = cluster
         self._cards = Sampler(settings.sampler)
@@ -120,7 +120,7 @@ class Program:
             node=settings.node,
             version=version(),
             started=timestamp(),
-            gap_seconds=policy.gap_seconds + settings.sampler.deadline_seconds,
+            gap_seconds=policy.gap_after(deadline) + deadline,
             cap_slack_bytes=policy.cap_slack_bytes,
         )
 

@@ -149,6 +149,11 @@ def _age(use: CardUse, last: TickResult) -> float | None:
     return round(max(last.decision.at - use.listed_at, 0.0), 3)
 
 
+def _unjudged(use: CardUse, last: TickResult) -> float | None:
+    finding = last.decision.findings.get(use.card.uuid)
+    return None if finding is None else round(finding.unjudged_seconds, 3)
+
+
 _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
     (
         "readable",
@@ -196,17 +201,30 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
         "Age of the list of processes; renewed when use moves, and in any case now and then.",
         _age,
     ),
+    (
+        "unjudged_seconds",
+        "For how long the time of pods that may be over their limits on the card has not counted.",
+        _unjudged,
+    ),
 )
 
 
 def card_families(last: TickResult | None) -> Iterator[Family]:
     """Yield what is known of each card; without a look that is current there are no lines."""
-    unidentified = None if last is None else len(last.observation.sample.unidentified)
+    sample = None if last is None else last.observation.sample
+    unfenced = None if sample is None else len(sample.unfenced)
+    unidentified = None if sample is None else len(sample.unidentified) - len(sample.unfenced)
     yield Family(
         "gpufence_cards_unidentified",
         "gauge",
         "Cards that have never said which ones they are, and are not shown.",
         (({}, unidentified),),
+    )
+    yield Family(
+        "gpufence_cards_unfenced",
+        "gauge",
+        "Cards without memory of their own, on which no pod is fenced.",
+        (({}, unfenced),),
     )
     uses = [] if last is None else [use for _, use in sorted(last.observation.cards.items())]
     yield Family(

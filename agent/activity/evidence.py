@@ -123,7 +123,9 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
     if use.used_bytes is None:
         return past._replace(activity=Activity.UNKNOWN, why="the driver hides what it holds")
     held = _held(use, look.witness.cpu)
-    moved = abs(use.used_bytes - past.used_bytes) >= look.policy.moved_bytes
+    # From where it last moved to, and from the last look: little by little, or to and fro.
+    before = (past.used_bytes, past.last_bytes)
+    moved = any(abs(use.used_bytes - each) >= look.policy.moved_bytes for each in before)
     works = look.working.get(use.pod.uid)
     of_cpu = _cpu_share(past, held.cpu, look.witness.at)
     computes = of_cpu >= look.policy.cpu_share
@@ -149,6 +151,7 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
         held.processes,
         held.cpu,
         look.witness.at,
+        use.used_bytes,
     )
 
 

@@ -21,11 +21,14 @@ from gpufence.mode import Mode, highest_mode
 from kube import (
     ConflictError,
     ForbiddenError,
+    InvalidRequestError,
     KubeError,
     NotFoundError,
+    PatchType,
     ReplyError,
     ServerError,
     ThrottledError,
+    TooLargeError,
     UnreachableError,
     core,
 )
@@ -45,6 +48,11 @@ _BUDGET_CAUSE: Final = "DisruptionBudget"
 _BUDGET_KIND: Final = "poddisruptionbudget"
 MOST_READING: Final = 2
 """Pods that are read at once; a tenant decides how large they are, and when they are to go."""
+_ROOMS: Final[tuple[JsonObject, ...]] = ({}, {"status": {"conditions": None}})
+"""
+What is taken off a pod too large to be deleted: who wrote what of it, then the conditions of its
+status too, which its kubelet writes again.
+"""
 _SEVERAL_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
@@ -173,23 +181,67 @@ class Acts:
     def _ask(
         self, verdict: Verdict, pod: PodOnNode, clients: Clients, deadline: _Deadline
     ) -> ActResult:
-        client, grace = clients.acting, self._settings.eviction_grace_seconds
-        path = core("namespaces", pod.namespace, "pods", pod.name)
+        action, client = verdict.action, clients.acting
         try:
-            if verdict.action in {Action.EVICT, Action.EVICT_JOB}:
-                # A Job's pod is asked for as an eviction, and deleted once that would be allowed:
-                # what an eviction ends does not count as a failure, and would come back for ever.
-                dry = {"dryRun": "All"} if verdict.action is Action.EVICT_JOB else None
-                body = eviction(pod, grace)
-                client.post(f"{path}/eviction", body, dry, timeout_seconds=deadline.seconds())
-            if verdict.action in {Action.EVICT_JOB, Action.DELETE}:
-                with self._turn(deadline):  # the answer is the pod
-                    client.delete(path, deletion(pod, grace), timeout_seconds=deadline.seconds())
+            if action in {Action.EVICT, Action.EVICT_JOB}:
+                action = self._evict(action, pod, client, deadline)
+            if action in {Action.EVICT_JOB, Action.DELETE}:
+                self._delete(pod, client, deadline)
         except KubeError as error:
             if is_unsure(error):
                 return self._look_after(error, pod, clients, deadline)
             return read_refusal(error)
         return ActResult(Answer.ACCEPTED)
+
+    def _evict(self, action: Action, pod: PodOnNode, client: Client, deadline: _Deadline) -> Action:
+        """
+        Ask for the eviction; return what is left to do. The condition that it writes may be more
+        than etcd takes of a pod as large as that; a deletion writes almost nothing.
+
+        A Job's pod is asked for as an eviction, and deleted once that would be allowed: what an
+        eviction ends does not count as a failure, and would come back for ever.
+        """
+        dry = {"dryRun": "All"} if action is Action.EVICT_JOB else None
+        body = eviction(pod, self._settings.eviction_grace_seconds)
+        path = f"{_path(pod)}/eviction"
+        try:
+            client.post(path, body, dry, timeout_seconds=deadline.seconds())
+        except TooLargeError as error:
+            _log.info("%s; deleting the pod instead", error)
+            return Action.DELETE
+        return action
+
+    def _delete(self, pod: PodOnNode, client: Client, deadline: _Deadline) -> None:
+        """
+        Delete the pod; where even the time of its deletion is too much for etcd to write, make room
+        for that first, as much as each body gives.
+        """
+        options = deletion(pod, self._settings.eviction_grace_seconds)
+        rooms = iter(_ROOMS)
+        while True:
+            try:
+                with self._turn(deadline):  # the answer is the pod
+                    client.delete(_path(pod), options, timeout_seconds=deadline.seconds())
+            except TooLargeError:
+                room = next(rooms, None)
+                if room is None or not self._make_room(pod, room, client, deadline):
+                    raise
+            else:
+                return
+
+    def _make_room(
+        self, pod: PodOnNode, room: JsonObject, client: Client, deadline: _Deadline
+    ) -> bool:
+        """Take off the pod's status what its end does not need; return whether that was done."""
+        body = {**room, "metadata": {"uid": pod.uid, "managedFields": [{}]}}
+        path = f"{_path(pod)}/status"
+        try:
+            with self._turn(deadline):
+                client.patch(path, body, PatchType.MERGE, timeout_seconds=deadline.seconds())
+        except (ForbiddenError, InvalidRequestError, TooLargeError) as error:
+            _log.info("there is no making room in pod %s/%s: %s", pod.namespace, pod.name, error)
+            return False
+        return True
 
     def _look_after(
         self, error: KubeError, pod: PodOnNode, clients: Clients, deadline: _Deadline
@@ -219,6 +271,8 @@ def read_refusal(error: KubeError) -> ActResult:
         return ActResult(Answer.GONE, detail=str(error))
     after = error.retry_after_seconds if isinstance(error, ReplyError) else None
     answer = Answer.BLOCKED if _by_budget(error) else Answer.FAILED
+    if isinstance(error, TooLargeError):
+        answer = Answer.TOO_LARGE
     return ActResult(answer, after or 0.0, _detail(error))
 
 
@@ -262,6 +316,10 @@ def eviction(pod: PodOnNode, most_grace_seconds: int) -> JsonObject:
 
 def deletion(pod: PodOnNode, most_grace_seconds: int) -> JsonObject:
     return {"apiVersion": "v1", "kind": "DeleteOptions", **_options(pod, most_grace_seconds)}
+
+
+def _path(pod: PodOnNode) -> str:
+    return core("namespaces", pod.namespace, "pods", pod.name)
 
 
 def _options(pod: PodOnNode, most_grace_seconds: int) -> JsonObject:

@@ -75,6 +75,7 @@ class AgentCluster:
         """Begin to watch, publish and write on threads of our own; returns at once."""
         self._watches.start_own(self._client)
         self._need.start(self._client)
+        self._publisher.start(self._client)
         self._thread.start()
 
     def close(self) -> None:
@@ -172,7 +173,6 @@ class AgentCluster:
                 self._acting = acting
                 self._watches.start_node(acting)
                 self._claims.start(acting)
-                self._publisher.start(acting)
                 self._writer.start(acting)
                 self._conditions.start(acting)
                 if self._settings.taints:

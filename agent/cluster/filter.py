@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.devices import MOST_READ
-from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
+from gpufence.dialects import (
+    ANNOTATION_KEYS,
+    CARD_KEYS,
+    GPU_RESOURCES,
+    NODE_RESOURCES,
+    PREFIXES,
+    keys_of_container,
+)
 from gpufence.last_words import out_of_memory
 from kube.replies import part_of
 
@@ -89,6 +96,7 @@ def filter_pod(pod: JsonObject) -> Named:
                 _some(item, "name", "resourceClaimName", "resourceClaimTemplateName")
                 for item in (spec.get("resourceClaims") or [])[:MOST_READ]
             ],
+            **_of_host(spec),
         },
         "status": {
             **_some(status, "phase"),
@@ -135,6 +143,12 @@ def filter_node(node: JsonObject) -> Named:
         "status": {key: _gpus(part_of(status, key)) for key in ("allocatable", "capacity")},
     }
     return _name(metadata), kept
+
+
+def _of_host(spec: JsonObject) -> JsonObject:
+    """Keep that a pod mounts something of its node."""
+    mounts = any(item.get("hostPath") for item in spec.get("volumes") or [])
+    return {"volumes": [{"hostPath": {}}]} if mounts else {}
 
 
 def _own_condition(status: JsonObject) -> JsonObject:
@@ -218,7 +232,7 @@ def _bounded(texts: dict[str, str]) -> dict[str, str]:
 def _of_pod(annotations: JsonObject, containers: Mapping[str, list[JsonObject]]) -> dict[str, str]:
     """Keep the keys that mean something on this pod: any other could be there by the thousand."""
     names_of = (item.get("name", "") for items in containers.values() for item in items)
-    meant = _MEANT.union(f"{names.MEMORY_OF_CONTAINER}{name}" for name in names_of)
+    meant = _MEANT.union(key for name in names_of for key in keys_of_container(name))
     return {key: text for key, text in annotations.items() if key in meant}
 
 

@@ -47,6 +47,13 @@ def check_api(client: Client, settings: ClusterSettings) -> Iterator[Finding]:
         lambda: client.get(core("namespaces"), {"limit": 1}),
         "labels can be read",
     )
+    yield _may(
+        "Node annotation",
+        lambda: client.patch(
+            core("nodes", settings.node), {"metadata": {"annotations": {}}}, PatchType.MERGE, _DRY
+        ),
+        "can be written",
+    )
     try:
         identity, acting = find_identity(client, settings)
     except KubeError as error:
@@ -74,13 +81,6 @@ def _rights(acting: Client, settings: ClusterSettings) -> Iterator[Finding]:
     yield _may(
         "conditions of pods",
         lambda: acting.patch(f"{pod}/status", {"status": {}}, PatchType.STRATEGIC, _DRY),
-        "can be written",
-    )
-    yield _may(
-        "Node annotation",
-        lambda: acting.patch(
-            core("nodes", node), {"metadata": {"annotations": {}}}, PatchType.MERGE, _DRY
-        ),
         "can be written",
     )
     yield _may(

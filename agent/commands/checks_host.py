@@ -30,6 +30,7 @@ _NO_NVML = (
     "give the agent's pod the runtime class nvidia and NVIDIA_VISIBLE_DEVICES=all, "
     "or set GPUFENCE_NVML_LIBRARY; nvidia-smi on the node says whether the driver is well"
 )
+_NO_FENCE = "pods on it are neither told a share nor evicted"
 _START_SLACK_SECONDS = 2.0
 
 
@@ -86,10 +87,15 @@ def check_cgroups(proc: str) -> Finding:
     if containers:
         of = f"{len(containers)} containers of {len(pods)} pods"
         return ok(subject, f"{len(pids)} processes, among them those of {of}")
-    if pids and not occupants:
+    # The first process is there in every PID namespace; who sees itself and not that one is kept
+    # from seeing others.
+    hidden = os.getpid() in pids and 1 not in pids
+    if hidden or (pids and not occupants):
         return wrong(
             subject,
-            f"none of {len(pids)} processes can be read",
+            "no process but the agent's own is shown"
+            if hidden
+            else f"none of {len(pids)} processes can be read",
             "mount /proc without hidepid, or run the agent as root with CAP_SYS_PTRACE; "
             "where SELinux confines it, give its pod the type spc_t",
         )
@@ -136,7 +142,8 @@ def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -
     """Look at the cards once; `processes` knows who lives."""
     sample = first_sample(cards, settings)
     readable = (item for item in sample.cards if item.memory is not None or item.processes)
-    return [_nvml(sample), *(_card(item, processes) for item in readable)]
+    unfenced = (look("fence", str(item), _NO_FENCE) for item in sample.unfenced)
+    return [_nvml(sample), *(_card(item, processes) for item in readable), *unfenced]
 
 
 def _nvml(sample: Sample) -> Finding:

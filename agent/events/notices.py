@@ -25,6 +25,7 @@ REPEAT_SECONDS: Final = 10.0
 
 ALL_CARDS: Final = ""
 UNIDENTIFIED: Final = "?"
+UNFENCED: Final = "unfenced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ def notices_of_act(verdict: Verdict, result: ActResult) -> tuple[Notice, ...]:
     """
     if result.answer is Answer.BLOCKED:
         return sentences.eviction_blocked(verdict, result.detail)
+    if result.answer is Answer.TOO_LARGE:
+        return sentences.too_large_to_end(verdict)
     if result.answer is Answer.FAILED:
         return sentences.eviction_failed(verdict, result.detail)
     if result.answer is Answer.ACCEPTED and verdict.outcome is Outcome.EVICT:
@@ -82,8 +85,11 @@ def unreadable(
     One trouble of all cards is said once, not once for each card.
     """
     reasons = {ALL_CARDS: sample.trouble.text} if sample.trouble else _of_cards(sample)
-    if sample.unidentified and not sample.trouble:
-        reasons[UNIDENTIFIED] = "; ".join(map(str, sample.unidentified))
+    if not sample.trouble:
+        unfenced = sample.unfenced
+        unknown = [item for item in sample.unidentified if item not in unfenced]
+        more = {UNIDENTIFIED: unknown, UNFENCED: unfenced}
+        reasons |= {key: "; ".join(map(str, items)) for key, items in more.items() if items}
     since = {uuid: before.get(uuid, now) for uuid in reasons}
     cards = {item.card.uuid: item.card for item in sample.cards}
     due = []
@@ -95,6 +101,8 @@ def unreadable(
             due.append(sentences.card_unavailable(node, cards[uuid], reasons[uuid], seconds))
         elif uuid == ALL_CARDS:
             due.append(sentences.nvml_unavailable(node, reasons[uuid], seconds))
+        elif uuid == UNFENCED:
+            due.append(sentences.cards_unfenced(node, reasons[uuid]))
         else:
             due.append(sentences.cards_unidentified(node, reasons[uuid], seconds))
     return since, tuple(due)
@@ -120,6 +128,7 @@ def _causes(decision: Decision) -> frozenset[object]:
             finding.overcommitted,
             finding.unattributed_bytes is not None,
             _blamed(finding),
+            finding.unjudged,
         )
         for uuid, finding in decision.findings.items()
     )
@@ -160,6 +169,8 @@ def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
             yield sentences.overcommitted(node, finding)
         if finding.unattributed_bytes is not None:
             yield sentences.unattributed(node, finding)
+        if finding.unjudged:
+            yield sentences.unjudged(node, finding.card.card, finding.unjudged_seconds)
         shortage = finding.shortage
         if shortage is not None and shortage.cause is not None:
             yield sentences.short(node, finding.card.card, shortage.missing_bytes, shortage.cause)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST_NAMED: Final = 4
 MOST_QUOTED: Final = 240
+_ASK = (
+    f"it asks for no GPU, and its namespace says {names.UNDECLARED_USE}: evict; request an amount "
+    "of GPU memory, or keep it off the card with NVIDIA_VISIBLE_DEVICES=void"
+)
 _LESS_OR_MORE = f"let the framework use less, or raise {names.MEMORY} or the requested amount"
 
 
@@ -30,8 +34,12 @@ def limit_exceeded(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.LIMIT_EXCEEDED,
         verdict,
-        f"{_use_of(verdict)}; {_what_follows(verdict)}; {_LESS_OR_MORE}",
+        f"{_use_of(verdict)}; {_what_follows(verdict)}; {_remedy(verdict)}",
     )
+
+
+def _remedy(verdict: Verdict) -> str:
+    return _ASK if verdict.pod.unasked else _LESS_OR_MORE
 
 
 def container_exceeded(verdict: Verdict, excess: ContainerExcess) -> tuple[Notice, ...]:
@@ -50,7 +58,7 @@ def would_evict(verdict: Verdict) -> tuple[Notice, ...]:
         names.WOULD_EVICT,
         verdict,
         f"{_use_of(verdict)}; in mode evict the pod would be evicted now, in mode {mode} it stays; "
-        f"{_LESS_OR_MORE} before the namespace's {names.MODE} is raised",
+        f"{_remedy(verdict)} before the namespace's {names.MODE} is raised",
     )
 
 
@@ -59,7 +67,7 @@ def evicted(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.EVICTED,
         verdict,
-        f"evicted: {_use_of(verdict)}{why}; {_LESS_OR_MORE}",
+        f"evicted: {_use_of(verdict)}{why}; {_remedy(verdict)}",
     )
 
 
@@ -82,7 +90,19 @@ def eviction_failed(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
     )
 
 
+def too_large_to_end(verdict: Verdict) -> tuple[Notice, ...]:
+    return _on_pod(
+        names.TERMINATION_STUCK,
+        verdict,
+        f"{_use_of(verdict)}; the pod fills all that etcd takes of one object, so that the API can "
+        "neither evict nor delete it; take labels off it, end its processes on the node, or enable "
+        "last-resort-kill",
+    )
+
+
 def termination_stuck(verdict: Verdict) -> tuple[Notice, ...]:
+    if not verdict.pod.terminating and verdict.use is not None and verdict.use.refusals.too_large:
+        return too_large_to_end(verdict)
     return _on_pod(
         names.TERMINATION_STUCK,
         verdict,
@@ -155,6 +175,17 @@ def card_unavailable(node: str, card: Card, trouble: str, stale_seconds: float) 
     )
 
 
+def unjudged(node: str, card: Card, seconds: float) -> Notice:
+    return _on_node(
+        names.NVML_UNAVAILABLE,
+        node,
+        f"the processes of {_card(card)} are listed too seldom: for {minutes(seconds)} no time "
+        "of pods over their limits has counted on it, and evictions come later for it; see "
+        "gpufence_card_list_age_seconds, and whether the driver or the node is overloaded",
+        topic=f"{card.uuid}/unjudged",
+    )
+
+
 def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
     return _on_node(
         names.NVML_UNAVAILABLE,
@@ -163,6 +194,10 @@ def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
         f"{_clipped(trouble)}; nobody on them is seen or evicted; see nvidia-smi on the node",
         topic="unidentified",
     )
+
+
+def cards_unfenced(node: str, trouble: str) -> Notice:
+    return _on_node(names.UNFENCED, node, _clipped(trouble))
 
 
 def short(node: str, card: Card, missing_bytes: int, cause: Blame) -> Notice:
@@ -204,8 +239,9 @@ def _blame(cause: Blame) -> str:
 def _use_of(verdict: Verdict) -> str:
     use = verdict.use
     counted = None if use is None else use.counted_bytes
+    least = "at least " if use is not None and use.used_bytes is None else ""
     return (
-        f"{_holds(verdict)} {mebibytes(counted)} on {_where(verdict)}, "
+        f"{_holds(verdict)} {least}{mebibytes(counted)} on {_where(verdict)}, "
         f"the pod's limit is {limit_mebibytes(verdict.limit_bytes)}, "
         f"over for {minutes(verdict.over_seconds)} by {_processes(verdict)}"
     )
@@ -217,9 +253,11 @@ def _what_follows(verdict: Verdict) -> str:
         Outcome.TOLERATED: "within the margin for eviction, so it stays",
         Outcome.EXEMPT: f"it is never evicted: {_clipped(verdict.pod.exempt)}",
         Outcome.NOT_ENFORCED: "its limit is implied and not enforced, so it stays",
-        Outcome.MPS: "it shares the node's MPS server with others, so it stays",
+        Outcome.MPS: "it shares the node's MPS server with others, so it stays (GPUFENCE_MPS)",
         Outcome.ONLY_WHEN_SHORT: "it is evicted only when the card is short of memory",
         Outcome.UNINJECTED: "the webhook never saw it, so it is evicted only to cure a shortage",
+        Outcome.OTHER_CARD: "it keeps to a fraction that it was told of a smaller card, so it is "
+        "evicted only to cure a shortage; delete it, and it is told one of this card",
         Outcome.TERMINATING: "it is terminating already",
     }
     if verdict.outcome in lasting:
@@ -270,7 +308,7 @@ def _where(verdict: Verdict) -> str:
 def _holds(verdict: Verdict) -> str:
     """Begin a sentence with the containers that hold memory, the largest first."""
     used = {} if verdict.use is None else verdict.use.containers or {}
-    names = sorted(used, key=lambda name: (-used[name], name))
+    names = sorted(filter(None, used), key=lambda name: (-used[name], name))
     if not names:
         return "the pod holds"
     if len(names) == 1:

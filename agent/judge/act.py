@@ -16,26 +16,35 @@ from gpufence.mode import Mode
 
 if TYPE_CHECKING:
     from agent.model.decision import ActResult, Verdict
-    from agent.model.memory import Memory
+    from agent.model.memory import Memory, Refusals
     from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.use import Observation
 
 
 def objection(
-    verdict: Verdict, observation: Observation, policy: EvictionPolicy, now: float
+    verdict: Verdict,
+    observation: Observation,
+    policy: EvictionPolicy,
+    now: float,
+    look_seconds: float = 0.0,
 ) -> str:
     """
     Return why an act must not be carried out after all; nothing if it must.
 
-    The observation was made after the one that was judged, attributed with that one before it.
+    The observation was made after the one that was judged, attributed with that one before it, in a
+    look that took `look_seconds`.
     """
     pod = observation.pods.by_uid.get(verdict.pod.uid)
     if pod is None:
         return "the pod is gone"
     if not observation.pods.fresh:
         return "the API server is out of reach"
-    return objection_of_pod(pod, verdict) or _of_use(pod, verdict, observation, policy, now)
+    card = observation.cards.get(verdict.uuid)
+    gap = policy.gap_after(look_seconds)
+    readable = card is not None and card.listed_at is not None and now - card.listed_at <= gap
+    why = objection_of_pod(pod, verdict) or ("" if readable else "the card cannot be read")
+    return why or _of_use(pod, verdict, observation, policy)
 
 
 def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
@@ -44,8 +53,11 @@ def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
         return "its mode is not evict any more"
     if pod.exempt or not pod.enforced:
         return "it is exempt now"
-    if pod.terminating is not (verdict.action is Action.KILL):
-        return "it is terminating by itself" if pod.terminating else "it is not terminating"
+    if pod.terminating and verdict.action is not Action.KILL:
+        return "it is terminating by itself"
+    too_large = verdict.use is not None and verdict.use.refusals.too_large
+    if verdict.action is Action.KILL and not pod.terminating and not too_large:
+        return "it is not terminating"
     return ""
 
 
@@ -73,30 +85,36 @@ def settle(
         policy,
         by_budget_while_short=result.answer is Answer.BLOCKED and verdict.by_shortage,
         after=result.after_seconds,
+        too_large=_is_too_large(verdict, result, past.refusals),
     )
     pods = {**memory.pods, verdict.pod.uid: replace(past, refusals=refusals)}
     return replace(memory, pods=pods)
 
 
+def _is_too_large(verdict: Verdict, result: ActResult, before: Refusals) -> bool:
+    """Return whether the API cannot end a pod; a kill of its processes tells nothing new."""
+    if verdict.action is Action.KILL:
+        return before.too_large
+    return result.answer is Answer.TOO_LARGE
+
+
 def _of_use(
-    pod: PodOnNode, verdict: Verdict, observation: Observation, policy: EvictionPolicy, now: float
+    pod: PodOnNode, verdict: Verdict, observation: Observation, policy: EvictionPolicy
 ) -> str:
-    card = observation.cards.get(verdict.uuid)
-    if card is None or card.listed_at is None or now - card.listed_at > policy.gap_seconds:
-        return "the card cannot be read"
+    card = observation.cards[verdict.uuid]
     use = card.pods.get(pod.uid)
+    account = account_of(card, observation.pods, policy)
+    use = None if use is None else standing(use, account, policy)
     if use is None or use.limit_bytes is None or use.mps:
         return "it holds nothing on the card that counts"
-    account = account_of(card, observation.pods, policy)
     if verdict.by_shortage:
         uses = [standing(item, account, policy) for item in card.pods.values() if item.pod.mode]
         (use,) = (item for item in uses if item.pod is pod)
-        coming = [("", item.used_bytes or 0) for item in uses if item.pod.terminating]
+        coming = [("", item.certain_bytes) for item in uses if item.pod.terminating]
         shortage = shortage_of(card, account, uses, coming=tuple(coming))
         if shortage.missing_bytes and (use.short_over or use.taking) and cures(use, shortage):
             return ""
         return "its eviction does not end a shortage any more"
-    use = standing(use, account, policy)
     return "" if use.evict_over else "it is not over its limit any more"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.judge.standing import can_go, shortage_of
-from agent.judge.time import Pour, in_start_pause, pour
+from agent.judge.time import LIST_GAP_SECONDS, Pour, in_start_pause, looks_of, pour
 from agent.model.decision import Brake, Outcome, Suspension
 from agent.model.memory import EMPTY, Evicted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from agent.judge.standing import CardAccount
     from agent.model.decision import Shortage, Verdict
-    from agent.model.memory import Bucket, Memory
+    from agent.model.memory import Bucket, Looks, Memory
     from agent.model.pod import PodsOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.use import Observation, PodOnCard
@@ -34,7 +34,9 @@ class Tick:
     `renewed` are the cards whose list of processes has not been judged before, `evicted` the
     evictions of the last minute. `node_brake` stops every eviction; START has its own way of not
     counting time. `suspended` are measures, for whose pods the ordinary evictions are. `shortages`
-    are those of the cards that have one. `outstanding` are the acts that have not been answered.
+    are those of the cards that have one. `looks` is how looks follow each other, `list_gaps` how
+    far from the last list of a card another one may be for the time between to count.
+    `outstanding` are the acts that have not been answered.
     """
 
     now: float
@@ -46,6 +48,8 @@ class Tick:
     node_brake: Brake | None
     suspended: Mapping[str, Suspension]
     shortages: Mapping[str, Shortage]
+    looks: Looks
+    list_gaps: Mapping[str, float]
     outstanding: Sequence[Verdict] = ()
 
 
@@ -68,6 +72,7 @@ def tick_of(
         brake = Brake.STALE_PODS
     terminating = _terminating_since(memory.terminating, observation.pods, now, policy)
     evicted = recent(memory.evicted, now)
+    looks = looks_of(memory.looks, observation.sample.taken_at, now, policy)
     short = {uuid: item for uuid, item in accounts.items() if item.missing_bytes}
     return Tick(
         now=now,
@@ -91,6 +96,13 @@ def tick_of(
                 _coming(observation, uuid, terminating, evicted, policy, now),
             )
             for uuid, account in short.items()
+        },
+        looks=looks,
+        list_gaps={
+            uuid: max(looks.gap_seconds, LIST_GAP_SECONDS)
+            if at >= looks.unbroken_since - looks.gap_seconds
+            else looks.gap_seconds
+            for uuid, at in memory.listed.items()
         },
         outstanding=outstanding,
     )
@@ -197,11 +209,12 @@ def _suspended(
     """
     Return the measures by which more than half of the pods that could go are over their limits for
     evictions, pods of several namespaces among them: then rather the measure is wrong than they.
+    Pods that ask for no GPU have no measure; where they may hold nothing, all that hold are over.
     """
     violators: dict[str, dict[str, str]] = {}
     for use in uses:
         pod = use.pod
-        if use.evict_over and can_go(use):
+        if use.evict_over and can_go(use) and not pod.unasked:
             past = memory.pods.get(pod.uid)
             since = None if past is None or past.mode is not pod.mode else past.first_seen_at
             if since is not None and since + policy.grace_seconds <= now:
@@ -247,7 +260,7 @@ def _coming(
     ours = {item.uid for item in evicted}
     uses = observation.cards[uuid].pods
     return tuple(
-        ("" if uid in ours else uses[uid].pod.namespace, uses[uid].used_bytes or 0)
+        ("" if uid in ours else uses[uid].pod.namespace, uses[uid].certain_bytes)
         for uid, since in terminating.items()
         if uid in uses and now - since < policy.termination_seconds
     )

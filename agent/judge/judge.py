@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent.model.memory import Watch
     from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
-    from agent.model.use import Observation
+    from agent.model.use import CardUse, Observation
 
 
 def judge(
@@ -51,26 +51,22 @@ def judge(
             of_pod, remembered[uid] = _judge_pod(pod, uses.get(uid, ()), observation, tick)
             verdicts += of_pod
     verdicts, acts = chosen(verdicts, uses, tick)
-    nobodys, short = dict[str, Bucket](), dict[str, Bucket]()
-    for uuid, card in cards.items():
-        held, floor = card.unattributed_bytes, policy.unattributed_floor_bytes
-        over = None if held is None else held > floor
-        nobodys[uuid] = lasting(memory.unattributed.get(uuid, EMPTY), card, tick, over=over)
-        missing = tick.shortages.get(uuid)
-        blamed = missing is not None and missing.cause is not None and missing.missing_bytes > floor
-        short[uuid] = lasting(memory.short.get(uuid, EMPTY), card, tick, over=blamed)
+    nobodys, short = _troubles(cards, tick)
     suspects = {uuid for item in remembered.values() for uuid in item.watches}
     suspects |= {uuid for uuid, card in cards.items() if card.listed_at is None}
+    findings = {
+        uuid: finding(
+            card, accounts[uuid], nobodys[uuid], short[uuid], tick, suspect=uuid in suspects
+        )
+        for uuid, card in cards.items()
+    }
     decision = Decision(
         at=now,
         verdicts=tuple(verdicts),
         acts=tuple(acts),
         brake=tick.node_brake or (Brake.SUSPENDED if tick.suspended else None),
         suspects=frozenset(suspects),
-        findings={
-            uuid: finding(card, accounts[uuid], nobodys[uuid], short[uuid], tick)
-            for uuid, card in cards.items()
-        },
+        findings=findings,
         suspensions=tuple(tick.suspended.values()),
     )
     renewed = {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed}
@@ -85,7 +81,28 @@ def judge(
         unattributed={uuid: bucket for uuid, bucket in nobodys.items() if bucket is not EMPTY},
         held_up=held_up(memory.held_up, verdicts, tick),
         short={uuid: bucket for uuid, bucket in short.items() if bucket is not EMPTY},
+        looks=tick.looks,
+        judged={uuid: now - found.unjudged_seconds for uuid, found in findings.items()},
     )
+
+
+def _troubles(
+    cards: Mapping[str, CardUse], tick: Tick
+) -> tuple[dict[str, Bucket], dict[str, Bucket]]:
+    """
+    Count for how long memory of each card has belonged to no pod, and how long the card has been
+    short at the hands of what no eviction reaches.
+    """
+    memory, floor = tick.memory, tick.policy.unattributed_floor_bytes
+    nobodys, short = dict[str, Bucket](), dict[str, Bucket]()
+    for uuid, card in cards.items():
+        held = card.unattributed_bytes
+        over = None if held is None else held > floor
+        nobodys[uuid] = lasting(memory.unattributed.get(uuid, EMPTY), card, tick, over=over)
+        missing = tick.shortages.get(uuid)
+        blamed = missing is not None and missing.cause is not None and missing.missing_bytes > floor
+        short[uuid] = lasting(memory.short.get(uuid, EMPTY), card, tick, over=blamed)
+    return nobodys, short
 
 
 def _uses(
@@ -134,10 +151,8 @@ def _judge_pod(
     watches: dict[str, Watch] = {}
     for use in uses:
         uuid = use.card.uuid
-        if use.limit_bytes is None:
-            verdicts.append(Verdict(pod, Outcome.UNDECLARED, use))
-        elif use.report_over is False and uuid not in past.watches:
-            verdicts.append(within(use, tick))
+        if uuid not in past.watches and (use.limit_bytes is None or use.report_over is False):
+            verdicts.append(_without_time(use, tick))
         else:
             card = observation.cards[uuid]
             since = tick.now if first_seen_at is None else first_seen_at
@@ -147,8 +162,12 @@ def _judge_pod(
                 refusals=past.refusals,
                 brake=brake_of(use, tick),
             )
-            watch = carried(past.watches.get(uuid), counted, card, tick)
-            verdicts.append(verdict_on(counted._replace(watch=watch), card, tick))
+            watch = carried(past.watches.get(uuid, NO_WATCH), counted, card, tick)
+            known = use.limit_bytes is not None
+            counted = counted._replace(watch=watch)
+            verdicts.append(
+                verdict_on(counted, card, tick) if known else _without_time(counted, tick)
+            )
             if watch is not NO_WATCH:
                 watches[uuid] = watch
     if (watches, first_seen_at, mode) == (past.watches, past.first_seen_at, past.mode):
@@ -156,6 +175,13 @@ def _judge_pod(
     # Refusals are forgotten once nothing is held against a pod any more.
     refusals = past.refusals if watches else NO_REFUSALS
     return verdicts, PodMemory(mode, first_seen_at, refusals, watches)
+
+
+def _without_time(use: PodOnCard, tick: Tick) -> Verdict:
+    """Return the verdict on a pod against which no time counts now."""
+    if use.limit_bytes is None and use.used_bytes != 0:
+        return Verdict(use.pod, Outcome.UNDECLARED, use)
+    return within(use, tick)
 
 
 def _first_seen(uses: Sequence[PodOnCard], observation: Observation) -> float | None:

@@ -49,7 +49,8 @@ def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
     policy, watch = tick.policy, use.watch
     by_hold = (
         is_due(watch.hold, use.hold_seconds)
-        and use.pod.injected
+        and (use.pod.injected or use.pod.unasked)
+        and not (use.pod.told_elsewhere and use.keeps_elsewhere)
         and policy.evict_when is EvictWhen.ALWAYS
         and tick.now >= use.grace_ends_at
     )
@@ -104,12 +105,14 @@ def refused(
     *,
     by_budget_while_short: bool,
     after: float = 0.0,
+    too_large: bool = False,
 ) -> Refusals:
     """
     Count a refusal and wait for twice as long as after the one before, or for `after` seconds if
     the API server asks for more.
 
-    The refusal after which the pod is to be deleted needs no wait: deleting is another request.
+    The refusal after which the pod is to be deleted, or killed since it is `too_large`, needs no
+    wait: that is another request.
     """
     first, limit = policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds
     before_it = before.while_short if by_budget_while_short else before.count
@@ -117,19 +120,19 @@ def refused(
     while_short = before.while_short + (1 if by_budget_while_short else 0)
     last = by_budget_while_short and while_short == policy.refusals_before_delete
     overridden = last and policy.budgets is Budgets.OVERRIDE
-    return Refusals(before.count + 1, while_short, now if overridden else now + wait)
+    killed = too_large and not before.too_large and policy.last_resort_kill
+    retry_at = now if overridden or killed else now + wait
+    return Refusals(before.count + 1, while_short, retry_at, too_large)
 
 
 def _no_violation(use: PodOnCard, *, curing: bool) -> Outcome | None:
-    if use.used_bytes is None:
-        return Outcome.UNKNOWN
-    if use.report_over is None:
-        return Outcome.UNCONFIRMED
-    if not use.report_over:
+    if use.report_over is False:
         return Outcome.WITHIN
     if use.evict_over or (use.short_over and curing):
         return None
-    return Outcome.TOLERATED if use.evict_over is False else Outcome.UNCONFIRMED
+    if use.report_over and use.evict_over is False:
+        return Outcome.TOLERATED
+    return Outcome.UNKNOWN if use.used_bytes is None else Outcome.UNCONFIRMED
 
 
 def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
@@ -140,7 +143,7 @@ def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
     if use.mps:
         return Outcome.MPS
     at = card.listed_at if card.card.uuid in tick.renewed else None
-    fresh = at is not None and tick.now - at <= tick.policy.gap_seconds
+    fresh = at is not None and tick.now - at <= tick.looks.gap_seconds
     return None if fresh else Outcome.NOT_RENEWED
 
 
@@ -153,8 +156,10 @@ def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> V
             seconds.append((policy.hold_seconds - watch.taking.level_seconds) / use.speed)
         missing = max(min(seconds), 0.0)
         return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing, by_shortage=True)
-    if not use.pod.injected:
+    if not (use.pod.injected or use.pod.unasked):
         return verdict._replace(outcome=Outcome.UNINJECTED)
+    if use.pod.told_elsewhere and use.keeps_elsewhere:
+        return verdict._replace(outcome=Outcome.OTHER_CARD)
     if policy.evict_when is EvictWhen.SHORT:
         return verdict._replace(outcome=Outcome.ONLY_WHEN_SHORT)
     missing = max(use.hold_seconds - watch.hold.level_seconds, 0.0) / use.speed
@@ -170,9 +175,10 @@ def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
         return verdict._replace(outcome=Outcome.WOULD_EVICT)
     since = tick.terminating.get(use.pod.uid)
     wait = use.refusals.retry_at - tick.now
-    if since is not None:
-        if tick.now - since < tick.policy.termination_seconds:
-            return verdict._replace(outcome=Outcome.TERMINATING)
+    too_large = use.refusals.too_large and (wait > 0 or tick.policy.last_resort_kill)
+    if since is not None and tick.now - since < tick.policy.termination_seconds:
+        return verdict._replace(outcome=Outcome.TERMINATING)
+    if since is not None or too_large:
         kill = tick.policy.last_resort_kill and use.brake is None and wait <= 0
         action, brake = (Action.KILL, None) if kill else (None, use.brake)
         return verdict._replace(outcome=Outcome.STUCK, brake=brake, action=action)

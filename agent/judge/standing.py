@@ -53,7 +53,7 @@ def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardA
         if limit is not None:
             own = use.pod.limits.get(uuid)
             committed += min((own and own.share_bytes) or limit, total)
-        if used:
+        if used or use.counted_bytes:
             holding += 1
         if promise is None:
             continue
@@ -73,21 +73,30 @@ def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardA
 
 def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> PodOnCard:
     """
-    Fill in which thresholds a pod is over. A shortage matters only above the limit.
+    Fill in which thresholds a pod is over. A shortage matters only above the limit; without a limit
+    nobody knows.
+
+    A client of the node's MPS server has its pod reported, and is left out of the account of one
+    that is over without it.
     """
-    limit, used, counted = use.limit_bytes, use.used_bytes, use.counted_bytes
-    if limit is None or (used is not None and used <= limit):
+    limit, used = use.limit_bytes, use.used_bytes
+    if used == 0 or (used is not None and limit is not None and used <= limit):
         return use
+    if limit is None:
+        return use._replace(report_over=None, evict_over=None, short_over=None, taking=None)
     margin = max(policy.evict_margin_bytes, limit * policy.evict_margin_percent // 100)
-    evict_over = _is_over(use, limit + margin)
     short = account.hardly_any
+    least = min(margin, policy.short_margin_bytes) if short else margin
+    if use.mps and use.own_bytes > limit + least:
+        use = use._replace(mps=False, counted_bytes=use.own_bytes, mps_bytes=0)
+    evict_over = _is_over(use, limit + margin)
     return use._replace(
         report_over=_is_over(use, limit + policy.report_margin_bytes),
         evict_over=evict_over,
         short_over=_is_over(use, limit + policy.short_margin_bytes) if short else short,
         taking=evict_over if account.owing else account.owing,
         short=bool(account.missing_bytes),
-        speed=policy.speed((counted or 0) - limit),
+        speed=policy.speed((use.counted_bytes or 0) - limit),
     )
 
 
@@ -115,7 +124,7 @@ def shortage_of(
     ]
     able.sort(key=lambda use: (-use.excess_bytes, use.pod.uid))
     if sum(use.excess_bytes for use in able) < missing:
-        able = [use for use in able if use.evict_over and use.pod.injected]
+        able = [use for use in able if use.evict_over and (use.pod.injected or use.pod.unasked)]
         if 2 * sum(use.excess_bytes for use in able) < missing - sum(freed for _, freed in coming):
             able = []
     curing: list[str] = []
@@ -151,9 +160,9 @@ def _beyond(card: CardUse, uses: Sequence[PodOnCard], able: Container[str]) -> l
     """
     uuid = card.card.uuid
     unfenced = [
-        Blame(use.used_bytes, use.pod)
+        Blame(use.certain_bytes, use.pod)
         for use in card.pods.values()
-        if use.used_bytes and use.pod.promise_on(uuid) is None
+        if use.certain_bytes and use.pod.promise_on(uuid) is None
     ]
     staying = [
         Blame(use.excess_bytes, use.pod)
@@ -181,19 +190,21 @@ def containers_over(use: PodOnCard, policy: EvictionPolicy) -> tuple[ContainerEx
 
 def ineffective_caps(use: PodOnCard, policy: EvictionPolicy) -> tuple[Ineffective, ...]:
     """
-    Name the processes above what their framework was told, its context and some slack.
+    Name the processes above what their framework was told, its context and some slack; where none
+    is known that keeps to it, those above the limit alone.
     """
     caps = use.pod.caps
     if not caps:
         return ()
     above = []
     for process in use.processes:
-        cap = caps.get(process.container)
-        if cap is None or process.used_bytes is None or not process.confirmed:
+        cap, used = caps.get(process.container), process.certain_bytes
+        if cap is None or used is None or not process.confirmed:
             continue
         allowed = cap.cap_bytes + cap.reserve_bytes
-        if process.used_bytes > allowed + policy.cap_slack_bytes:
-            above.append(Ineffective(process.container, process.pid, process.used_bytes, allowed))
+        least = allowed if cap.kept else max(allowed, use.limit_bytes or allowed)
+        if used > least + policy.cap_slack_bytes:
+            above.append(Ineffective(process.container, process.pid, used, allowed))
     return tuple(above)
 
 
@@ -212,11 +223,22 @@ def lasting(past: Bucket, card: CardUse, tick: Tick, *, over: bool | None) -> Bu
 
 
 def finding(
-    card: CardUse, account: CardAccount, nobodys: Bucket, short: Bucket, tick: Tick
+    card: CardUse,
+    account: CardAccount,
+    nobodys: Bucket,
+    short: Bucket,
+    tick: Tick,
+    *,
+    suspect: bool,
 ) -> CardFinding:
     """
-    Sum up a card: the limits of the pods on it, none counted as more than the card.
+    Sum up a card: the limits of the pods on it, none counted as more than the card, and when the
+    time of its pods could last be counted, of which there is none where no pod is `suspect`.
     """
+    uuid, listed = card.card.uuid, card.listed_at
+    gap = tick.list_gaps.get(uuid)
+    counts = gap is None or (listed is not None and listed - tick.memory.listed[uuid] <= gap)
+    judged = not suspect or (uuid in tick.renewed and counts)
     total = card.card.memory_bytes if card.memory is None else card.memory.total_bytes
     hold = tick.policy.unattributed_hold_seconds
     return CardFinding(
@@ -226,6 +248,7 @@ def finding(
         unattributed_bytes=card.unattributed_bytes if is_due(nobodys, hold) else None,
         owed_bytes=account.owed_bytes,
         shortage=tick.shortages.get(card.card.uuid) if is_due(short, hold) else None,
+        unjudged_seconds=0.0 if judged else tick.now - tick.memory.judged.get(uuid, tick.now),
     )
 
 
@@ -233,10 +256,9 @@ def _is_over(use: PodOnCard, threshold: int) -> bool | None:
     """
     Return whether a pod is over a threshold; None where the truth may lie on either side.
 
-    Confirmed processes alone make it over, all processes together make it under.
+    What confirmed processes hold makes it over, what all processes hold together makes it under:
+    one of which the driver does not say how much it holds keeps its pod from being under.
     """
-    if use.used_bytes is None or use.counted_bytes is None:
-        return None
-    if use.counted_bytes > threshold:
+    if use.counted_bytes is not None and use.counted_bytes > threshold:
         return True
-    return None if use.used_bytes > threshold else False
+    return None if use.used_bytes is None or use.used_bytes > threshold else False

@@ -8,9 +8,9 @@ once it is over for more than a third of the time; one that peaks now and then n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.model.memory import EMPTY, NO_WATCH, Bucket, Watch
+from agent.model.memory import EMPTY, NO_WATCH, Bucket, Looks, Watch
 
 if TYPE_CHECKING:
     from agent.judge.brakes import Tick
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _DRAIN = 0.5
 _JITTER_SECONDS = 0.05
+LIST_GAP_SECONDS: Final = 30.0
+"""How far apart two lists of a card may be while looks follow each other: one is kept so long."""
 
 
 class Pour(NamedTuple):
@@ -41,16 +43,18 @@ def pour(bucket: Bucket, rules: Pour, *, over: bool | None) -> Bucket:
     """
     Carry a bucket on to a sample that says `over`, None where it says nothing certain.
 
-    The last drop may spill over the cap and has to drain like the rest: otherwise who is always
-    under when it is full would be over for half of the time.
+    The last drop spills over the cap and has to drain like the rest: otherwise a pod that is always
+    under when its bucket is full would be over for half of the time. It does so however full the
+    bucket was before: a pod that was over for longer never has the emptier one.
     """
     seconds = rules.at - bucket.at
     level = min(bucket.level_seconds, rules.cap_seconds + rules.gap_seconds * bucket.speed)
     if not rules.frozen and bucket.over is not None and 0.0 < seconds <= rules.gap_seconds:
         if not bucket.over:
             level = max(level - seconds * rules.drain, 0.0)
-        elif level < rules.cap_seconds:
-            level += seconds * bucket.speed
+        else:
+            drop = seconds * bucket.speed
+            level = max(level, min(level, rules.cap_seconds) + drop)
     if not level and over is False:
         return EMPTY
     since = rules.at if over and bucket.since is None else bucket.since
@@ -74,31 +78,42 @@ def is_due(bucket: Bucket, hold_seconds: float) -> bool:
     return bucket.over is True and bucket.level_seconds >= hold_seconds - _JITTER_SECONDS
 
 
+def looks_of(past: Looks, began_at: float, now: float, policy: EvictionPolicy) -> Looks:
+    """
+    Carry the looks on to one that began at a time and has just ended.
+
+    How far apart they may be is a property of the looks: lists of many cards, made one after the
+    other by a slow driver, take longer than three intervals and are no reason to look away.
+    """
+    seconds = max(now - began_at, 0.0)
+    gap = policy.gap_after(max(seconds, past.seconds))
+    whole = past.began_at is not None and began_at - past.began_at <= gap
+    return Looks(began_at, seconds, past.unbroken_since if whole else began_at, gap)
+
+
 def in_start_pause(started_at: float, at: float, policy: EvictionPolicy) -> bool:
     return at < started_at + policy.start_pause_seconds
 
 
-def carried(past: Watch | None, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
+def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
     """
     Return the watch of a pod on a card after this sample, NO_WATCH where nothing is counted any
     more; `use` has its grace, its hold and its brake.
 
-    A limit that was lowered starts from zero: nobody was over it before it was there. What is held
-    at others' cost counts in the grace, too, and whatever stops the evictions of those who hurt
-    nobody.
+    A bucket holds time over the limit that applied at that time. A limit that moves takes nothing
+    of it away: a pod over the larger limit was over the smaller one, too; one that was within the
+    larger has no time yet. While the limit is unknown, no time is added. What is held at others'
+    cost counts in the grace, too, and whatever stops the evictions of pods that hurt no other.
     """
-    limit = use.limit_bytes or 0
-    if past is None or limit < past.limit_bytes:
-        past = Watch(limit)
     report, hold, short, taking = past.report, past.hold, past.short, past.taking
     at, policy, started_at = card.listed_at, tick.policy, tick.memory.started_at
     if at is None:
         report, hold, short, taking = pause(report), pause(hold), pause(short), pause(taking)
     elif card.card.uuid in tick.renewed:
         # Brakes, the start and the grace take time out; they go by where it begins.
-        gap, speed = policy.gap_seconds, use.speed
-        stopped = tick.node_brake is not None
         began = max(report.at, hold.at, short.at, taking.at)
+        gap, speed = tick.list_gaps.get(card.card.uuid, tick.looks.gap_seconds), use.speed
+        stopped = tick.node_brake is not None
         frozen = stopped or in_start_pause(started_at, began, policy)
         mild = frozen or use.brake is not None or began < use.grace_ends_at
         report = pour(report, Pour(at, policy.hold_seconds, gap), over=use.report_over)
@@ -108,4 +123,4 @@ def carried(past: Watch | None, use: PodOnCard, card: CardUse, tick: Tick) -> Wa
         taking = pour(taking, Pour(at, policy.hold_seconds, gap, frozen, speed), over=use.taking)
     if report is EMPTY and hold is EMPTY and short is EMPTY and taking is EMPTY:
         return NO_WATCH
-    return Watch(limit, report, hold, short, taking)
+    return Watch(report, hold, short, taking)

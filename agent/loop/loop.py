@@ -23,7 +23,7 @@ from agent.model.activity import ActivityPolicy
 from agent.model.decision import Answer
 from agent.model.memory import Memory
 from agent.model.need import NeedPolicy
-from agent.model.policy import EvictionPolicy
+from agent.model.policy import EvictionPolicy, Mps
 from agent.model.state import (
     NO_LEDGER,
     AgentState,
@@ -86,7 +86,10 @@ class Loop:
         self._ports = ports
         self._rules = rules
         self._worker = worker
-        self._observer = Observer(ports.cards, ports.processes, ports.cluster.pods)
+        charge_mps = rules.policy.mps is Mps.EVICT
+        self._observer = Observer(
+            ports.cards, ports.processes, ports.cluster.pods, charge_mps=charge_mps
+        )
         self._activity = ActivityWatch(ports.processes, ports.cluster, ports.clock, rules.activity)
         self._need = NeedWatch(ports.cluster, rules.node, rules.need, ports.clock, ports.timestamp)
         started_at = ports.clock()
@@ -133,13 +136,14 @@ class Loop:
         self._suspects = decision.suspects
         self._act(decision)
         activity = self._activity.look(observation)
-        need = self._need.look(observation, policy.gap_seconds)
+        gap_seconds = policy.gap_after(now - observation.sample.taken_at)
+        need = self._need.look(observation, gap_seconds)
         self._publish(observation.sample)
         if self._rules.taints.enabled:
             self._taint(decision)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
         before = None if self.state.last is None else self.state.last.observation
-        self._ledger = entered(self._ledger, observation, before, decision, policy.gap_seconds)
+        self._ledger = entered(self._ledger, observation, before, decision, gap_seconds)
         violations, self._violations = count_violations(
             self._counts.violations, self._violations, decision
         )
@@ -186,7 +190,9 @@ class Loop:
         self._worker.take([item for item in decision.acts if self._stands(item, observation)])
 
     def _stands(self, verdict: Verdict, observation: Observation) -> bool:
-        against = objection(verdict, observation, self._rules.policy, self._ports.clock())
+        now = self._ports.clock()
+        looked = max(now - observation.sample.taken_at, self._memory.looks.seconds)
+        against = objection(verdict, observation, self._rules.policy, now, looked)
         if against:
             pod = verdict.pod
             _log.info("pod %s/%s is spared: %s", pod.namespace, pod.name, against)
@@ -226,7 +232,8 @@ class Loop:
 
 def _measured_at(sample: Sample, before: float | None) -> float | None:
     """Return when any card could last be read."""
-    blind = sample.trouble or all(item.memory is None for item in sample.cards)
+    silent = all(item.memory is None for item in sample.cards) and not sample.unfenced
+    blind = sample.trouble or silent
     return before if blind else sample.taken_at
 
 

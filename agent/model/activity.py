@@ -114,7 +114,8 @@ class Track(NamedTuple):
     `share` is how much of the last answer it worked, with the card or its processes with the CPU.
 
     `processes`, `used_bytes` and `cpu` are what the next look is compared with; `cpu_at` is when
-    the kernel said so.
+    the kernel said so. `used_bytes` is what it held when that last moved, `last_bytes` what it held
+    in the last look.
     """
 
     activity: Activity = Activity.UNKNOWN
@@ -127,6 +128,7 @@ class Track(NamedTuple):
     processes: frozenset[tuple[int, int]] = frozenset()
     cpu: Mapping[int, CpuTime] = {}
     cpu_at: float = 0.0
+    last_bytes: int = 0
 
     def idle_seconds(self, now: float) -> float | None:
         """Return for how long it has done nothing: 0 while it is busy, None where nobody knows."""

@@ -28,14 +28,17 @@ def tolerated_bytes(policy: EvictionPolicy, limit_bytes: int) -> int:
     return max(policy.evict_margin_bytes, limit_bytes * policy.evict_margin_percent // 100)
 
 
-def seconds_over(policy: EvictionPolicy, excess_bytes: int, seconds: float = HOUR) -> float:
+def seconds_over(
+    policy: EvictionPolicy, excess_bytes: int, seconds: float = HOUR, *, slow_seconds: float = 0.0
+) -> float:
     """
     Return for how long in so many seconds a pod can take so much, now and then, and not go.
 
-    Its time fills a bucket that drains at half the speed meanwhile; the last drop spills over.
+    Its time fills a bucket that drains at half the speed meanwhile; the last drop spills over. That
+    is the time between two lists: more than an interval where the driver is slow.
     """
     speed = policy.speed(excess_bytes)
-    spilt = policy.interval_seconds * speed
+    spilt = max(policy.interval_seconds, slow_seconds) * speed
     return min((policy.hold_seconds + spilt + seconds / 2) / (speed + 0.5), seconds)
 
 
@@ -45,14 +48,16 @@ def seconds_until_gone(
     *,
     shielded: bool = True,
     list_seconds: float = LIST_SECONDS,
+    slow_seconds: float = 0.0,
 ) -> float:
     """
     Return for how long a pod can take so much without a break until it is gone: seen, held,
     answered and ended; and, `shielded`, held up by others that leave and by disruption budgets,
     which is for ever where those are respected.
     """
-    seen = list_seconds + 3 * policy.interval_seconds
-    held = policy.hold_seconds / policy.speed(excess_bytes) + policy.interval_seconds
+    round_seconds = max(policy.interval_seconds, slow_seconds)
+    seen = list_seconds + 3 * round_seconds
+    held = policy.hold_seconds / policy.speed(excess_bytes) + round_seconds
     ended = max(policy.termination_seconds, float(policy.eviction_grace_seconds))
     seconds = seen + held + DECIDED_SECONDS + ended
     if not shielded:
@@ -71,13 +76,15 @@ def most_taken(
     *,
     seconds: float = HOUR,
     gone: int = 0,
+    slow_seconds: float = 0.0,
 ) -> float:
     """
     Return the most bytes x seconds that a tenant takes on one card by a pod that stays, and by so
     many that are `gone`, evicted or by themselves, none of which holds more above the limit.
     """
     margin = min(tolerated_bytes(policy, limit_bytes), excess_bytes)
-    over = seconds_over(policy, excess_bytes, seconds)
+    over = seconds_over(policy, excess_bytes, seconds, slow_seconds=slow_seconds)
     stays = excess_bytes * over + margin * (seconds - over)
-    goes = excess_bytes * min(seconds_until_gone(policy, excess_bytes), seconds)
+    until_gone = seconds_until_gone(policy, excess_bytes, slow_seconds=slow_seconds)
+    goes = excess_bytes * min(until_gone, seconds)
     return stays + (gone * goes if gone else 0.0)

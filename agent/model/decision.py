@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.model.pod import PodOnNode
     from agent.model.use import CardUse, PodOnCard
+
+
+UNJUDGED_SECONDS: Final = 10.0
+"""A card on which no pod could be judged for so long says so."""
 
 
 class Outcome(StrEnum):
@@ -33,6 +37,7 @@ class Outcome(StrEnum):
     EXEMPT = "exempt"  # never evicted, whatever it holds
     ONLY_WHEN_SHORT = "only when short"  # by the operator's word, while no neighbour is hurt
     UNINJECTED = "uninjected"  # the webhook never saw it: evicted only to cure a shortage
+    OTHER_CARD = "other card"  # keeps to a fraction that it was told of a smaller card: likewise
     GRACE = "grace"  # just started
     HOLDING = "holding"  # not over for long enough
     WOULD_EVICT = "would evict"  # in evict mode it would go now
@@ -40,7 +45,7 @@ class Outcome(StrEnum):
     BRAKED = "braked"  # would go now, but for a brake
     BACKING_OFF = "backing off"  # its eviction was refused a moment ago
     QUEUED = "queued"  # would go now, but another one goes first
-    STUCK = "stuck"  # over, terminating, and does not end
+    STUCK = "stuck"  # over, and does not end, or is too large for the API to end it
     EVICT = "evict"  # goes now
 
 
@@ -164,7 +169,8 @@ class CardFinding:
     One card: the limits of the pods that hold memory on it, what its pods were promised and do not
     hold yet, and what belongs to nobody.
 
-    `unattributed_bytes` and `shortage` are set once they are worth saying.
+    `unattributed_bytes` and `shortage` are set once they are worth saying. `unjudged_seconds` is
+    for how long the time of its pods could not be counted, though some may be over their limits.
     """
 
     card: CardUse
@@ -173,6 +179,12 @@ class CardFinding:
     unattributed_bytes: int | None = None
     owed_bytes: int = 0
     shortage: Shortage | None = None
+    unjudged_seconds: float = 0.0
+
+    @property
+    def unjudged(self) -> bool:
+        """Return whether that is worth saying of a card whose processes can be listed."""
+        return self.card.listed_at is not None and self.unjudged_seconds >= UNJUDGED_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +209,7 @@ class Answer(StrEnum):
 
     ACCEPTED = "accepted"  # the pod goes; for a kill: the signal was sent
     BLOCKED = "blocked"  # 429 by a disruption budget, or 500 since several match
+    TOO_LARGE = "too-large"  # etcd takes no object of the size that the pod would have
     FAILED = "failed"  # anything else: no rights, no connection, a server's own trouble
     GONE = "gone"  # 404: the pod is not there any more
     REPLACED = "replaced"  # 409: another pod has its name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,29 +34,28 @@ EMPTY = Bucket()
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """
-    One pod on one card: a bucket for each threshold of the limit they were filled under.
-    """
+    """One pod on one card: a bucket for each threshold of the limit, which may move."""
 
-    limit_bytes: int
     report: Bucket = EMPTY
     hold: Bucket = EMPTY
     short: Bucket = EMPTY
     taking: Bucket = EMPTY
 
 
-NO_WATCH = Watch(0)
+NO_WATCH = Watch()
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
     """
-    Evictions of a pod that the API server refused, and when to ask again.
+    Evictions of a pod that the API server refused, and when to ask again. One that is `too_large`
+    it can neither evict nor delete.
     """
 
     count: int = 0
     while_short: int = 0
     retry_at: float = 0.0
+    too_large: bool = False
 
 
 NO_REFUSALS = Refusals()
@@ -90,6 +89,21 @@ class Evicted:
     uid: str = ""
 
 
+class Looks(NamedTuple):
+    """
+    How looks follow each other: when the last one began, how long it took, and since when there was
+    no hole between them. `gap_seconds` is how far apart they may come for that.
+    """
+
+    began_at: float | None = None
+    seconds: float = 0.0
+    unbroken_since: float = 0.0
+    gap_seconds: float = 0.0
+
+
+NO_LOOKS = Looks()
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """
@@ -99,6 +113,9 @@ class Memory:
     out, by its own word or because its eviction was accepted. `held_up` is for how long pods that
     were leaving have held up others on a card, `short` for how long a card has been short at the
     hands of somebody whom no eviction reaches.
+
+    `looks` is how looks follow each other. `judged` is when the pods of a card could last be judged
+    that are over their limits, or may be.
     """
 
     started_at: float
@@ -110,3 +127,5 @@ class Memory:
     unattributed: Mapping[str, Bucket] = field(default_factory=dict)
     held_up: Mapping[str, Bucket] = field(default_factory=dict)
     short: Mapping[str, Bucket] = field(default_factory=dict)
+    looks: Looks = NO_LOOKS
+    judged: Mapping[str, float] = field(default_factory=dict)

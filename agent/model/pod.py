@@ -29,9 +29,10 @@ class PodLimit:
     """
     What a pod may hold on one card, and its containers' parts of that, as far as they have any.
 
-    `claims` are the requests of resource claims that it is made of, and what each has there. Where
-    several pods use the same they may hold that together: `group` then names it, and `share_bytes`
-    is what is the pod's own of it for certain, an equal part; zero means all.
+    `share_bytes` is what is the pod's own of it for certain, zero means all: what others leave to
+    one that may borrow. `claims` are the requests of resource claims that it is made of, and what
+    each has there. Where several pods use the same they may hold that together: `group` then names
+    it, and their shares are equal.
     """
 
     limit_bytes: int
@@ -44,11 +45,13 @@ class PodLimit:
 @dataclass(frozen=True, slots=True)
 class Cap:
     """
-    What a container's framework was told, and the reserve each process holds beside it.
+    What a container's framework was told, and the reserve each process holds beside it. `kept` is
+    False where nothing is known there that keeps to it.
     """
 
     cap_bytes: int
     reserve_bytes: int
+    kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +61,21 @@ class PodOnNode:
 
     `mode` is the lower of what its namespace asks for and what the kill switch allows, None where
     the namespace is not fenced. `limits` are by card UUID; without any, `undeclared` says why. A
-    limit that is not `enforced` is reported only. `exempt` says why this pod is never evicted.
+    limit that is not `enforced` is reported only. `exempt` says why this pod is never evicted. One
+    that is `unasked` asks for no GPU; its namespace says what it may hold, and nothing is promised.
     `static_uid` is the UID a static pod's cgroup carries. No decision looks at `labels`.
 
     `cpu_ignored` are the containers whose use of the CPU is no sign of work. `idle_said` is the
     status of its condition `gpufence.io/GPUIdle`, as the API server shows it. One that `claims`
     runs, was given something of a GPU, and its namespace wants to know what becomes of that.
 
-    `created` is when it was made, RFC 3339. `shares` is how many processes share a container's part
-    by its own word. `out_of_memory` has the day on which a container last ended since its card's
-    memory was not enough, by name.
+    One `of_operator` mounts a path of the node in a namespace without a mode, as daemons do that
+    share cards out. `created` is when it was made, RFC 3339. `shares` is how many processes share a
+    container's part by its own word. `out_of_memory` has the day on which a container last ended
+    since its card's memory was not enough, by name.
+
+    `told_elsewhere` has, by card UUID, what a pod holds there that keeps to the fraction it was
+    told of a smaller card, where that is above its limit.
 
     `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
     dialect and the unit its limit was read in.
@@ -97,6 +105,9 @@ class PodOnNode:
     claims: bool = False
     created: str = ""
     shares: int = 1
+    of_operator: bool = False
+    unasked: bool = False
+    told_elsewhere: Mapping[str, int] = field(default_factory=dict)
     out_of_memory: Mapping[str, str] = field(default_factory=dict)
 
     def limit_on(self, uuid: str) -> int | None:
@@ -112,7 +123,9 @@ class PodOnNode:
         if self.mode is None or not self.enforced or self.terminating or self.ended:
             return None
         limit = self.limits.get(uuid)
-        return None if limit is None else limit.share_bytes or limit.limit_bytes
+        if limit is None or self.unasked:
+            return None if limit is None else 0
+        return limit.share_bytes or limit.limit_bytes
 
     @property
     def of_job(self) -> bool:
@@ -172,7 +185,7 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
         by_container={item: pod for pod in ordered for item in pod.containers},
         fresh=fresh,
         by_card=by_card,
-        sharing=any(limit.share_bytes for pod in ordered for limit in pod.limits.values()),
+        sharing=any(limit.group for pod in ordered for limit in pod.limits.values()),
     )
 
 

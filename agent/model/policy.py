@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import MIB
@@ -26,6 +27,13 @@ class Budgets(StrEnum):
     RESPECT = "respect"  # everything: the pod stays
 
 
+class Mps(StrEnum):
+    """What becomes of clients of the node's MPS server."""
+
+    REPORT = "report"  # nothing: to kill one at work can wedge the card for all (CUDA <= 13.5)
+    EVICT = "evict"  # what becomes of everybody
+
+
 def _steps(text: str, variable: str) -> tuple[float, ...]:
     """Read a ladder of durations such as 60,300,1800."""
     try:
@@ -38,6 +46,9 @@ def _steps(text: str, variable: str) -> tuple[float, ...]:
         raise InvalidError(Problem(variable, text, reason, remedy))
     return steps
 
+
+MOST_LOOK_SECONDS: Final = 10.0
+"""The longest look that says how far apart looks come; one that took longer was interrupted."""
 
 _MOST_STEPS = 10
 _DAY_SECONDS = 86_400
@@ -193,6 +204,15 @@ class EvictionPolicy:
             "memory for ever; `respect`: it may",
         ),
     )
+    mps: Mps = field(
+        default=Mps.REPORT,
+        metadata=setting(
+            "GPUFENCE_MPS",
+            "`report`: clients of the node's own MPS server are reported and stay, since killing "
+            "one at work can wedge the card for all of them (CUDA <= 13.5), and drivers differ in "
+            "what they charge them; `evict`: they are charged what the driver says, and evicted",
+        ),
+    )
     refused_backoff_seconds: float = field(
         default=5.0,
         metadata=setting(
@@ -244,10 +264,13 @@ class EvictionPolicy:
 
     @property
     def gap_seconds(self) -> float:
-        """
-        Return how far apart two samples may be for the time between them to count as seen.
-        """
+        """Return how far apart quick looks may be for the time between them to count as seen."""
         return 3 * self.interval_seconds
+
+    def gap_after(self, look_seconds: float) -> float:
+        """Return the same of looks that take so long: the driver is slow, but nobody looks away."""
+        slow = 2 * min(look_seconds, MOST_LOOK_SECONDS) + self.interval_seconds
+        return max(3 * self.interval_seconds, slow)
 
     def speed(self, excess_bytes: int) -> float:
         """Return how fast time over the limit counts: who takes more has less time."""

@@ -18,6 +18,7 @@ class TroubleCode(StrEnum):
 
     CONTAINER = "container"  # a new container may have what this one has lost
     UNCHARGED = "uncharged"  # the driver charges memory in use to nobody
+    UNIFIED = "unified"  # the card has no memory of its own, so there is nothing to fence
     OTHER = "other"
 
 
@@ -74,11 +75,13 @@ class CardWork(NamedTuple):
 
 class GpuProcess(NamedTuple):
     """
-    One process on one card; None where the driver does not say how much it holds.
+    One process on one card; None where the driver does not say how much it holds. It is then
+    `least_bytes` for certain: what one of its lists says while another says nothing.
     """
 
     pid: int
     used_bytes: int | None
+    least_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,8 @@ class Sample:
     All cards of the node, those that cannot be read included.
 
     `trouble` says why no card at all can be read; the cards are then those that were there before.
-    `unidentified` has one for each card that has never said which one it is.
+    `unidentified` has one for each card that has never said which one it is, or how much memory it
+    has.
     """
 
     taken_at: float
@@ -133,19 +137,28 @@ class Sample:
     trouble: Trouble = NO_TROUBLE
     unidentified: tuple[Trouble, ...] = ()
 
+    @property
+    def unfenced(self) -> tuple[Trouble, ...]:
+        """Return those of cards that have no memory of their own."""
+        return tuple(item for item in self.unidentified if item.code is TroubleCode.UNIFIED)
+
 
 def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:
     """
     Merge the compute, graphics and MPS lists of a card: the largest figure of each PID.
 
     The lists show the same memory again, and so does a list that names a PID twice: adding would
-    count it double. A figure missing anywhere makes that process unknown.
+    count it double. A figure missing in any of them makes that process unknown, and the largest
+    that is there is the least that it holds.
     """
     entries = list(chain.from_iterable(lists))
-    largest = dict(entries)
-    if len(largest) == len(entries):
+    if len({item.pid for item in entries}) == len(entries):
         return tuple(sorted(entries))
-    for pid, used in entries:
-        known = largest[pid]
-        largest[pid] = None if known is None or used is None else max(known, used)
-    return tuple(GpuProcess(pid, used) for pid, used in sorted(largest.items()))
+    largest: dict[int, int] = {}
+    for pid, used, least in entries:
+        largest[pid] = max(largest.get(pid, 0), least if used is None else used)
+    unknown = {item.pid for item in entries if item.used_bytes is None}
+    return tuple(
+        GpuProcess(pid, None, used) if pid in unknown else GpuProcess(pid, used)
+        for pid, used in sorted(largest.items())
+    )

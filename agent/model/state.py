@@ -31,9 +31,7 @@ OTHERS: Final = "(others)"
 
 
 class Identity(StrEnum):
-    """
-    As whom the agent acts on pods, Events and its Node.
-    """
+    """The account by which the agent acts on pods, Events and its Node."""
 
     UNKNOWN = "unknown"  # not found out yet
     IMPERSONATING = "impersonating"  # its own node: the API server sees to it that it is no other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.model.memory import NO_REFUSALS, NO_WATCH, Refusals, Watch
@@ -47,11 +47,13 @@ class Occupant(NamedTuple):
 
 class ProcessUse(NamedTuple):
     """
-    One process on one card; `pod_uid` is empty where it belongs to no pod we know.
+    One process on one card; `pod_uid` is empty where it belongs to no pod we know, `container` also
+    where its pod's status has not named it for long.
 
     It is `confirmed` if the list proves who it is: the process started before the list was made and
     lived after it, and the list before named no other by this PID. An `mps` process is a client of
     the node's MPS server, so that nobody knows for certain whose memory either of them holds.
+    `least_bytes` is what it holds for certain where the driver does not say how much it holds.
     """
 
     pid: int
@@ -61,6 +63,12 @@ class ProcessUse(NamedTuple):
     container: str = ""
     confirmed: bool = False
     mps: bool = False
+    least_bytes: int = 0
+
+    @property
+    def certain_bytes(self) -> int | None:
+        """Return what it holds, at least; None where nothing of it is known."""
+        return (self.least_bytes or None) if self.used_bytes is None else self.used_bytes
 
 
 class PodOnCard(NamedTuple):
@@ -68,11 +76,12 @@ class PodOnCard(NamedTuple):
     One pod on one card in one tick: a value that is filled in on its way.
 
     Attribution fills in its limit, if there is one, and what it holds: `used_bytes` by every
-    process, `counted_bytes` by confirmed ones. The truth lies between the two; both are None where
-    any part is unknown. `mps`: clients of the node's MPS server make the difference, since what the
-    pod's other processes hold for certain is within its limit.
+    process, None where the driver does not say it of any, and `counted_bytes` by the confirmed ones
+    of which it does. The truth lies between the two; both are None where the list is unknown.
+    `mps`: it has clients of the node's MPS server, which hold `mps_bytes` of what is counted.
 
-    `judge.standing` fills in whether it is over each threshold of its limit, None where that is not
+    `judge.standing` takes them away where the pod's other processes are over a threshold without
+    them, and fills in whether it is over each threshold of its limit, None where that is not
     certain. On a card that is `short`, `taking` is over the threshold for evictions while others
     are owed more than is free, and `short_over` over the lower one while hardly anything is free.
     `speed` is how fast its time over counts.
@@ -88,6 +97,7 @@ class PodOnCard(NamedTuple):
     processes: tuple[ProcessUse, ...] = ()
     containers: Mapping[str, int] | None = None
     mps: bool = False
+    mps_bytes: int = 0
     report_over: bool | None = False
     evict_over: bool | None = False
     short_over: bool | None = False
@@ -110,6 +120,24 @@ class PodOnCard(NamedTuple):
         caps = [self.pod.caps.get(name) for name in names]
         known = [cap.cap_bytes for cap in caps if cap is not None]
         return sum(known) if known and len(known) == len(caps) else None
+
+    @property
+    def keeps_elsewhere(self) -> bool:
+        """
+        Return whether a pod keeps to what it was told of another card, which is too much of this.
+        """
+        told = self.pod.told_elsewhere.get(self.card.uuid)
+        return told is not None and self.used_bytes is not None and self.used_bytes <= told
+
+    @property
+    def own_bytes(self) -> int:
+        """Return what is counted without the clients of the node's MPS server."""
+        return (self.counted_bytes or 0) - self.mps_bytes
+
+    @property
+    def certain_bytes(self) -> int:
+        """Return what the pod holds, at least."""
+        return (self.counted_bytes if self.used_bytes is None else self.used_bytes) or 0
 
     @property
     def excess_bytes(self) -> int:
@@ -150,11 +178,14 @@ class CardUse:
 class Observation:
     """
     One look at the node: the cards by UUID, who holds what on them, and the pods it was told by.
+
+    `unnamed` says since when processes are known in cgroups of pods that no status names.
     """
 
     sample: Sample
     pods: PodsOnNode
     cards: Mapping[str, CardUse]
+    unnamed: Mapping[Owner, float] = field(default_factory=dict)
 
     def shows_what(self, before: Observation | None) -> bool:
         """Return whether attribution has found no change; then it hands on what it found before."""

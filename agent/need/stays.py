@@ -138,7 +138,7 @@ def _sums(processes: Iterable[ProcessUse], peaks: Mapping[int, int]) -> dict[tup
     """Add up the certain processes of each container."""
     sums: dict[tuple[str, str], _Sum] = {}
     for item in processes:
-        if item.pod_uid and item.confirmed and item.used_bytes is not None:
+        if item.container and item.confirmed and item.used_bytes is not None:
             place = item.pod_uid, item.container
             most = max(item.used_bytes, peaks.get(item.pid, 0))
             sums[place] = sums.get(place, _NOTHING).plus(item.used_bytes, most)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.model.sample import NO_TROUBLE, ProcessList, Trouble, TroubleCode
-from agent.nvml.faults import lasts, trouble_of
+from agent.nvml.faults import Code, lasts, trouble_of
 from agent.nvml.protocol import UNNAMED, Listed, Looked, NvmlFailure
 from gpufence.cards import Card, Instance
 from gpufence.quantity import GIB
@@ -78,7 +78,7 @@ def card_readings(looks: Mapping[int, Looked | Trouble], known: Mapping[str, Car
         key=lambda reading: (reading.card.index, places[reading.card.uuid]),
     )
     accounted = {reading.card.index for reading in missing}
-    sizeless = {i: _trouble(item) or _EMPTY for card, i, item in described if card is None}
+    sizeless = {i: _sizeless(item) for card, i, item in described if card is None}
     nameless = sizeless | {i: why for i, why in troubles.items() if i not in accounted}
     return CardReadings(tuple(cards), tuple(why.of_card(i) for i, why in sorted(nameless.items())))
 
@@ -113,6 +113,18 @@ def _memory(seen: Seen) -> CardMemory | None:
 
 def _trouble(seen: Seen) -> Trouble:
     return trouble_of(seen.memory) if isinstance(seen.memory, NvmlFailure) else NO_TROUBLE
+
+
+def _sizeless(seen: Seen) -> Trouble:
+    """Return why a card has no size: some share the machine's memory, of which NVML knows none."""
+    memory = seen.memory
+    if isinstance(memory, NvmlFailure) and memory.code == Code.NOT_SUPPORTED:
+        return Trouble(
+            f"{seen.model} ({seen.uuid}) has no memory of its own but shares the machine's, so "
+            "that no pod on it is fenced; limit the memory of its containers",
+            TroubleCode.UNIFIED,
+        )
+    return _trouble(seen) or _EMPTY
 
 
 def _was_cut(card: Card, settled: set[str]) -> bool:

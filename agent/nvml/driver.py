@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MIG_NAME: Final = " MIG "
 _MIG_ON: Final = 1
+_MOST_CARDS: Final = 1024
 
 
 class CardKind(NamedTuple):
@@ -53,6 +54,7 @@ class Driver:
         self._meter: WorkMeter | None = None
         self._accounts: Accounts | None = None
         self._kinds: dict[str, CardKind] = {}
+        self._reserved: dict[str, int | None] = {}
 
     def answer(self, question: Question) -> Answer:
         """Answer a question; whatever fails is the answer."""
@@ -125,17 +127,48 @@ class Driver:
         uuid = str(call(pynvml.nvmlDeviceGetUUID, device))
         kind = self._kind(device, uuid)
         if not _is_cut(device):
-            return Looked(Seen(uuid, kind.model, kind.capability, _memory(device)))
+            return Looked(Seen(uuid, kind.model, kind.capability, self._memory(device, uuid)))
         memory = NvmlFailure(None, "memory", "the instances tell")
         card = Seen(uuid, kind.model, kind.capability, memory)
         instances: list[Seen] = []
         gaps: list[NvmlFailure] = []
         for place in range(int(call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
             try:
-                instances.extend(_instance(device, place, card))
+                instances.extend(self._instance(device, place, card))
             except CallError as error:
                 gaps.append(error.failure)
         return Looked(card, tuple(instances), tuple(gaps))
+
+    def _instance(self, parent: object, place: int, card: Seen) -> tuple[Seen, ...]:
+        """Return the instance in a place, or nothing where the place is free."""
+        try:
+            device = call(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, place)
+        except CallError as error:
+            if error.failure.code in {Code.NOT_FOUND, Code.INVALID_ARGUMENT}:
+                return ()
+            raise
+        name = str(or_none(pynvml.nvmlDeviceGetName, device) or "")
+        model, _, profile = name.partition(_MIG_NAME)
+        uuid = str(call(pynvml.nvmlDeviceGetUUID, device))
+        seen = Seen(uuid, model or card.model, card.capability, self._memory(device, uuid))
+        return (seen._replace(profile=profile or _profile(device)),)
+
+    def _memory(self, device: object, uuid: str) -> CardMemory | NvmlFailure:
+        """
+        Read what the card has: from r615 on the newer version of the answer is about the caller's
+        cgroup, and good for nothing but what the driver reserves, which the old one counts as used.
+        """
+        try:
+            info = call(pynvml.nvmlDeviceGetMemoryInfo, device)
+            if uuid not in self._reserved:
+                if len(self._reserved) >= _MOST_CARDS:
+                    self._reserved.clear()
+                self._reserved[uuid] = _reserved(device)
+        except CallError as error:
+            return error.failure
+        reserved = self._reserved[uuid]
+        used = max(int(info.used) - (reserved or 0), 0)
+        return CardMemory(int(info.total), used, int(info.free), reserved)
 
     def _kind(self, device: object, uuid: str) -> CardKind:
         """Return what kind of card it is, asked until it has said so: that much stays for good."""
@@ -173,21 +206,6 @@ def _is_cut(device: object) -> bool:
     return int(current) == _MIG_ON
 
 
-def _instance(parent: object, place: int, card: Seen) -> tuple[Seen, ...]:
-    """Return the instance in a place, or nothing where the place is free."""
-    try:
-        device = call(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, place)
-    except CallError as error:
-        if error.failure.code in {Code.NOT_FOUND, Code.INVALID_ARGUMENT}:
-            return ()
-        raise
-    name = str(or_none(pynvml.nvmlDeviceGetName, device) or "")
-    model, _, profile = name.partition(_MIG_NAME)
-    uuid = str(call(pynvml.nvmlDeviceGetUUID, device))
-    seen = Seen(uuid, model or card.model, card.capability, _memory(device))
-    return (seen._replace(profile=profile or _profile(device)),)
-
-
 def _profile(device: object) -> str:
     """Put a profile's name together where the driver does not say it."""
     size = or_none(pynvml.nvmlDeviceGetAttributes, device)
@@ -196,20 +214,10 @@ def _profile(device: object) -> str:
     return f"{size.gpuInstanceSliceCount}g.{round(size.memorySizeMB / 1024)}gb"
 
 
-def _memory(device: object) -> CardMemory | NvmlFailure:
-    """
-    Read the memory in the version that tells reserved memory apart, or in the old one.
-    """
+def _reserved(device: object) -> int | None:
     try:
-        info = call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2)
+        return int(call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2).reserved)
     except CallError as error:
-        return _old_memory(device) if error.absent else error.failure
-    return CardMemory(int(info.total), int(info.used), int(info.free), int(info.reserved))
-
-
-def _old_memory(device: object) -> CardMemory | NvmlFailure:
-    try:
-        info = call(pynvml.nvmlDeviceGetMemoryInfo, device)
-    except CallError as error:
-        return error.failure
-    return CardMemory(int(info.total), int(info.used), int(info.free))
+        if error.absent:
+            return None
+        raise

@@ -144,7 +144,8 @@ def read_question(line: str) -> tuple[int, Question]:
 def write_answer(number: int, answer: Answer) -> str:
     content: object = answer  # a tuple of tuples is a list of lists to JSON
     if isinstance(answer, Listed):
-        content = answer.at, sorted(answer.mps), *_columns(answer.processes)
+        least = [(item.pid, item.least_bytes) for item in answer.processes if item.least_bytes]
+        content = answer.at, sorted(answer.mps), *_columns(answer.processes), least
     if isinstance(answer, Accounted):
         content = answer.on, *_columns(answer.peaks)
     if isinstance(answer, CardWork) and answer.workers is not None:
@@ -183,8 +184,9 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
         case Ask.LOOK, [card, (None | list()) as items, list(gaps)]:
             instances = None if items is None else tuple(map(_seen, items))
             return Looked(_seen(card), instances, tuple(map(_failure, gaps)))
-        case Ask.LIST, [float(at), list(mps), list(pids), list(amounts)] if _are_pids(mps):
-            return Listed(at, _processes(pids, amounts), frozenset(mps))
+        case Ask.LIST, [float(at), list(mps), list(pids), list(amounts), least] if _are_pids(mps):
+            processes = _with_least(_processes(pids, amounts), least)
+            return Listed(at, processes, frozenset(mps))
         case Ask.WORK, [float(since), float(until), float(percent), workers, bool(garbled)]:
             return CardWork(since, until, percent, _workers(workers), garbled)
         case Ask.PEAKS, [bool(on), list(pids), list(amounts)]:
@@ -213,7 +215,21 @@ def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, .
     fits = len(pids) == len(amounts) and _are_pids(pids)
     if not fits or not _AMOUNTS.issuperset(map(type, amounts)):
         raise _no("list of processes", [pids, amounts])
-    return tuple(map(GpuProcess._make, zip(pids, amounts, strict=True)))
+    return tuple(map(GpuProcess, pids, amounts))  # type: ignore[arg-type]  # they are
+
+
+def _with_least(processes: tuple[GpuProcess, ...], content: object) -> tuple[GpuProcess, ...]:
+    """Add what those hold at least of which the driver does not say how much they hold."""
+    if content == []:
+        return processes
+    least: dict[int, int] = {}
+    for pair in content if isinstance(content, list) else [content]:
+        match pair:
+            case [int(pid), int(amount)]:
+                least[pid] = amount
+            case _:
+                raise _no("list of least amounts", content)
+    return tuple(item._replace(least_bytes=least.get(item.pid, 0)) for item in processes)
 
 
 def _are_pids(content: list[object]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.sample import NO_TROUBLE, CardSample, Sample, Trouble
+from agent.model.sample import NO_TROUBLE, CardSample, Sample, Trouble, TroubleCode
 from agent.nvml.cards import (
     CardReading,
     ListAttempt,
@@ -264,4 +264,7 @@ def _trouble(cards: tuple[CardReading, ...], unidentified: tuple[Trouble, ...]) 
     if any(reading.memory is not None for reading in cards):
         return NO_TROUBLE
     reasons = (*(reading.trouble.of_card(reading.card.index) for reading in cards), *unidentified)
-    return reasons[0] if reasons else _NOT_CUT
+    if not reasons:
+        return _NOT_CUT
+    ill = (item for item in reasons if item.code is not TroubleCode.UNIFIED)
+    return next(ill, NO_TROUBLE)

@@ -10,21 +10,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agent.clock import boottime
 from agent.model.activity import CpuTime
 from agent.model.use import Occupant
 from agent.procfs.parse import Stat, parse_cgroup, parse_stat
+from agent.procfs.remembered import MOST_REMEMBERED, Remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 PROC: Final = "/proc"
 
 _CHUNK = 4096
 _MOST_BYTES = 256 * 1024  # cgroup v1 has some dozen lines of at most a page each
-MOST_REMEMBERED: Final = 8192
-"""
-Processes whose owners are kept: more than the cards of a node can list.
-"""
 MOST_PINNED: Final = 512
 """Processes held by a file descriptor each, of which many containers may have 1024 open."""
 MOST_THREADS: Final = 256
@@ -37,7 +35,8 @@ class Lookup:
 
     The start time is read before and after the cgroup; where the two differ, the PID has changed
     hands in between and is nobody's. An owner once known is kept for as long as the same process
-    has the PID, since no container can leave its pod; `look` asks the kernel again.
+    has the PID and is asked for, since no container can leave its pod; `look` asks the kernel
+    again, and remembers nothing.
 
     A process lives while any of its threads does: whose first thread has ended is a zombie by its
     own line, and holds its memory all the same.
@@ -49,18 +48,18 @@ class Lookup:
         ticks_per_second: int = 0,
         most_remembered: int = MOST_REMEMBERED,
         most_pinned: int = MOST_PINNED,
+        clock: Callable[[], float] = boottime,
     ) -> None:
         self._root = os.fspath(root)
         self._hertz = ticks_per_second or os.sysconf("SC_CLK_TCK")
-        self._most_remembered = most_remembered
-        self._known: dict[int, Occupant] = {}
+        self._clock = clock
+        self._known = Remembered(most_remembered)
         self._pins = Pins(most_pinned if _is_of_our_namespace(self._root) else 0)
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
         """Return those of the processes that live and can be read."""
-        if len(self._known) > self._most_remembered:
-            self._known.clear()
-            self._pins.clear()
+        for pid in self._known.age(self._clock()):
+            self._pins.release(pid)
         self._forget_ended()
         occupants = ((pid, self._quickly(pid)) for pid in pids)
         return {pid: occupant for pid, occupant in occupants if occupant is not None}
@@ -68,12 +67,8 @@ class Lookup:
     def look(self, pid: int) -> Occupant | None:
         """Return a process as the kernel describes it now; None if it is gone or was replaced."""
         self._pins.release(pid)
-        occupant = self._described(pid)
-        if occupant is None or occupant.owner is None or occupant.owner.container_id is None:
-            self._known.pop(pid, None)
-        else:
-            self._known[pid] = occupant
-        return occupant
+        self._known.drop(pid)
+        return self._described(pid)
 
     def cpu_times(self, pids: Iterable[int]) -> dict[int, CpuTime]:
         """
@@ -88,9 +83,9 @@ class Lookup:
         self._forget_ended()
         found = {}
         for pid in wanted:
-            seconds = clocks.get(pid)
-            if seconds is not None and pid in self._pins:
-                found[pid] = CpuTime(self._known[pid].started_ticks, seconds)
+            seconds, known = clocks.get(pid), self._known.get(pid)
+            if seconds is not None and known is not None and pid in self._pins:
+                found[pid] = CpuTime(known.started_ticks, seconds)
                 continue
             text = self._read(pid, "stat")
             stat = None if text is None else parse_stat(text)
@@ -111,13 +106,16 @@ class Lookup:
 
     def _forget_ended(self) -> None:
         for pid in self._pins.ended():
-            self._known.pop(pid, None)
+            self._known.drop(pid)
 
     def _quickly(self, pid: int) -> Occupant | None:
         known = self._known.get(pid)
         if known is not None and (pid in self._pins or self._is_still(known)):
             return known
-        return self.look(pid)
+        occupant = self.look(pid)
+        if occupant is None or occupant.owner is None or occupant.owner.container_id is None:
+            return occupant
+        return self._known.put(occupant)
 
     def _is_still(self, known: Occupant) -> bool:
         """
@@ -232,10 +230,6 @@ class Pins:
             del self._pids[file]
             self._poll.unregister(file)
             os.close(file)
-
-    def clear(self) -> None:
-        for pid in list(self._files):
-            self.release(pid)
 
 
 def cpu_clock(pid: int) -> float | None:

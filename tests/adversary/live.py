@@ -161,6 +161,11 @@ def _wanted(tricks: list[Trick], second: int) -> int:
         if (trick.kind is Kind.HOLD and trick.is_on(second))
         or (trick.kind is Kind.SAWTOOTH and trick.is_up(second))
     ]
+    amounts += [
+        trick.mebibytes + second - trick.at
+        for trick in tricks
+        if trick.kind is Kind.GROW and trick.is_on(second)
+    ]
     held = PROMISED_TO_THIEF + max(amounts) * MIB if amounts else HELD_BY_IDLE_THIEF
     return min(held, MOST_HELD) - CONTEXT
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from gpufence import names
 from gpufence.quantity import MIB
-from kube import KubeError, PatchType, group
+from kube import KubeError, PatchType, core, group
 from simulator.nvml.faults import Fault, NvmlCode
 from tests.adversary.live import (
     FASTER,
@@ -30,6 +30,7 @@ from tests.adversary.stage import (
     PROMISED_TO_THIEF,
     RESPAWN_SECONDS,
     Haul,
+    Taker,
     allowed,
 )
 from tests.adversary.tricks import THIEVES, Kind, Scheme, Trick
@@ -39,6 +40,9 @@ LOOK_SECONDS: Final = 0.1
 ASK_LOOKS: Final = 3
 OUTAGE_SECONDS: Final = 10.0
 FAT_PODS: Final = 8
+SLOW_SECONDS: Final = 0.7
+LABELS: Final = {f"l{number:05}": "v" * 60 for number in range(12_800)}
+"""A pod with so many takes most of what the API server stores of one object."""
 _UID = re.compile(r"pod([0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12})\.slice")
 _LIST = "nvmlDeviceGetComputeRunningProcesses"
 _SHIELDED = {"app": "shielded"}
@@ -87,9 +91,10 @@ class LivePlay:
             self.running[kind].close()
         for name in self.stage.uids(THIEF):
             self.stage.remove(THIEF, name)
+        taker = Taker(self.most_excess, self.evictions, THIEVES)
         return Haul(
             stolen=round(self.stolen),
-            allowed=allowed(POLICY, self.most_excess, self.seen, self.evictions),
+            allowed=allowed(POLICY, [taker], self.seen),
             seconds=round(self.seen),
             evictions=self.evictions,
             false=tuple(self.false),
@@ -159,6 +164,10 @@ class LivePlay:
         if any(trick.kind is Kind.WORDS for trick in self.scheme):
             manifest["metadata"]["annotations"][names.KAI_FRACTION] = "0.9"
         self.known[self.stage.create(THIEF, manifest)] = name
+        if any(trick.kind is Kind.LABELS for trick in self.scheme):
+            with suppress(KubeError):
+                path = core("namespaces", THIEF, "pods", name)
+                self.stage.client.patch(path, {"metadata": {"labels": LABELS}}, PatchType.MERGE)
         return name
 
     def _count(self, name: str, second: int) -> None:
@@ -249,10 +258,21 @@ def _away(stage: LiveStage) -> Iterator[None]:
     stage.plane.start_api_server()
 
 
+@contextmanager
+def _slow(stage: LiveStage) -> Iterator[None]:
+    """Let the driver take longer to list both cards than three of the agent's intervals."""
+    faults = stage.node.state.faults
+    numbers = [faults.add(Fault.delay(SLOW_SECONDS, _LIST, card)) for card in range(2)]
+    yield
+    for number in numbers:
+        faults.remove(number)
+
+
 _EVENTS: Final[Mapping[Kind, Callable[[LiveStage], AbstractContextManager[None]]]] = {
     Kind.AWAY: _away,
     Kind.SHIELD: _shield,
     Kind.FAT: _fat,
     Kind.BLIND: _blind,
     Kind.SWITCHED_OFF: _switched_off,
+    Kind.SLOW: _slow,
 }

@@ -5,6 +5,7 @@ Two cards. A tenant's three pods, promised little, stand beside a neighbour who 
 he was promised, one a little over his limit, which is tolerated, and one without any fence.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -12,11 +13,12 @@ from typing import NamedTuple
 from agent.model.bound import most_taken
 from agent.model.decision import Answer
 from agent.model.memory import Memory
-from agent.model.pod import PodOnNode
+from agent.model.pod import PodLimit, PodOnNode
 from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.adversary.tricks import THIEVES, Kind, Scheme, Trick
+from tests.support.agent.builders import CARDS as CARDS_OF_NODE
 from tests.support.agent.builders import controller, pod
 from tests.support.agent.world import Act, World
 from tests.support.builders import T4_BYTES
@@ -35,6 +37,8 @@ HELD_BY_IDLE_THIEF = 256 * MIB
 RESPAWN_SECONDS = 2
 GRACE_SECONDS, LINGER_SECONDS = 5, 30
 CROWD_NAMESPACES = 3
+SLOWEST = 10
+STRANGER = 9
 CROWD_PODS = 9
 _CROWD_LIMIT = 128 * MIB
 
@@ -65,21 +69,43 @@ def played(scheme: Scheme, seconds: int, policy: EvictionPolicy) -> Haul:
     stage.note_acts()
     return Haul(
         stolen=stage.stolen,
-        allowed=allowed(policy, stage.most_excess, stage.seen, stage.gone),
+        allowed=allowed(policy, stage.takers.values(), stage.seen, stage.slowest),
         seconds=stage.seen,
         evictions=stage.evictions,
         false=tuple(stage.false),
     )
 
 
-def allowed(policy: EvictionPolicy, excess_bytes: int, seconds: float, gone: int) -> int:
+class Taker(NamedTuple):
     """
-    Return what a policy promises that the tenant's pods, so many of which came and went, take at
-    most: never more than the largest excess, all the time.
+    Pods of one owner: how many of them at once, the most that one held above its limit, and how
+    many came and went.
     """
-    stays = partial(most_taken, policy, excess_bytes, PROMISED_TO_THIEF, seconds=seconds)
-    together = stays(gone=gone) + (THIEVES - 1) * stays()
-    return round(min(together, excess_bytes * seconds))
+
+    excess_bytes: int = 0
+    gone: int = 0
+    pods: int = 1
+
+
+def allowed(
+    policy: EvictionPolicy, takers: Iterable[Taker], seconds: float, slow_seconds: float = 0.0
+) -> int:
+    """
+    Return what a policy promises that the tenant's pods take at most: never more of each than its
+    largest excess, all the time.
+    """
+    together = 0.0
+    for excess, gone, pods in takers:
+        stays = partial(
+            most_taken,
+            policy,
+            excess,
+            PROMISED_TO_THIEF,
+            seconds=seconds,
+            slow_seconds=slow_seconds,
+        )
+        together += min(stays(gone=gone) + (pods - 1) * stays(), pods * excess * seconds)
+    return round(together)
 
 
 @dataclass
@@ -90,8 +116,8 @@ class _Stage:
     stolen: int = 0
     seen: int = 0
     evictions: int = 0
-    gone: int = 0
-    most_excess: int = 0
+    takers: dict[str, Taker] = field(default_factory=dict)
+    slowest: int = 0
     false: list[Act] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -106,6 +132,7 @@ class _Stage:
         self.thieves: list[str] = []
         self.gone_at: dict[int, int] = {}
         self.excess: dict[str, int] = {}
+        self.shown: dict[str, int] = {}
         self.decoys: dict[str, int] = {}
         self.impaired_until = 0
         self.known_acts = 0
@@ -122,7 +149,10 @@ class _Stage:
         self._befall(active, now)
         self._come_and_go(active, now)
         for who in range(THIEVES):
+            self._move(who, active, now)
+        for who in range(THIEVES):
             self._take(who, [trick for trick in active if trick.who == who], now)
+        self._weigh()
         if now >= self.impaired_until:
             self.seen += 1
             self.stolen += sum(self._stolen_from(card) for card in range(CARDS))
@@ -134,7 +164,7 @@ class _Stage:
                 self.false.append(act)
             else:
                 self.evictions += 1
-                self.gone += 1
+                self._taker(act.pod, gone=1)
         self.known_acts = len(self.world.acts)
 
     def _befall(self, active: list[Trick], now: int) -> None:
@@ -142,6 +172,12 @@ class _Stage:
         world = self.world
         world.answer = Answer.BLOCKED if Kind.SHIELD in kinds else Answer.ACCEPTED
         world.unlisted = set(range(CARDS)) if Kind.BLIND in kinds else set()
+        slow = [trick.period for trick in active if trick.kind is Kind.SLOW]
+        world.slow = min(max(slow, default=0), SLOWEST)
+        self.slowest = max(self.slowest, world.slow)
+        strangers = [trick.mebibytes for trick in active if trick.kind is Kind.STRANGER]
+        little = min(max(strangers, default=0), 200) * MIB
+        world.strangers = {STRANGER: (0, min(little, T4_BYTES - self._used(0)))} if little else {}
         world.reachable = Kind.AWAY not in kinds
         highest = Mode.OBSERVE if Kind.SWITCHED_OFF in kinds else Mode.EVICT
         for name, item in world.pods.items():
@@ -167,7 +203,7 @@ class _Stage:
                     self._respawn(who)
         for name, until in list(self.decoys.items()):
             if now >= until:
-                self.gone += 1 if name in world.pods and self.excess[name] else 0
+                self._taker(name, gone=1 if name in world.pods and self.excess[name] else 0)
                 world.remove(name)
                 del self.decoys[name]
         for trick in active:
@@ -193,6 +229,7 @@ class _Stage:
             for trick in active
             if trick.kind is Kind.HOLD or (trick.kind is Kind.SAWTOOTH and trick.is_up(now))
         ]
+        amounts += [trick.mebibytes + now - trick.at for trick in active if trick.kind is Kind.GROW]
         if any(trick.kind is Kind.CHURN and trick.begins(now) for trick in active):
             self.world.restart(name)
         turns = sum(
@@ -201,6 +238,73 @@ class _Stage:
         container = "debug" if Kind.EPHEMERAL in kinds else "main"
         wanted = PROMISED_TO_THIEF + max(amounts) * MIB if amounts else HELD_BY_IDLE_THIEF
         self._hold(name, wanted, turns % CARDS, container)
+        if Kind.NAMELESS in kinds:
+            other = "main" if container == "debug" else "debug"
+            self.world.hold(name, None, card=turns % CARDS, container=other)
+
+    def _move(self, who: int, active: list[Trick], now: int) -> None:
+        """Set what a thief may hold in this second."""
+        name = self.thieves[who]
+        if name not in self.world.pods:
+            return
+        own = [trick for trick in active if trick.who == who]
+        lower = [item.mebibytes for item in own if item.kind is Kind.MOVE and item.is_up(now)]
+        limit = max(PROMISED_TO_THIEF - max(lower, default=0) * MIB, GIB // 4)
+        unasked = any(item.kind is Kind.UNASKED for item in own)
+        part = PodLimit(1 if unasked else limit)
+        if any(item.kind is Kind.CLAIM for item in active):
+            whole = THIEVES * PROMISED_TO_THIEF
+            part = PodLimit(whole, claims=(("claim/gpu", whole),))
+        open_ = any(item.kind is Kind.OPEN and item.begins(now) for item in own)
+        limits = {} if open_ else {item.uuid: part for item in CARDS_OF_NODE[:CARDS]}
+        item = self.world.pods[name]
+        if (item.limits, item.unasked) != (limits, unasked):
+            self.world.change(name, limits=limits, unasked=unasked)
+
+    def _weigh(self) -> None:
+        """
+        Note what each pod holds above the limit that applies, as the next look will find it. What
+        it takes between two lists of a slow driver has no bound.
+        """
+        held: dict[tuple[str, int], int] = {}
+        for (name, _, card), used in self.world.holds.items():
+            held[name, card] = held.get((name, card), 0) + (used or 0)
+        for (name, card), used in held.items():
+            item = self.world.pods.get(name)
+            limit = None if item is None else item.limits.get(CARDS_OF_NODE[card].uuid)
+            if name in INNOCENT:
+                continue
+            if limit is None:
+                self.excess[name] = 0
+                continue
+            may = limit.limit_bytes
+            if limit.claims:
+                others = sum(
+                    amount
+                    for (other, there), amount in held.items()
+                    if there == card and other != name and self._claims(other)
+                )
+                may = max(may // max(self._users(), 1), may - others)
+            self.excess[name] = max(used - may, 0)
+            self._taker(name, self.excess[name])
+        for index in range(CARDS):
+            listed = self.world.lists.get(index)
+            if listed is None or self.world.now - listed.listed_at >= self.world.slow:
+                self.shown |= {
+                    name: self.excess.get(name, 0) for name, card in held if card == index
+                }
+
+    def _taker(self, name: str, excess: int = 0, gone: int = 0) -> None:
+        """Note what a pod did under the name of its owner."""
+        kind = name.rpartition("-")[0]
+        past = self.takers.get(kind, Taker(pods=1 if kind.startswith("thief") else CROWD_PODS))
+        self.takers[kind] = Taker(max(past.excess_bytes, excess), past.gone + gone, past.pods)
+
+    def _claims(self, name: str) -> bool:
+        return any(limit.claims for limit in self.world.pods[name].limits.values())
+
+    def _users(self) -> int:
+        return sum(self._claims(name) for name in self.world.pods)
 
     def _hold(self, name: str, wanted: int, card: int, container: str = "main") -> None:
         """Let a pod hold so much on one card and nothing elsewhere."""
@@ -209,8 +313,8 @@ class _Stage:
             del holds[key]
         held = min(wanted, T4_BYTES - self._used(card))
         self.world.hold(name, held, card=card, container=container)
-        self.excess[name] = max(held - self._promised(self.world.pods[name]), 0)
-        self.most_excess = max(self.most_excess, self.excess[name])
+        if name not in self.excess:
+            self.excess[name] = max(held - self._promised(self.world.pods[name]), 0)
 
     def _stolen_from(self, card: int) -> int:
         """
@@ -224,11 +328,13 @@ class _Stage:
             if limit is not None:
                 lacking += max(limit - (held or 0), 0)
             elif name not in INNOCENT:
-                taken += self.excess[name]
+                taken += min(self.excess[name], self.shown.get(name, 0))
         return min(max(lacking - (T4_BYTES - self._used(card)), 0), taken)
 
     def _used(self, card: int) -> int:
-        return sum(held or 0 for (_, _, index), held in self.world.holds.items() if index == card)
+        strange = sum(held for index, held in self.world.strangers.values() if index == card)
+        held = (held for (_, _, index), held in self.world.holds.items() if index == card)
+        return strange + sum(item or 0 for item in held)
 
     def _respawn(self, who: int) -> None:
         self.gone_at.pop(who, None)

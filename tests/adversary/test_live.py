@@ -27,6 +27,10 @@ KNOWN = {
         '[["sawtooth",1,10,900,5000,30,33],["decoys",0,0,900,90,35,5],["shield",0,0,900,0,1,1],'
         '["words",0,0,900,0,1,1]]'
     ),
+    "lists are slow, and pods are given as many labels as they can hold": (
+        '[["hold",0,0,900,5000,1,100],["labels",0,0,900,0,1,1],["slow",0,0,900,0,8,1],'
+        '["grow",1,0,900,260,1,1]]'
+    ),
     "the first thread ends, pods are fat, processes come and go": (
         '[["hold",0,0,900,5000,1,100],["leave",0,0,900,0,1,1],["fat",0,0,900,0,1,1],'
         '["hold",1,0,900,5000,1,100],["churn",1,0,900,0,15,1]]'

@@ -28,12 +28,21 @@ class Kind(StrEnum):
     FORK = "fork"  # spreads what it holds over three processes (running programs only)
     WORDS = "words"  # contradicts itself in another system's words (running programs only)
     FAT = "fat"  # pods as large as the API server takes, beside it (running programs only)
+    CLAIM = "claim"  # his pods use one resource claim together (deciding half only)
+    GROW = "grow"  # what is held grows by 1 MiB in each second
+    MOVE = "move"  # the limit is lower by so much for a part of each period (deciding half only)
+    OPEN = "open"  # nothing says what the limit is when a period begins (deciding half only)
+    NAMELESS = "nameless"  # a process without a figure beside the others (deciding half only)
+    STRANGER = "stranger"  # a process of no pod holds a little (deciding half only)
+    UNASKED = "unasked"  # the pod asks for no GPU, and may hold nothing (deciding half only)
+    LABELS = "labels"  # thousands of labels written after create (running programs only)
     LINGER = "linger"  # takes long to end
     DECOYS = "decoys"  # a small pod comes and goes in each period, slow to end
     CROWD = "crowd"  # many pods in three namespaces go over a little, so that limits look wrong
     SHIELD = "shield"  # a disruption budget allows nobody to go
     RESTART = "restart"  # the agent is started anew
     BLIND = "blind"  # no list of processes can be read
+    SLOW = "slow"  # a list of processes takes as long as a period, up to ten seconds
     AWAY = "away"  # the API server is out of reach
     SWITCHED_OFF = "switched-off"  # an operator's kill switch
 

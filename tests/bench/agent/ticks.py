@@ -87,9 +87,9 @@ def measure() -> list[Figure]:
 def _usual(node: Machine) -> list[Figure]:
     settings = {"GPUFENCE_INTERVAL_SECONDS": "1", "GPUFENCE_LIST_SECONDS": "10"}
     with node.agent(**settings) as agent:
-        first = _after(agent, 5)
+        first = after(agent, 5)
         time.sleep(REAL_SECONDS)
-        last = _read(agent)
+        last = read(agent)
     spent = last.parent_seconds + last.child_seconds - first.parent_seconds - first.child_seconds
     percent = spent / (last.at - first.at) * 100
     return [
@@ -102,9 +102,9 @@ def _usual(node: Machine) -> list[Figure]:
 
 def _quiet(node: Machine) -> tuple[list[Figure], float]:
     """Tick as often as can be, with a list for every ten looks as usual, and look at the memory."""
-    with node.agent(**_hurry(lists=10)) as agent:
-        first = _after(agent, TICKS // 10)
-        last = _after(agent, TICKS)
+    with node.agent(**hurry(lists=10)) as agent:
+        first = after(agent, TICKS // 10)
+        last = after(agent, TICKS)
         skipped = agent.metrics()[_SKIPPED]
     parent, child, wall = last.each(first)
     growth = last.mib - first.mib
@@ -130,9 +130,9 @@ def _busy(node: Machine, tenants: list[Tenant]) -> tuple[list[Figure], float]:
     """
     for tenant in tenants[:CARDS]:
         tenant.holdings[0].resize(3 * GIB)
-    with node.agent(**_hurry(lists=10)) as agent:
-        first = _after(agent, BUSY_TICKS // 10)
-        last = _after(agent, BUSY_TICKS)
+    with node.agent(**hurry(lists=10)) as agent:
+        first = after(agent, BUSY_TICKS // 10)
+        last = after(agent, BUSY_TICKS)
     parent, child, wall = last.each(first)
     budget = MOST_TICK_MILLISECONDS
     return [
@@ -143,24 +143,24 @@ def _busy(node: Machine, tenants: list[Tenant]) -> tuple[list[Figure], float]:
     ], parent + child
 
 
-def _hurry(lists: int) -> dict[str, str]:
+def hurry(lists: int) -> dict[str, str]:
     return {
         "GPUFENCE_INTERVAL_SECONDS": f"{FAST_SECONDS}",
         "GPUFENCE_LIST_SECONDS": f"{FAST_SECONDS * lists}",
     }
 
 
-def _after(agent: AgentProcess, ticks: int) -> Reading:
+def after(agent: AgentProcess, ticks: int) -> Reading:
     """Wait until the agent has done so many ticks."""
     deadline = time.monotonic() + 600
-    while (reading := _read(agent)).ticks < ticks:
+    while (reading := read(agent)).ticks < ticks:
         if time.monotonic() > deadline or agent.process.poll() is not None:
             raise RuntimeError(f"{reading.ticks} ticks only: {agent.lines[-5:]}")
         time.sleep(0.5)
     return reading
 
 
-def _read(agent: AgentProcess) -> Reading:
+def read(agent: AgentProcess) -> Reading:
     found = agent.metrics()
     parent = agent.process.pid
     children = children_naming(parent, MEASURING)

@@ -24,9 +24,7 @@ def test_cards_are_described(sampler: Sampler, machine: State) -> None:
 
 
 def test_memory_is_the_cards_own_account(sampler: Sampler, machine: State) -> None:
-    """
-    Total, used, free and reserved memory as version 2 of the memory info tells them.
-    """
+    """Total, used, free and reserved memory, used without what is reserved."""
     put(machine, "0", 500)
     memory = cards(sampler)[0].memory
 
@@ -37,6 +35,27 @@ def test_memory_is_the_cards_own_account(sampler: Sampler, machine: State) -> No
         memory.free_bytes // MIB,
         (memory.reserved_bytes or 0) // MIB,
     )
+
+
+@pytest.mark.parametrize("limit", [1000, 4000])
+def test_memory_is_the_cards_whatever_limits_the_agent(
+    sampler: Sampler, machine: State, limit: int
+) -> None:
+    """A driver that answers for the cgroup of whoever asks changes nothing of a card's memory."""
+    put(machine, "0", 2000)
+    before = cards(sampler)[0]
+    machine.cards[0].limit = limit * MIB
+    after = cards(sampler)[0]
+
+    assert (15360, 2000) == (after.card.memory_bytes // MIB, used(after))
+    assert before.memory == after.memory
+
+
+def test_a_new_agent_is_told_the_cards_size_too(start: Start, machine: State) -> None:
+    """What is published of a card is its own size, though the agent's cgroup is limited."""
+    machine.cards[0].limit = 1000 * MIB
+
+    assert 15360 * MIB == start().sample(NOBODY).cards[0].card.memory_bytes
 
 
 def test_the_time_is_that_of_the_kernel(sampler: Sampler) -> None:
@@ -149,3 +168,16 @@ def test_a_real_process_is_seen_and_missed(sampler: Sampler, machine: State) -> 
     assert listed is not None
     assert [os.getpid()] == [item.pid for item in listed.processes]
     assert {} == held(cards(sampler)[0])
+
+
+@pytest.mark.parametrize(("kinds", "seen"), [("GB10", 0), ("T4,GB10", 1)])
+def test_a_card_without_memory_of_its_own_is_unfenced(
+    start: Start, machine: State, kinds: str, seen: int
+) -> None:
+    """A card that shares the machine's memory is named as unfenced, and nothing is wrong."""
+    state = State.create(machine.path, kinds)
+    sample = start().sample(NOBODY)
+    (unfenced,) = sample.unfenced
+
+    assert (seen, "") == (len(sample.cards), sample.trouble.text)
+    assert f"NVIDIA GB10 ({state.cards[-1].uuid}) has no memory of its own" in unfenced.text

@@ -67,13 +67,16 @@ def test_who_works_half_of_the_time_has_half_of_it(machine: State, sampler: Samp
     cards(sampler)
     time.sleep(10 * PERIOD_SECONDS)
     cards(sampler)
+    began = time.monotonic()
     holding.work(100)
     time.sleep(10 * PERIOD_SECONDS)
     holding.work(0)
+    worked = time.monotonic() - began
     time.sleep(10 * PERIOD_SECONDS)
-    (share,) = (next_work(sampler).workers or {}).values()
+    found = next_work(sampler)
+    (share,) = (found.workers or {}).values()
 
-    assert 0.4 < share < 0.6
+    assert worked / (found.until - found.since) == pytest.approx(share, abs=0.1)
 
 
 def test_answers_follow_each_other_without_a_hole(machine: State, sampler: Sampler) -> None:

@@ -3,6 +3,8 @@
 import os
 import time
 
+import pytest
+
 from gpufence.quantity import MIB
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
@@ -82,10 +84,12 @@ def test_a_share_is_an_average_since_the_time_asked_for(client: Client, machine:
     holding.work(100)
     time.sleep(10 * PERIOD_SECONDS)
     holding.work(0)
+    worked = microseconds() - began
     time.sleep(10 * PERIOD_SECONDS)
     (sample,) = client(SAMPLES.format(since=began))
+    whole = microseconds() - began
 
-    assert 40 < sample["smUtil"] < 60
+    assert 100 * worked / whole == pytest.approx(sample["smUtil"], abs=10)
 
 
 def test_only_who_had_some_use_has_an_entry(client: Client, machine: State) -> None:

@@ -27,7 +27,7 @@ def test_a_call_may_be_slow(client: Client, machine: State) -> None:
     machine.faults.add(Fault.delay(0.2, LIST))
 
     assert seconds_for(client, f"{LIST}(card(0))") >= 0.2
-    assert seconds_for(client, f"{MEMORY}(card(0))") < 0.2
+    assert min(seconds_for(client, f"{MEMORY}(card(0))") for _ in range(10)) < 0.2
 
 
 def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -> None:

@@ -1,14 +1,15 @@
 """Histories of pods on a card, second by second."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from agent.model.pod import PodOnNode
+from agent.model.pod import PodLimit, PodOnNode
 from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import LIMIT, pod
+from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.world import World
 
 # A short life: grace, hold and pauses pass within the seconds that a property test can look at.
@@ -67,9 +68,10 @@ def _life(draw: st.DrawFn, figures: st.SearchStrategy[int | None], seconds: int)
     )
 
 
-def lived(life: Life, *, order: tuple[str, ...] = ()) -> World:
+def lived(life: Life, *, order: tuple[str, ...] = (), limits: Sequence[int] = ()) -> World:
     """
-    Live it, on one card; the pods come in the order named first.
+    Live it, on one card; the pods come in the order named first. `limits` are those of the first
+    pod, second by second.
     """
     world = World(policy=life.policy, cards=1, leaves_after=3)
     for name in (*order, *(item for item in life.pods if item not in order)):
@@ -77,6 +79,8 @@ def lived(life: Life, *, order: tuple[str, ...] = ()) -> World:
     for second, holds in enumerate(life.holds):
         for name, used in holds.items():
             world.hold(name, used)
+        if limits and min(life.pods) in world.pods:
+            world.change(min(life.pods), limits={CARDS[0].uuid: PodLimit(limits[second])})
         world.free[0] = life.free[second]
         world.unlisted = {0} if life.unlisted[second] else set()
         world.run(second + 1)
@@ -91,4 +95,20 @@ def alone(life: Life) -> Life:
         life,
         pods={name: ours, "z": pod("z", mode=None)},
         holds=[{name: holds[name], "z": GIB} for holds in life.holds],
+    )
+
+
+def at_the_margin() -> Life:
+    """
+    Make a life of a pod that swings about the margin of a card of which hardly any is free, once
+    exactly at it: over in seconds 9, 13, 15 and 18.
+    """
+    held = {9: 65, 13: 65, 14: 64, 15: 65, 16: 64, 18: 257}
+    little = (9, 13, 14, 15, 18)
+    free = [300 * MIB if second in little else 5 * GIB for second in range(24)]
+    return Life(
+        pods={"a": pod("a")},
+        holds=[{"a": LIMIT + held[at] * MIB if at in held else 0} for at in range(24)],
+        free=[*free[:16], None, *free[17:]],
+        unlisted=[at < 9 or at in (11, 12) or at > 18 for at in range(24)],
     )

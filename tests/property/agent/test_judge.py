@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.events import NO_EPISODES, Damping, damped, notices
@@ -12,7 +12,16 @@ from agent.events.episodes import MOST_CHARACTERS
 from agent.model.decision import Outcome
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.property.agent.strategies import POLICY, Life, alone, amounts, histories, lived, unknown
+from tests.property.agent.strategies import (
+    POLICY,
+    Life,
+    alone,
+    amounts,
+    at_the_margin,
+    histories,
+    lived,
+    unknown,
+)
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
 from tests.support.examples import examples
@@ -92,6 +101,7 @@ def test_order_does_not_matter(life: Life, data: st.DataObject) -> None:
 
 @FEW
 @given(known_lives, st.lists(st.integers(0, GIB), min_size=24, max_size=24))
+@example(at_the_margin(), [int(second == 14) for second in range(24)])
 def test_more_use_never_goes_later(life: Life, more: list[int]) -> None:
     """A pod that holds more, second for second, goes no later."""
     less = alone(life)
@@ -108,6 +118,30 @@ def test_more_use_never_goes_later(life: Life, more: list[int]) -> None:
     if first:
         assert earlier
         assert earlier <= first
+
+
+@FEW
+@given(known_lives, st.lists(st.integers(0, GIB), min_size=24, max_size=24))
+def test_a_lower_limit_never_goes_later(life: Life, less: list[int]) -> None:
+    """A pod whose limit is lower, second for second and however it moves, goes no later."""
+    ours = alone(life)
+    first = [act.second for act in lived(ours).acts[:1]]
+    earlier = [act.second for act in lived(ours, limits=[LIMIT - each for each in less]).acts[:1]]
+    if first:
+        assert earlier
+        assert earlier <= first
+
+
+@FEW
+@given(known_lives, st.lists(st.integers(GIB, 2 * LIMIT), min_size=24, max_size=24))
+def test_nobody_goes_within_the_limit_of_that_second(life: Life, limits: list[int]) -> None:
+    """Whoever goes was over the limit that applied in that very second, however it moves."""
+    ours = alone(life)
+    for act in lived(ours, limits=limits).acts:
+        used = ours.holds[act.second][act.pod]
+
+        assert used is not None
+        assert used > limits[act.second] + 64 * MIB
 
 
 @FEW

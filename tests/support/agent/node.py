@@ -14,7 +14,7 @@ from agent.model.decision import ActResult, Answer, Verdict
 from agent.model.need import StoredNeed
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
-from agent.model.sample import NO_TROUBLE, CardWork, Sample, Trouble
+from agent.model.sample import NO_TROUBLE, CardWork, ProcessList, Sample, Trouble
 from agent.model.taint import Disorder, TaintPolicy
 from agent.model.use import Occupant
 from gpufence.cards import NodeCards
@@ -42,6 +42,9 @@ class Cards:
     """
     `held` is what each PID holds on each card, `workers` who works there, where that is known;
     `slow_seconds` is what a look takes.
+
+    `list_seconds` is what it takes to list the processes of a card: one after the other, the card
+    whose list is the oldest first, and in one look no more than fit into its `deadline_seconds`.
     """
 
     clock: Clock
@@ -54,6 +57,9 @@ class Cards:
     closed: bool = False
     workers: dict[int, set[int]] = field(default_factory=dict)
     measured_at: float | None = None
+    list_seconds: dict[int, float] = field(default_factory=dict)
+    deadline_seconds: float = 5.0
+    lists: dict[int, ProcessList | None] = field(default_factory=dict)
 
     def sample(self, suspects: frozenset[str]) -> Sample:
         self.asked.append(suspects)
@@ -64,14 +70,32 @@ class Cards:
         held = self.held
         since = at if self.measured_at is None else self.measured_at
         self.measured_at = at
+        if self.list_seconds:
+            self._list(at + self.deadline_seconds)
+        else:
+            self.lists = {index: card_sample(index, held[index], at=at).processes for index in held}
         cards = tuple(
             replace(
-                card_sample(index, None if self.trouble else held[index], at=at),
+                card_sample(index, held[index], at=at),
+                processes=None if self.trouble else self.lists[index],
                 work=self._work(index, since, at),
             )
             for index in held
         )
         return Sample(at, cards, self.driver, self.trouble)
+
+    def _list(self, until: float) -> None:
+        def listed_at(index: int) -> float:
+            listed = self.lists.get(index)
+            return 0.0 if listed is None else listed.listed_at
+
+        for index in sorted(self.held, key=listed_at):
+            seconds = self.list_seconds.get(index, 0.0)
+            if self.clock.now + seconds > until:
+                break
+            listed = card_sample(index, self.held[index], at=self.clock.now).processes
+            self.lists[index] = listed
+            self.clock.now += seconds
 
     def _work(self, index: int, since: float, until: float) -> CardWork | None:
         workers = self.workers.get(index)

@@ -14,7 +14,7 @@ from agent.model.decision import ActResult, Answer, Decision, Outcome, Verdict
 from agent.model.memory import Memory
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
-from agent.model.sample import Sample
+from agent.model.sample import ProcessList, Sample
 from agent.model.use import MPS_SERVER, Observation, Occupant
 from tests.support.agent.builders import card_sample, occupant, process_of
 from tests.support.builders import T4_BYTES
@@ -36,7 +36,8 @@ class World:
     """
     `holds` is what each pod holds, by name, container and card; None: the driver does not say.
     `unlisted` are cards whose list of processes is unknown. `free` overrides a card's free memory,
-    None where the card does not say. Lists are old unless `renewed`. On cards in `mps` everybody is
+    None where the card does not say. Lists are old unless `renewed`; where they are `slow`, a new
+    one comes after so many seconds. On cards in `mps` everybody is
     a client of the node's MPS server. `began` is when a pod's processes started, by its name. An
     eviction accepted and `ignored` has no effect.
     """
@@ -53,6 +54,7 @@ class World:
     answers_after: int = 0
     reachable: bool = True
     renewed: bool = True
+    slow: int = 0
     ignored: bool = False
     now: int = 0
     cards: int = 2
@@ -70,6 +72,7 @@ class World:
         self.last_pid = 100
         self.indexed: tuple[object, PodsOnNode] | None = None
         self.due: dict[int, list[Callable[[], None]]] = {}
+        self.lists: dict[int, ProcessList | None] = {}
 
     def add(self, pod: PodOnNode, used: int | None = 0, *, card: int = 0) -> None:
         """Start a pod whose first container holds so much."""
@@ -166,6 +169,10 @@ class World:
             at = self.now if self.renewed else self.now - 1
             clients = held[index] if index in self.mps else ()
             sample = card_sample(index, known, at=at, free=free, mps=clients)
+            kept = self.lists.get(index) if index not in self.unlisted else None
+            if kept is not None and self.now - kept.listed_at < self.slow:
+                sample = replace(sample, processes=kept)
+            self.lists[index] = sample.processes
             samples.append(replace(sample, memory=None) if free is None else sample)
         sample_of_all = Sample(self.now, tuple(samples))
         return attribute(sample_of_all, occupants, pods, self.use)

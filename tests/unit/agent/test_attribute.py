@@ -1,10 +1,12 @@
 """Whose memory is whose."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.model.pod import PodOnNode, pods_on_node
-from agent.model.sample import GpuProcess, merged
-from agent.model.use import MPS_SERVER, Occupant, PodOnCard
+from agent.model.sample import GpuProcess, ProcessList, merged
+from agent.model.use import Observation, Occupant, PodOnCard
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
     CARDS,
@@ -33,12 +35,28 @@ def test_lists_are_merged_by_the_largest_figure() -> None:
     assert (GpuProcess(1, 9), GpuProcess(2, 200)) == merged(compute, [GpuProcess(2, 200)])
 
 
-@pytest.mark.parametrize("figures", [(None, 5), (5, None), (None, None)])
-def test_unknown_in_one_list_is_unknown(figures: tuple[int | None, ...]) -> None:
-    """
-    A figure missing in any list makes that process unknown.
-    """
-    assert (GpuProcess(1, None),) == merged(*([GpuProcess(1, item)] for item in figures))
+@pytest.mark.parametrize(
+    ("figures", "least"),
+    [((None, 5), 5), ((5, None), 5), ((3, None, 7), 7), ((None, 0), 0), ((None, None), 0)],
+)
+def test_unknown_in_one_list_is_unknown(figures: tuple[int | None, ...], least: int) -> None:
+    """A figure missing in any list makes that process unknown, and another one is its least."""
+    expected = (GpuProcess(1, None, least),)
+
+    assert expected == merged(*([GpuProcess(1, item)] for item in figures))
+
+
+def test_a_figure_of_one_list_stays_certain() -> None:
+    """What one list says of a process counts while another one says nothing of it."""
+    processes = merged([GpuProcess(1, 2 * GIB), GpuProcess(2, GIB)], [GpuProcess(1, None)])
+    sample = replace(card_sample(0, {}), processes=ProcessList(0.0, processes))
+    use = uses([sample], [process_of(A, 1), process_of(A, 2)], [A]).cards[UUID].pods[A.uid]
+
+    assert (None, 3 * GIB, {"main": 3 * GIB}) == (
+        use.used_bytes,
+        use.counted_bytes,
+        use.containers,
+    )
 
 
 def test_first_list_counts() -> None:
@@ -147,16 +165,16 @@ def test_process_younger_than_the_list(started: float, expected: int | None) -> 
     assert expected == (pods[A.uid].used_bytes if pods else None)
 
 
-def test_unknown_figure_makes_the_pod_unknown() -> None:
+def test_unknown_figure_keeps_the_certain_part() -> None:
     """
-    One process without a figure makes its pod's use unknown, its neighbour's not.
+    With one process without a figure nobody knows what its pod holds in all, only what at least.
     """
     b = pod("b")
     sample = card_sample(0, {1: GIB, 2: None, 3: MIB})
     people = [process_of(A, 1), process_of(A, 2), process_of(b, 3)]
     pods = uses([sample], people, [A, b]).cards[UUID].pods
 
-    assert (None, None) == (pods[A.uid].used_bytes, pods[A.uid].counted_bytes)
+    assert (None, GIB) == (pods[A.uid].used_bytes, pods[A.uid].counted_bytes)
     assert MIB == pods[b.uid].used_bytes
 
 
@@ -212,102 +230,6 @@ def test_containers_of_a_pod() -> None:
     assert {"main": 1, "aside": 2} == second.cards[UUID].pods[item.uid].containers
 
 
-SERVER = MPS_SERVER
-B = pod("b", namespace="team-b")
-EXEMPT = pod("mps-daemon", limit=None, mode=None, exempt="namespace kube-system is exempt")
-
-
-def mps_uses(people: list[Occupant], *clients: int, held: int = 4 * GIB) -> dict[str, PodOnCard]:
-    """
-    Attribute one list of processes that hold so much each, of which some are clients of MPS.
-    """
-    sample = card_sample(0, {item.pid: held for item in people}, mps=clients)
-    return dict(uses([sample], people, [A, B, EXEMPT]).cards[UUID].pods)
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        occupant(9, None, None, command=SERVER),
-        occupant(9, None, None, command="renamed"),  # NVML lists it
-        process_of(EXEMPT, 9, command=SERVER),
-    ],
-)
-def test_clients_of_the_nodes_mps_server_are_uncertain(server: Occupant) -> None:
-    """
-    A client of a server that is the operator's is marked, its neighbour without MPS is not.
-    """
-    people = [process_of(A, 1), process_of(B, 2), server]
-    pods = mps_uses(people, 1, 9)
-
-    assert (True, False) == (pods[A.uid].mps, pods[B.uid].mps)
-    assert [4 * GIB, 4 * GIB] == [pods[item.uid].counted_bytes for item in (A, B)]
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        process_of(A, 9, command=SERVER),  # in the client's own pod, or merely called so
-        process_of(B, 9, command=SERVER),  # in another tenant's
-        occupant(9, "uid-unknown", container_id("a"), command=SERVER),  # a pod of tomorrow
-        occupant(9, A.uid, container_id("a", "sandbox"), command=SERVER),
-        occupant(9, None, None, command="nvidia-smi"),  # no server at all
-    ],
-)
-def test_a_tenant_makes_nobody_uncertain(server: Occupant) -> None:
-    """
-    A server that is not the operator's leaves every pod with what its processes hold.
-    """
-    pods = mps_uses([process_of(A, 1), process_of(B, 2), server], 1, 2)
-
-    assert [False, False] == [pods[item.uid].mps for item in (A, B)]
-
-
-def test_a_server_is_its_pods_like_its_clients() -> None:
-    """
-    Server and clients of one pod add up, beside whatever server the node has.
-    """
-    people = [process_of(A, 1), process_of(A, 2, command=SERVER)]
-    pods = mps_uses([*people, occupant(9, None, None, command=SERVER)], 1)
-
-    assert (8 * GIB, False) == (pods[A.uid].counted_bytes, pods[A.uid].mps)
-
-
-def test_a_client_does_not_excuse_the_rest_of_its_pod() -> None:
-    """
-    What a pod's other processes hold above its limit is certain, whatever its client holds.
-    """
-    people = [process_of(A, 1), process_of(A, 2), occupant(9, None, None, command=SERVER)]
-
-    assert mps_uses(people, 1, 2)[A.uid].mps
-    assert not mps_uses(people, 1)[A.uid].mps
-    assert mps_uses(people, 1, held=GIB)[A.uid].mps
-
-
-def test_a_process_nobody_could_look_up_is_no_server() -> None:
-    """
-    A client that has ended by the time of the look makes no other one uncertain.
-    """
-    sample = card_sample(0, {1: GIB, 9: GIB}, mps=[1, 9])
-
-    assert not uses([sample], [process_of(A)], [A]).cards[UUID].pods[A.uid].mps
-
-
-def test_a_server_that_ends_makes_its_clients_certain() -> None:
-    """
-    Who is a client is decided anew with each list, and with each change of the pods.
-    """
-    people = [process_of(A), occupant(9, None, None, command=SERVER)]
-    sample = card_sample(0, {1: GIB, 9: 0}, mps=[1])
-    first = uses([sample], people, [])
-    second = uses([sample], [], [A], first)
-    third = uses([card_sample(0, {1: GIB}, mps=[1], at=1)], people, [A], second)
-    last = uses([card_sample(0, {1: GIB}, at=2)], people, [A], second)
-    looks = [look.cards[UUID].pods[A.uid].mps for look in (second, third, last)]
-
-    assert [True, False, False] == looks
-
-
 @pytest.mark.parametrize(("figure", "expected"), [(GIB, 3 * GIB), (5 * GIB, 0), (None, None)])
 def test_memory_that_no_process_shows(figure: int | None, expected: int | None) -> None:
     """The card's own count beyond all listed processes is unlisted, never negative."""
@@ -322,3 +244,59 @@ def test_pods_of_one_name_after_another() -> None:
 
     assert {A.uid, "uid-next"} == set(pods.by_uid)
     assert pods.find(None) is None
+
+
+UNNAMED = pod("a", containers={})
+
+
+def seen_unnamed(*looks: float, item: PodOnNode = UNNAMED) -> Observation:
+    """Look so many times at a process of a pod whose status does not name its container."""
+    look = None
+    for at in looks:
+        sample = card_sample(0, {1: GIB}, at=at)
+        look = uses([sample], [process_of(A)], [item], look, at=at)
+    assert look is not None
+    return look
+
+
+def test_a_container_that_no_status_names() -> None:
+    """A process in the cgroup of a pod is the pod's once no status has named it for 30 s."""
+    before, after = (seen_unnamed(0, at).cards[UUID] for at in (29, 30))
+
+    assert ({}, GIB) == (before.pods, before.unattributed_bytes)
+    assert (GIB, 0) == (counted(after.pods[A.uid]), after.unattributed_bytes)
+    assert [""] == [item.container for item in after.processes]
+
+
+def test_other_containers_that_the_status_names() -> None:
+    """A container started anew in a pod whose status says nothing of it any more is the pod's."""
+    stale = pod("a", "before")
+
+    assert GIB == counted(seen_unnamed(0, 30, item=stale).cards[UUID].pods[A.uid])
+
+
+def test_letting_go_starts_nothing_anew() -> None:
+    """Time without a name goes on while nothing is held."""
+    first = seen_unnamed(0)
+    gap = uses([card_sample(0, {}, at=15)], [], [UNNAMED], first, at=15)
+    last = uses([card_sample(0, {1: GIB}, at=30)], [process_of(A)], [UNNAMED], gap, at=30)
+
+    assert GIB == counted(last.cards[UUID].pods[A.uid])
+
+
+def test_a_name_that_comes_late() -> None:
+    """Once its status names the container, it is that container's."""
+    last = uses([card_sample(0, {1: GIB}, at=31)], [process_of(A)], [A], seen_unnamed(0, 30), at=31)
+
+    assert ["main"] == [item.container for item in last.cards[UUID].processes]
+    assert {} == last.unnamed
+
+
+def test_pods_of_other_nodes_own_nothing_here() -> None:
+    """A UID that is no pod's of this node never makes anybody an owner."""
+    other = pod("b")
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [other])
+    last = uses([card_sample(0, {1: GIB}, at=60)], [process_of(A)], [other], first, at=60)
+
+    assert GIB == last.cards[UUID].unattributed_bytes
+    assert {} == last.unnamed

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from agent.cluster.filter import filter_pod
 from agent.fence import PodContext
+from agent.model.decision import Outcome
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
 from agent.pod_view import read_pod_on_node
 from gpufence import names
@@ -144,6 +146,27 @@ def test_mode(labels: dict[str, str], highest: Mode, expected: Mode | None) -> N
     assert expected is read(raw_pod(gpushare()), labels=labels, highest=highest).mode
 
 
+@pytest.mark.parametrize(
+    ("labels", "volume", "expected"),
+    [
+        ({}, {"hostPath": {"path": "/run/nvidia/mps"}}, True),
+        ({names.MODE: "observe"}, {"hostPath": {"path": "/run/nvidia/mps"}}, False),
+        ({}, {"emptyDir": {}}, False),
+    ],
+)
+def test_pods_of_the_operator(
+    labels: dict[str, str],
+    volume: dict[str, Any],
+    expected: bool,  # noqa: FBT001 - one column of a table
+) -> None:
+    """A pod that mounts a path of its node is the operator's where its namespace has no mode."""
+    raw = raw_pod(gpushare(), uid="u")
+    raw["spec"]["volumes"] = [{"name": "a", **volume}]
+    _, kept = filter_pod(raw)
+
+    assert expected is read(kept, labels=labels).of_operator
+
+
 def test_uninjected_and_terminating() -> None:
     """A pod without our mark was not seen by the webhook; one with a deletion time is going."""
     found = read(changed("metadata", deletionTimestamp="2026-01-02T03:04:05Z"))
@@ -208,8 +231,8 @@ def test_no_pod() -> None:
         read({"metadata": {}, "spec": []})
 
 
-def plan(*settings: Setting, cap: int | None = GIB) -> str:
-    said = ContainerPlan(3 * GIB, 1, Headroom.FACTOR, cap, settings)
+def plan(*settings: Setting, cap: int | None = GIB, kept: bool = True) -> str:
+    said = ContainerPlan(3 * GIB, 1, Headroom.FACTOR, cap, settings, kept=kept)
     return write_plan(Plan(Mode.CAP, "gpushare", 3 * GIB, {"main": said}))
 
 
@@ -225,6 +248,7 @@ def setting(done: Done = Done.SET, **more: Any) -> Setting:
         ("yes", plan(setting(), setting(reserve_bytes=GIB)), {"main": Cap(2 * GIB, GIB)}),
         ("yes", plan(setting(), cap=5 * GIB), {"main": Cap(5 * GIB, 512 * MIB)}),
         ("yes", plan(setting(), cap=None), {}),
+        ("yes", plan(setting(), kept=False), {"main": Cap(2 * GIB, 512 * MIB, kept=False)}),
         ("yes", plan(setting(Done.LEFT)), {}),
         ("yes", plan(setting(Done.PLANNED)), {}),
         ("yes", plan(setting(reserve_bytes=None)), {"main": Cap(2 * GIB, 0)}),
@@ -341,3 +365,32 @@ def test_an_annotation_claims_too() -> None:
 
     assert not read(plain).claims
     assert read(asking | {"status": {"phase": "Running"}}).claims
+
+
+@pytest.mark.parametrize(("exact", "used"), [(False, 5 * GIB), (True, 5 * GIB), (False, 9 * GIB)])
+def test_who_keeps_to_a_fraction_of_another_card(
+    exact: bool,  # noqa: FBT001 - one column of a table
+    used: int,
+) -> None:
+    """
+    A pod that was told a fraction of a smaller card goes for shortages only while it keeps to that.
+    """
+    small = Setting("F", "s0", "fraction", Done.SET, None, 3 * GIB, 512 * MIB, 5 * GIB, 2 * GIB)
+    told = ContainerPlan(3 * GIB, 1, Headroom.FACTOR, 2 * GIB, (small,))
+    words = {
+        names.INJECTED: names.INJECTED_YES,
+        names.PLAN: write_plan(Plan(Mode.EVICT, "gpushare", 3 * GIB, {"main": told})),
+        **({names.NODE: "here"} if exact else {}),
+    }
+    raw = changed("metadata", annotations=words)
+    identity = container_id("train-1")
+    raw["status"] = {"containerStatuses": [{"name": "main", "containerID": f"x://{identity}"}]}
+    world = World()
+    world.add(read(raw), GIB)
+    world.settle_in()
+    world.hold("train-1", used)
+    gone = [act.pod for act in world.run(60)]
+
+    stays = not exact and used < 6 * GIB
+    assert ([] if stays else ["train-1"]) == gone
+    assert not stays or world.outcome("train-1") is Outcome.OTHER_CARD

@@ -17,7 +17,7 @@ def counted(before: dict[tuple[str, str], int], verdict: Verdict) -> dict[tuple[
 
 def over(since: float | None = 5.0, **more: object) -> Verdict:
     item = pod(**more)  # type: ignore[arg-type] # any field
-    watch = Watch(1, report=Bucket(1.0, since is not None, 5.0, since))
+    watch = Watch(report=Bucket(1.0, since is not None, 5.0, since))
     return Verdict(item, Outcome.HOLDING, on_card(item, GIB, report_over=True, watch=watch))
 
 

@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from agent.cluster import AgentCluster
+from gpufence import names
 from simulator.controlplane import ControlPlane
 from tests.integration.agent.cluster.site import ClusterSite
+from tests.support.manifests import BASE
+from tests.support.policies import policy_path, wait_until_enforced
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +30,18 @@ def bare(
 def site(bare: ClusterSite) -> ClusterSite:
     bare.install()
     return bare
+
+
+@pytest.fixture(scope="module")
+def guarded(site: ClusterSite) -> Iterator[ClusterSite]:
+    """The site with the agents' policies as shipped, about its own namespace."""
+    text = (BASE / "agent" / "policies.yaml").read_text(encoding="utf-8")
+    items = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, site.system)))
+    site.apply(*items)
+    wait_until_enforced(site)
+    yield site
+    for item in items:
+        site.admin.delete(policy_path(item))
 
 
 @pytest.fixture(scope="module")

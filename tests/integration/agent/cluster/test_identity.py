@@ -9,7 +9,7 @@ from agent.cluster import AgentCluster, Impersonation
 from agent.model.decision import Action, Answer
 from agent.model.state import Identity
 from gpufence import names
-from kube import Client, ForbiddenError, PatchType, core
+from kube import Client, ForbiddenError, JsonObject, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
 from tests.support.kubernetes import AS_ITS_NODE
 
@@ -78,10 +78,10 @@ def test_refused_as_the_node(site: ClusterSite, as_node: Client, wish: str) -> N
 
 
 @pytest.mark.parametrize("wish", REFUSED)
-def test_refused_as_itself(site: ClusterSite, account: Client, wish: str) -> None:
+def test_refused_as_itself(guarded: ClusterSite, account: Client, wish: str) -> None:
     """As itself an agent may do none of that either."""
     with pytest.raises(ForbiddenError):
-        REFUSED[wish](account, site.node, site.system)
+        REFUSED[wish](account, guarded.node, guarded.system)
 
 
 def test_words_are_all_it_reads_itself(site: ClusterSite, account: Client, namespace: str) -> None:
@@ -173,11 +173,13 @@ def test_plain_rights_are_found(site: ClusterSite, fenced: str) -> None:
     assert Answer.ACCEPTED is result.answer
 
 
-def test_one_annotation_of_its_node(site: ClusterSite, as_node: Client) -> None:
-    """
-    As its node an agent may write the node's annotations, which is where its cards go.
-    """
-    body = {"metadata": {"annotations": {"gpufence.io/test": "yes"}}}
-    answer = as_node.patch(core("nodes", site.node), body, PatchType.MERGE)
+def test_one_annotation_of_its_node(guarded: ClusterSite, account: Client) -> None:
+    """An agent writes its node's cards into one annotation, and no other annotation."""
+    own = core("nodes", guarded.node)
 
-    assert "yes" == answer["metadata"]["annotations"]["gpufence.io/test"]
+    def annotate(key: str) -> JsonObject:
+        return account.patch(own, {"metadata": {"annotations": {key: "x"}}}, PatchType.MERGE)
+
+    assert "x" == annotate(names.CARDS)["metadata"]["annotations"][names.CARDS]
+    with pytest.raises(ForbiddenError):
+        annotate("gpufence.io/test")

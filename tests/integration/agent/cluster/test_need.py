@@ -1,11 +1,10 @@
 """The ConfigMap of a node's needs on a real API server: written, found again, and nobody else's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 
 from agent.cluster import AgentCluster
 from agent.need import configmap
@@ -22,8 +21,6 @@ from gpufence.need.codec import MOST_DAYS, MOST_OWNERS
 from gpufence.quantity import GIB
 from kube import Client, ForbiddenError, JsonObject, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, wait_for
-from tests.support.manifests import BASE
-from tests.support.policies import policy_path, wait_until_enforced
 
 NOW = "2026-11-19T05:06:07Z"
 MIB = 2**20
@@ -43,20 +40,6 @@ def maps(site: ClusterSite, *name: str) -> str:
 def owners(agent: AgentCluster) -> list[str]:
     found = wait_for(agent.stored_need, agent)
     return [owner.key.name for owner in found.need.owners]
-
-
-@pytest.fixture(scope="module")
-def guarded(site: ClusterSite) -> Iterator[ClusterSite]:
-    """
-    The site with the policy as shipped, about its own namespace.
-    """
-    text = (BASE / "agent" / "policies.yaml").read_text(encoding="utf-8")
-    items = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, site.system)))
-    site.apply(*items)
-    wait_until_enforced(site)
-    yield site
-    for item in items:
-        site.admin.delete(policy_path(item))
 
 
 DRY = {"dryRun": "All"}

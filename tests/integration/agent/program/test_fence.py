@@ -22,14 +22,13 @@ from tests.support.agent.node_site import (
 from tests.support.agent.process import QUICK
 from tests.support.observing import eventually
 
-END_SECONDS = 15.0
+END_SECONDS = 30.0
 LONG_GRACE_SECONDS = 600
 _KILLED = 'gpufence_evictions_total{action="kill",result="accepted"}'
 HOLD_SECONDS = float(QUICK["GPUFENCE_HOLD_SECONDS"])
 JITTER_SECONDS = 0.05  # a sample that comes so much early counts as a whole interval
-LATE_SECONDS = (
-    5.0  # the budget is in tests/bench; here only that it does not wait for anything else
-)
+LATE_SECONDS = 30.0
+"""The budget is in tests/bench; here only that it does not wait for anything else."""
 
 
 def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
@@ -164,12 +163,10 @@ def test_sigterm_ends_the_agent_at_once(site: NodeSite) -> None:
 
 
 def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: NodeSite) -> None:
-    """
-    A look that would take for half a minute is left behind.
-    """
+    """A look that would take for a minute is left behind."""
     site.node.state.faults.add(Fault(FaultAction.HANG, "nvmlDeviceGetMemoryInfo"))
     try:
-        with site.agent(GPUFENCE_NVML_DEADLINE_SECONDS="30") as agent:
+        with site.agent(GPUFENCE_NVML_DEADLINE_SECONDS="60") as agent:
             began = time.monotonic()
             agent.process.send_signal(signal.SIGTERM)
             code = agent.process.wait(60)

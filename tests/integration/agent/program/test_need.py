@@ -1,6 +1,7 @@
 """What models need, remembered by real agents that come and go."""
 
 import signal
+from pathlib import Path
 from typing import Any
 
 from gpufence import names
@@ -66,15 +67,17 @@ def owned(item: dict[str, Any], name: str) -> dict[str, Any]:
     return item
 
 
-def test_restarts_forget_nothing(site: NodeSite, namespace: str) -> None:
+def test_restarts_forget_nothing(site: NodeSite, namespace: str, tmp_path: Path) -> None:
     """
     What one agent has measured is stored when it ends, and the next one goes on from there: with
     the peak, and without counting the pod again.
     """
     ground = site.ground(namespace)
-    place(ground, owned(fenced_pod("web-1", f"{WITHIN}; after 4s hold 500Mi"), "web"))
+    measured = tmp_path / "measured"
+    place(ground, owned(fenced_pod("web-1", f"{WITHIN}; await {measured}; hold 500Mi"), "web"))
     with site.agent() as agent:
         first = wait_for_peak(agent, namespace, "web", HELD)
+        measured.touch()
     at_end = days(stored(site), namespace)["web"]
     with site.agent() as agent:
         second = wait_for_peak(agent, namespace, "web", HELD)
@@ -99,18 +102,21 @@ def test_it_is_stored_at_its_pace(site: NodeSite, namespace: str) -> None:
     assert (HELD, 2 * GIB) == (row.peak_bytes, row.limit_bytes)
 
 
-def test_out_of_memory_is_remembered(site: NodeSite, namespace: str) -> None:
+def test_out_of_memory_is_remembered(site: NodeSite, namespace: str, tmp_path: Path) -> None:
     """
     A PyTorch that its cap refuses memory ends, and its limit is remembered as one that was too
     little.
     """
     cap = {"name": names.PYTORCH_CONF, "value": "per_process_memory_fraction:0.093"}
-    script = "hold 1Gi; after 2s hold 1900Mi"
+    measured = tmp_path / "measured"
+    script = f"hold 1Gi; await {measured}; hold 1900Mi"
     container = workload(script, "--framework", "torch", resources=GPU, env=[cap])
     item = pod_of("small", container, annotations={names.GPUSHARE_CARD_INDEX: "0"})
     ground = site.ground(namespace)
     place(ground, item)
     with site.agent() as agent:
+        wait_for_peak(agent, namespace, "small", GIB)
+        measured.touch()
         wait_until(
             lambda: row_of(agent, namespace, "small").out_of_memory_limit_bytes == 2 * GIB,
             f"{agent.get('/v1/need')} {ground.get('small')}",
@@ -120,15 +126,21 @@ def test_out_of_memory_is_remembered(site: NodeSite, namespace: str) -> None:
     assert (GIB, 0) == (row.peak_bytes, row.evictions)
 
 
-def test_the_drivers_high_water_mark_sees_what_no_look_did(site: NodeSite, namespace: str) -> None:
+def test_the_drivers_high_water_mark_sees_what_no_look_did(
+    site: NodeSite, namespace: str, tmp_path: Path
+) -> None:
     """Where the driver accounts, memory that came and went between two lists is the peak."""
     card = site.node.state.cards[1]
     card.accounting = True
     ground = site.ground(namespace)
     try:
         # The list that shows it at its start is made again when memory has moved, which it has not.
-        place(ground, fenced_pod("spiky", f"{WITHIN}; after 3s hold 1800Mi; hold 1Gi", card=1))
+        seen = tmp_path / "seen"
+        script = f"{WITHIN}; await {seen}; hold 1800Mi; hold 1Gi"
+        place(ground, fenced_pod("spiky", script, card=1))
         with site.agent(GPUFENCE_LIST_MOVED="4Gi") as agent:
+            wait_for_peak(agent, namespace, "spiky", HELD)
+            seen.touch()
             row = wait_for_peak(agent, namespace, "spiky", 1800 * MIB)
     finally:
         card.accounting = False

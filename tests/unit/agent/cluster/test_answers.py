@@ -13,6 +13,10 @@ BUDGET: dict[str, Any] = {
 }
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction does not support."
 
+TOO_LARGE = "etcdserver: request is too large"
+TOO_LONG = "trying to send message larger than max (2097153 vs. 2097152)"
+FULL = "etcdserver: mvcc: database space exceeded"
+
 
 def failure(
     status: int, message: str = "no", after: float | None = None, **details: Any
@@ -28,6 +32,9 @@ def failure(
         pytest.param(failure(429, after=1.0), Answer.FAILED, 1.0, id="rate limit"),
         pytest.param(failure(500, SEVERAL), Answer.BLOCKED, 0.0, id="several budgets"),
         pytest.param(failure(500, "etcd is gone"), Answer.FAILED, 0.0, id="server error"),
+        pytest.param(failure(500, TOO_LARGE), Answer.TOO_LARGE, 0.0, id="too large for etcd"),
+        pytest.param(failure(500, TOO_LONG), Answer.TOO_LARGE, 0.0, id="too large for gRPC"),
+        pytest.param(failure(500, FULL), Answer.FAILED, 0.0, id="etcd's disk is full"),
         pytest.param(failure(403, **BUDGET), Answer.BLOCKED, 0.0, id="negative allowance"),
         pytest.param(
             failure(403, kind="poddisruptionbudgets"), Answer.BLOCKED, 0.0, id="before 1.37"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.commands.checks_host import check_cards
-from agent.model.sample import CardSample, Sample, Trouble
+from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from agent.nvml.settings import SamplerSettings
 from gpufence.findings import Finding, Level
 from tests.support.agent.builders import CARDS, card_sample, occupant
@@ -64,3 +64,13 @@ def test_without_nvml_its_trouble_is_all() -> None:
     assert [("NVML", Level.WRONG, "no library")] == [
         (item.subject, item.level, item.text) for item in found
     ]
+
+
+def test_a_card_without_memory_of_its_own_is_told() -> None:
+    """A card on which no pod is fenced is worth a look, and no fault of the driver's."""
+    unfenced = Trouble("it has no memory of its own", TroubleCode.UNIFIED).of_card(0)
+    sample = Sample(0.0, (), "580", unidentified=(unfenced,))
+    driver, found = check_cards(OneLook(sample), SamplerSettings(), LIVING)
+
+    assert (Level.OK, Level.LOOK) == (driver.level, found.level)
+    assert "card 0: it has no memory of its own" == found.text

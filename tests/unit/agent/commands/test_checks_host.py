@@ -102,6 +102,15 @@ def test_hidden_processes_are_told(tmp_path: Path) -> None:
     assert "hidepid" in found.remedy
 
 
+def test_processes_that_are_not_even_shown_are_told(tmp_path: Path) -> None:
+    """A /proc that shows the agent alone, without the first process, points at hidepid as well."""
+    found = check_cgroups(with_process(tmp_path, os.getpid(), cgroup="0::/\n"))
+
+    assert Level.WRONG == found.level
+    assert "no process but the agent's own is shown" == found.text
+    assert "hidepid" in found.remedy
+
+
 def test_a_missing_proc_is_told(tmp_path: Path) -> None:
     """A folder that is not there is named."""
     assert Level.WRONG == check_cgroups(str(tmp_path / "none")).level

@@ -36,6 +36,7 @@ STAYING = (
     Outcome.MPS,
     Outcome.ONLY_WHEN_SHORT,
     Outcome.UNINJECTED,
+    Outcome.OTHER_CARD,
     Outcome.TERMINATING,
 )
 BUDGET = ActResult(Answer.BLOCKED, detail="Cannot evict pod as it would violate the budget.")
@@ -45,6 +46,10 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     exempt = pod(exempt="it is a mirror pod")
     for outcome in STAYING:
         yield f"over, {outcome}", sentences.limit_exceeded(verdict(outcome, pod=exempt))
+    least = verdict()
+    assert least.use is not None
+    unknown = least._replace(use=least.use._replace(used_bytes=None))
+    yield "over, by what is known of its processes", sentences.limit_exceeded(unknown)
     capped, observed = verdict(pod=pod(mode=Mode.CAP)), pod(mode=Mode.OBSERVE)
     yield "over, in a mode below evict", sentences.limit_exceeded(capped)
     yield "would evict", sentences.would_evict(verdict(Outcome.WOULD_EVICT, pod=observed))
@@ -53,7 +58,8 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     yield "evicted for a shortage", notices_of_act(short, ActResult(Answer.ACCEPTED))
     yield "refused by a budget", notices_of_act(verdict(), BUDGET)
     yield "failed", notices_of_act(verdict(), ActResult(Answer.FAILED, detail="403"))
-    yield "stuck", sentences.termination_stuck(verdict(Outcome.STUCK))
+    yield "stuck", sentences.termination_stuck(verdict(Outcome.STUCK, pod=pod(terminating=True)))
+    yield "too large to end", notices_of_act(verdict(), ActResult(Answer.TOO_LARGE, detail="500"))
     within, part = verdict(Outcome.WITHIN, over=False), ContainerExcess("aside", 1200 * MIB, GIB)
     yield "container over its part", sentences.container_exceeded(within, part)
     above = Ineffective("main", 7, 4 * GIB, 2662 * MIB)
@@ -84,6 +90,7 @@ def of_the_node() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     for label, cause in causes():
         yield f"short, {label}", (sentences.short("n1", CARDS[0], 2 * GIB, cause),)
     yield "no driver", (sentences.nvml_unavailable("n1", "driver not loaded", 130),)
+    yield "a card is listed too seldom", (sentences.unjudged("n1", CARDS[1], 12),)
     yield "a card is lost", (sentences.card_unavailable("n1", CARDS[1], "off the bus", 20),)
     yield "cards without a name", (sentences.cards_unidentified("n1", "index 3: no access", 20),)
 

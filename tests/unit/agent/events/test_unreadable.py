@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from agent.events import unreadable
 from agent.events.sentences import card_unavailable, cards_unidentified, nvml_unavailable
-from agent.model.sample import CardSample, Sample, Trouble
+from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from gpufence import names
 from tests.support.agent.builders import CARDS, card_sample, memory
 
@@ -16,7 +16,7 @@ def messages(sample: Sample, *, seconds: float = 20.0) -> list[str]:
     since, early = unreadable({}, sample, 100.0, "n1", 15.0)
     assert () == early
     _, found = unreadable(since, sample, 100.0 + seconds, "n1", 15.0)
-    assert {names.NVML_UNAVAILABLE} >= {item.reason for item in found}
+    assert {names.NVML_UNAVAILABLE, names.UNFENCED} >= {item.reason for item in found}
     return [item.message for item in found]
 
 
@@ -56,6 +56,15 @@ def test_cards_that_never_said_who_they_are_are_told() -> None:
 
     expected = cards_unidentified("n1", "index 3: no access", 20.0).message
     assert [expected] == messages(replace(FINE, unidentified=unidentified))
+
+
+def test_cards_without_memory_of_their_own_are_told() -> None:
+    """What cannot be fenced is told of by itself, and is no card that nobody can read."""
+    unfenced = Trouble("card 0: it has no memory of its own", TroubleCode.UNIFIED)
+    sample = replace(FINE, unidentified=(Trouble("index 3: no access"), unfenced))
+
+    expected = cards_unidentified("n1", "index 3: no access", 20.0).message
+    assert [expected, unfenced.text] == messages(sample)
 
 
 def test_what_is_over_is_forgotten() -> None:

@@ -89,7 +89,7 @@ def test_accepted_eviction_that_nothing_follows() -> None:
     world.answer = Answer.ACCEPTED
     world.ignored = True
 
-    assert [Act(30, "a"), Act(99, "a")] == world.run(110)
+    assert [Act(30, "a"), Act(98, "a")] == world.run(110)
 
 
 def test_stuck_pod_waits_for_brakes() -> None:
@@ -113,3 +113,22 @@ def test_two_stuck_pods() -> None:
     world.leaves_after = 3
 
     assert [Act(40, "a", "kill"), Act(41, "b", "kill")] == world.run(72)
+
+
+def test_too_large_to_be_ended() -> None:
+    """A pod that the API can neither evict nor delete is stuck, and asked for again in vain."""
+    world = violating()
+    world.answer = Answer.TOO_LARGE
+
+    assert [Act(second, "a") for second in (30, 35, 45, 65)] == world.run(66)
+    world.run(67)
+    assert Outcome.STUCK is world.outcome("a")
+
+
+def test_too_large_to_be_ended_but_for_a_kill() -> None:
+    """The last resort comes right after the API has said that it cannot end a pod."""
+    world = violating(policy=EvictionPolicy(last_resort_kill=True))
+    world.answer = Answer.TOO_LARGE
+
+    expected = [Act(30, "a"), *(Act(second, "a", "kill") for second in (31, 41, 61))]
+    assert expected == world.run(62)

@@ -91,6 +91,23 @@ def test_process_above_its_cap() -> None:
     assert (Ineffective("main", pid, allowed + 257 * MIB, allowed),) == only(world).ineffective
 
 
+def test_what_is_not_known_to_keep_to_a_cap_is_named_above_the_limit_alone() -> None:
+    """Where nothing is known that reads its variables, a process within the limit is no fault."""
+    cap = Cap(GIB, 512 * MIB, kept=False)
+    world = settled(pod("a", caps={"main": cap}, limit=4 * GIB))
+    world.hold("a", 4 * GIB)
+    world.run(2)
+    within = only(world).ineffective
+    world.hold("a", 4 * GIB + 257 * MIB)
+    world.run(3)
+    told = cap.cap_bytes + cap.reserve_bytes
+
+    assert () == within
+    assert (Ineffective("main", world.pids["a", "main"], 4 * GIB + 257 * MIB, told),) == only(
+        world
+    ).ineffective
+
+
 def test_container_over_its_part() -> None:
     """A container is over its part from the report margin on."""
     limits = {UUID: PodLimit(LIMIT, {"main": GIB})}

@@ -148,13 +148,11 @@ def test_namespace_word_lowered_under_running_pods() -> None:
 
 
 def test_limit_lowered_while_over() -> None:
-    """
-    Time over the old limit is not time over the new one.
-    """
+    """Time over the old limit is time over the new, smaller one."""
     world = violating()
     world.at(20, world.change, "a", limits={item.uuid: PodLimit(GIB) for item in CARDS})
 
-    assert [Act(50, "a")] == world.run(200)
+    assert [Act(30, "a")] == world.run(200)
 
 
 def test_missing_samples_freeze() -> None:

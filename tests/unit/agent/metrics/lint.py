@@ -9,6 +9,7 @@ COUNTS: Final = frozenset(
     {
         "gpufence_brake",
         "gpufence_card_readable",
+        "gpufence_cards_unfenced",
         "gpufence_cards_unidentified",
         "gpufence_cluster_fresh",
         "gpufence_cluster_published",

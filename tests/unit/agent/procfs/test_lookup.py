@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,6 +200,18 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     assert {} == lookup.occupants([17])
 
 
+def test_many_processes_are_read_once(tmp_path: Path) -> None:
+    """The owners of 9,000 processes are read once, not at every look."""
+    lookup, pids = Lookup(tmp_path, 100), range(17, 17 + 9000)
+    write(tmp_path)
+    for pid in pids[1:]:
+        (tmp_path / f"{pid}").symlink_to(tmp_path / "17")
+    lookup.occupants(pids)
+    (tmp_path / "17" / "cgroup").unlink()
+
+    assert len(pids) == len(lookup.occupants(pids)) == len(lookup.occupants(pids))
+
+
 def test_a_process_met_twice_is_not_read_again(
     sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
@@ -216,7 +229,7 @@ def test_a_process_met_twice_is_not_read_again(
 
 @pytest.mark.parametrize("most", [{"most_pinned": 0}, {"most_remembered": 0}])
 def test_processes_held_are_bounded(
-    sleeper: subprocess.Popen[bytes], tmp_path: Path, most: dict[str, int]
+    sleeper: subprocess.Popen[bytes], tmp_path: Path, most: dict[str, Any]
 ) -> None:
     """Where no file descriptor may be held for a process, it is read each time."""
     lookup = Lookup(tmp_path, **most)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.decide.last_look import agents_word
+from controller.decide.owners import unmeasured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +44,17 @@ def activity_of(
 ) -> OwnerActivity | UnknownActivity:
     """
     Add up what the pods do that run; those that do not yet are known to do nothing, those that go
-    do not count. Several pods that are one replica are as busy as the busiest of them.
+    do not count. Several pods that are one replica are as busy as the busiest of them. One that
+    works without a GPU, or is being initialized, leaves nothing known.
     """
+    for pod in owner.pods:
+        works = bool(pod.node) and not pod.terminating
+        if (
+            works
+            and (pod.phase == _RUNNING or pod.initializing)
+            and (why := unmeasured(pod, owner))
+        ):
+            return UnknownActivity(f"pod {pod.name} {why}")
     busy: dict[str, float] = defaultdict(float)
     idle = []
     for pod in _running(owner):
@@ -68,7 +78,7 @@ def next_replica(owner: OwnerState) -> list[PodState]:
         return [owner.template]
     replicas: dict[str, list[PodState]] = defaultdict(list)
     for pod in sorted(owner.pods, key=lambda pod: bool(pod.leader)):
-        if not pod.terminating:
+        if not pod.terminating and pod.gpu is not None:
             replicas[pod.leader or pod.uid].append(pod._replace(node=""))
     return max(replicas.values(), key=len, default=[])
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.times import write_moment
 from kube import ConflictError, KubeError, group
+from kube.server_clock import boottime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,13 +34,6 @@ class _Observed(NamedTuple):
     holder: str
     held_seconds: float
     at: float
-
-
-def boottime() -> float:
-    """
-    Return a time that goes on while this machine sleeps.
-    """
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:

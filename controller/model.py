@@ -46,7 +46,8 @@ class PodState(NamedTuple):
     `ready_at` is None while it is not ready. `placement` names what else decides where it may run
     and is not worked out here: a required pod affinity or anti-affinity, a hard topology spread,
     host ports, volumes that are bound to places. `leader` is the UID of the pod that controls it
-    and others, which all together are one replica of their owner.
+    and others, which all together are one replica of their owner. `initializing`: its init
+    containers run.
     """
 
     uid: str
@@ -59,6 +60,7 @@ class PodState(NamedTuple):
     requests: Mapping[str, int]
     gpu: Pod | None  # None: it has nothing to do with GPUs, and only takes room
     terminating: bool = False
+    initializing: bool = False
     ready_at: float | None = None
     waiting_since: float | None = None
     idle: str = ""
@@ -70,9 +72,9 @@ class PodState(NamedTuple):
 
 class OwnerState(NamedTuple):
     """
-    An owner with all its living pods. `way` NEVER has a `why_not` that a person can read: an HPA or
-    a ScaledObject scales it (named), a bare pod, a DaemonSet, a system priority, a Job, a note that
-    cannot be read.
+    An owner with all its living pods, those without a GPU included. `way` NEVER has a `why_not`
+    that a person can read: an HPA or a ScaledObject scales it (named), a bare pod, a DaemonSet, a
+    system priority, a Job, a note that cannot be read.
 
     `replicas` is what its spec wants; None where nobody knows. `uid` and `version` are the
     preconditions of an act. `rung` is the lower of the namespace's label and the kill switch; None

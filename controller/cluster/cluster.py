@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.kinds_watch import KindsWatch
 from controller.cluster.owners import Assembler
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from kube.owners import ApiOwner
 
 
+MOST_AHEAD_SECONDS: Final = 30.0
+"""
+A clock that differs more from the API server's, in either direction, is wrong, or the API server's
+is: by it nothing is done.
+"""
+
+
 class WatchTrust(NamedTuple):
     """Whether what is known may be acted on, and what stands against it."""
 
@@ -39,6 +46,7 @@ class Cluster:
         self, client: Client, settings: ControllerSettings, pace: WatchSettings | None = None
     ) -> None:
         pace = pace or WatchSettings()
+        self._client = client
         shared = Shared()
         units = settings.unit_defaults
         self.kinds = Kinds(client, remembered_seconds=settings.kinds_seconds / 2)
@@ -99,14 +107,28 @@ class Cluster:
         known = self._owners.known()
         states: tuple[ReflectorState, ...] = (*self._watches.states(), *known.states)
         now = time.monotonic()
-        fresh = known.complete and all(is_current(state, now) for state in states)
+        wrong = _clock_trouble(self._client.clock_ahead_seconds)
+        current = all(is_current(state, now) for state in states)
+        fresh = known.complete and current and not wrong
         said = {state.last_error for state in states if state.failing and state.last_error}
         unsynced = sum(not state.synced for state in states)
         waiting = [f"{unsynced} collections have not been read yet"] if unsynced else []
         if not known.complete:
             waiting.append("it is not known which kinds there are")
+        waiting += [wrong] if wrong else []
         return WatchTrust(fresh, "; ".join([*sorted(said), *waiting]))
 
 
 def _shown(address: str) -> str:
     return f"[{address}]" if ":" in address else address
+
+
+def _clock_trouble(ahead_seconds: float | None) -> str:
+    """Say that this machine's clock or the API server's is wrong; nothing where they agree."""
+    if ahead_seconds is None or abs(ahead_seconds) <= MOST_AHEAD_SECONDS:
+        return ""
+    where = "ahead of" if ahead_seconds > 0 else "behind"
+    return (
+        f"this machine's clock is {abs(ahead_seconds):.0f} s {where} the API server's, so no time "
+        "can be trusted: set both by the same time server"
+    )

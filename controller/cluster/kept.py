@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _WORDS: Final = (
     *(names.IDLE_AFTER, names.IDLE_AFTER_CONTENDED, names.KEEP_UNTIL, names.WAKE),
+    names.PODS_WITHOUT_GPU,
     *(names.RELEASED, names.STOPPED),
 )
 

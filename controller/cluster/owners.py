@@ -6,7 +6,7 @@ it may be, and what people said about it.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from controller.cluster.budgets import least_allowed
 from controller.cluster.tree import OwnerTree, SeenCluster, TopOwner
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from controller.rules import ReleaseRules
     from gpufence.idle import IdleWords, ReleaseNote
     from kube.owners import ApiOwner
+
+_Owned: TypeAlias = "dict[str, tuple[KeptPod, PodState]]"
 
 SYSTEM_PRIORITY: Final = 2 * 10**9
 """Where the priorities of Kubernetes' own classes begin."""
@@ -46,7 +48,7 @@ class Assembler:
     def __init__(self, rules: ReleaseRules, exempt_namespaces: frozenset[str]) -> None:
         self._rules = rules
         self._exempt = exempt_namespaces
-        self._owned: dict[str, tuple[KeptPod, PodState]] = {}
+        self._owned: _Owned = {}
         self._said: dict[str, _Said] = {}
 
     def assemble(self, seen: SeenCluster) -> ClusterState:
@@ -55,21 +57,19 @@ class Assembler:
         tops: dict[OwnerKey, TopOwner] = {top.key: top for top in tree.standing()}
         pods_of: dict[OwnerKey, list[PodState]] = defaultdict(list)
         shown: list[PodState] = []
-        owned = {}
+        owned: _Owned = {}
         for uid, kept in seen.pods.items():
             state = kept.state
             if state.gpu is None:
-                if state.node in seen.nodes:
-                    shown.append(state)
                 continue
             if state.namespace in seen.namespaces:
                 top = tree.top(kept)
-                owned[uid] = found = self._with_owner(uid, kept, top)
-                state = found[1]
+                state = self._with_owner(uid, kept, top, owned)
                 if top.why_not or top.key not in tops:
                     tops[top.key] = top
                 pods_of[top.key].append(state)
             shown.append(state)
+        shown += self._without_gpu(seen, tree, pods_of, owned)
         self._owned = owned
         self._said = {uid: said for uid, said in self._said.items() if uid in seen.owners}
         return ClusterState(
@@ -82,11 +82,37 @@ class Assembler:
             nodes=seen.nodes,
         )
 
-    def _with_owner(self, uid: str, kept: KeptPod, top: TopOwner) -> tuple[KeptPod, PodState]:
+    def _without_gpu(
+        self,
+        seen: SeenCluster,
+        tree: OwnerTree,
+        pods_of: dict[OwnerKey, list[PodState]],
+        owned: _Owned,
+    ) -> list[PodState]:
+        """
+        Add the pods without a GPU to those owners that have others with one; return those that take
+        room on GPU nodes.
+        """
+        shown = []
+        concerned = {key.namespace for key in pods_of}
+        for uid, kept in seen.pods.items():
+            state = kept.state
+            if state.gpu is not None:
+                continue
+            if state.namespace in concerned and (top := tree.top(kept)).key in pods_of:
+                state = self._with_owner(uid, kept, top, owned)
+                pods_of[top.key].append(state)
+            if state.node in seen.nodes:
+                shown.append(state)
+        return shown
+
+    def _with_owner(self, uid: str, kept: KeptPod, top: TopOwner, owned: _Owned) -> PodState:
+        """Return a pod with its owner, the same object as long as nothing of it changes."""
         known = self._owned.get(uid)
-        if known is not None and known[0] is kept and _is_of(known[1], top):
-            return known
-        return kept, kept.state._replace(owner=top.key, leader=top.leader)
+        if known is None or known[0] is not kept or not _is_of(known[1], top):
+            known = kept, kept.state._replace(owner=top.key, leader=top.leader)
+        owned[uid] = known
+        return known[1]
 
     def _owner(
         self, seen: SeenCluster, tree: OwnerTree, top: TopOwner, members: list[PodState]

@@ -15,7 +15,7 @@ from controller.cluster.requests import effective_requests
 from controller.model import PodState
 from gpufence import names
 from gpufence.candidates import wanted_resources
-from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS
+from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, declares
 from gpufence.errors import InvalidError
 from gpufence.pods import read_pod
 from gpufence.text import printable
@@ -46,8 +46,8 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 class KeptPod(NamedTuple):
     """
-    A pod whose owner is still to be found, by who controls it; labels only where it asks for a GPU,
-    None where they are too many to be kept.
+    A pod whose owner is still to be found, by what controls it; labels are None where they are too
+    many to be kept.
     """
 
     state: PodState
@@ -66,19 +66,20 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
     conditions = {str(item.get("type")): item for item in objects_of(status, "conditions")}
     idle = conditions.get(names.GPU_IDLE, {})
     placed = conditions.get("PodScheduled", {})
-    ready = conditions.get("Ready", {})
+    ready, initialized = (conditions.get(kind, {}) for kind in ("Ready", "Initialized"))
     waits = placed.get("status") == "False" and placed.get("reason") == "Unschedulable"
     controller = controller_of(metadata)
     state = read_state(metadata, spec, shared, always_gpu=bool(idle))._replace(
         uid=uid,
         phase=shared.value(phase),
         terminating=metadata.get("deletionTimestamp") is not None,
+        initializing=initialized.get("status") == "False",
         ready_at=_since(ready) if ready.get("status") == "True" else None,
         waiting_since=_since(placed) if waits else None,
         idle=shared.value(str(idle.get("status", ""))),
         idle_at=_since(idle) if idle else None,
     )
-    labels = texts_of(metadata, "labels") if state.gpu is not None else {}
+    labels = texts_of(metadata, "labels")
     return uid, KeptPod(
         state,
         None if controller is None else shared.value(controller),
@@ -116,7 +117,7 @@ def _gpu(
     meant = {
         key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
         for key, text in texts_of(metadata, "annotations").items()
-        if key in _MEANT or key.startswith(names.MEMORY_OF_CONTAINER)
+        if key in _MEANT or key.startswith(names.MEMORY_OF_CONTAINER) or declares(key)
     }
     if names.WARNINGS in meant:
         meant[names.WARNINGS] = printable(meant[names.WARNINGS], MOST_WARNED)
@@ -133,7 +134,7 @@ def _gpu(
         pod = read_pod({"metadata": {"annotations": meant}, "spec": kept})
     except InvalidError:
         return None, ""
-    if not (wanted_resources(pod) or ANNOTATION_KEYS.keys() & meant.keys() or always_gpu):
+    if not (wanted_resources(pod) or any(map(declares, meant)) or always_gpu):
         return None, ""
     containers = tuple(
         item._replace(name=shared.value(item.name), gpu=shared.json(item.gpu))

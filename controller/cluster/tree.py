@@ -72,7 +72,7 @@ class OwnerTree:
     def __init__(self, seen: SeenCluster) -> None:
         self._seen = seen
         self._admitting = {
-            kept.owner.controller.uid: kept
+            (kept.owner.namespace, kept.owner.controller.uid): kept
             for kept in seen.owners.values()
             if kept.owner.controller is not None and is_workload(kept.owner.kind)
         }
@@ -136,12 +136,12 @@ class OwnerTree:
                 break
             above = kept.owner.controller
         if kept is None or kept.owner.uid != above.uid:
-            kept = self._admitting.get(above.uid)
+            kept = self._admitting.get((namespace, above.uid))
             if kept is None:
                 key = OwnerKey(namespace, above.api_version, above.kind, above.name)
                 return TopOwner(key, None, self._unknown(namespace, above), leader)
         elif not kept.owner.stoppable and not kept.owner.kind.scalable:
-            kept = self._admitting.get(kept.owner.uid, kept)
+            kept = self._admitting.get((namespace, kept.owner.uid), kept)
         return TopOwner(key_of(kept.owner), kept, scaled, leader)
 
     def _past_pod(self, namespace: str, above: Reference) -> Reference:

@@ -75,8 +75,10 @@ def demands(
     """
     idle = [world.owners[key] for key, each in found.items() if each.state == IDLE_STATE]
     idle.sort(key=lambda owner: (found[owner.key].since or 0.0, owner.key))
-    able = [owner for owner in idle if _can_go(owner, world.now, rules)]
-    others = [owner for owner in idle if owner not in able]
+    able: list[OwnerState] = []
+    others: list[OwnerState] = []
+    for owner in idle:
+        (able if _can_go(owner, world.now, rules) else others).append(owner)
     helped = contentions(world, waiters, able) if able else []
     left = [pod for pod in waiters if all(pod is not each.waiter for each in helped)]
     blamed = contentions(world, left, others) if left and others else []

@@ -29,24 +29,27 @@ _MOST_TRIES: Final = 300
 left out."""
 
 _MOST_TRIES_IN_A_PASS: Final = 20_000
-"""The same of all sets in one pass: a third of a second. Beyond, the same holds."""
+"""The same of all sets in one pass: a third of a second. Beyond, no owner goes sooner."""
 
 _LEAVING: Final = (ReleasePhase.RELEASING, ReleasePhase.RELEASED)
 
 
 class _Tries:
-    """
-    How many sets of owners may still be tried.
-    """
+    """How many sets of owners may still be tried, of which each waiter has an equal share."""
 
     def __init__(self) -> None:
-        self._left = _MOST_TRIES_IN_A_PASS
+        self._left = self._share = _MOST_TRIES_IN_A_PASS
 
-    def take(self, number: int) -> bool:
+    def begin(self, waiters: int) -> None:
+        """Begin with the first of so many waiters that are left."""
+        self._share = self._left // waiters
+
+    def take(self, number: int, most: int = _MOST_TRIES) -> bool:
         """Return whether so many more may be tried, and count them."""
-        if number > min(_MOST_TRIES, self._left):
+        if number > min(most, self._share):
             return False
         self._left -= number
+        self._share -= number
         return True
 
 
@@ -85,8 +88,9 @@ def contentions(
     able = list(idle)
     found: list[Contention] = []
     hopeless: list[PodState] = []
-    known = [pod for pod in waiters if _is_plain(pod)]
-    for waiter in known[:_MOST_WAITERS]:
+    known = [pod for pod in waiters if _is_plain(pod)][:_MOST_WAITERS]
+    for place, waiter in enumerate(known):
+        tries.begin(len(known) - place)
         free = next((node for node in left.values() if node.fitting(waiter)), None)
         if free is not None:
             free.put(waiter)
@@ -127,16 +131,19 @@ def _best(
     left: dict[str, NodeLeft], waiter: PodState, able: Sequence[OwnerState], tries: _Tries
 ) -> tuple[NodeLeft, tuple[OwnerState, ...]] | None:
     """
-    Return the node where the fewest owners, and of these the fewest pods, stand in the way.
+    Return the node where the fewest owners, and of these the fewest pods, stand in the way, of as
+    many nodes as there is time for, those first that lack the least.
     """
     here: dict[str, list[OwnerState]] = {}
     for owner in able:
         for name in {pod.node for pod in owner.pods}:
             here.setdefault(name, []).append(owner)
+    nodes = [node for name, node in left.items() if name in here and node.permits(waiter)]
+    nodes.sort(key=lambda node: node.lacking(waiter))
     found = [
         (node, group)
-        for name, node in left.items()
-        if name in here and (group := _smallest(node, waiter, here[name], tries))
+        for node in nodes
+        if (group := _smallest(node, waiter, here[node.node.name], tries))
     ]
     return min(found, key=lambda item: (len(item[1]), _number_of_pods(item[1])), default=None)
 
@@ -145,9 +152,10 @@ def _smallest(
     node: NodeLeft, waiter: PodState, here: Sequence[OwnerState], tries: _Tries
 ) -> tuple[OwnerState, ...]:
     """
-    Return the smallest set of owners without whom a pod fits on a node; none if it never does.
+    Return the smallest set of owners without whom a pod fits on a node; none if it never does, or
+    there is no time left to tell.
     """
-    if not node.permits(waiter) or not _fits_without(node, waiter, here):
+    if not tries.take(1) or not _fits_without(node, waiter, here):
         return ()
     for size in range(1, len(here)):
         if not tries.take(comb(len(here), size)):
@@ -155,6 +163,8 @@ def _smallest(
         able = [group for group in combinations(here, size) if _fits_without(node, waiter, group)]
         if able:
             return min(able, key=_number_of_pods)
+    if not tries.take(len(here), most=_MOST_TRIES_IN_A_PASS):
+        return ()
     needed = list(here)
     for owner in reversed(here):
         rest = [other for other in needed if other is not owner]

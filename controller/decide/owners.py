@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.model import Way
-from gpufence.idle import RUNGS, IdleRung, WakeBy
-from gpufence.names import IDLE
+from gpufence.candidates import wanted_resources
+from gpufence.dialects import declares
+from gpufence.idle import RUNGS, IdleRung, WakeBy, WithoutGpu
+from gpufence.names import IDLE, PODS_WITHOUT_GPU
+from gpufence.pods import ContainerKind
 from gpufence.text import minutes
 from gpufence.times import write_moment
 
@@ -15,12 +18,14 @@ if TYPE_CHECKING:
 
     from controller.model import OwnerState, PodState
     from controller.rules import ReleaseRules
+    from gpufence.pods import Pod
 
 BUSY: Final = "busy"
 IDLE_STATE: Final = "idle"
 UNKNOWN: Final = "unknown"
 RELEASED: Final = "released"
 KEPT: Final = "kept"
+_IGNORED: Final = f"{PODS_WITHOUT_GPU}: ignore on the owner or its namespace has it ignored"
 _WORDS: Final = f"{', '.join(RUNGS[:-1])} or {RUNGS[-1]}"
 
 
@@ -45,10 +50,12 @@ class Hold(NamedTuple):
 def idleness(owner: OwnerState, rules: ReleaseRules) -> Idleness:
     """
     Return whether all pods of an owner are idle, and since when: one that works makes it busy, one
-    of which nobody can tell makes it unknown.
+    of which nobody can tell, or that works without a GPU, makes it unknown.
     """
-    pods = [pod for pod in owner.pods if pod.gpu is not None and not pod.terminating]
+    stay = [pod for pod in owner.pods if not pod.terminating]
+    pods = [pod for pod in stay if pod.gpu is not None]
     each = [(pod, _pod_idleness(pod, rules)) for pod in pods]
+    each += [(pod, Idleness(UNKNOWN, why)) for pod in stay if (why := unmeasured(pod, owner))]
     for state in (BUSY, UNKNOWN):
         for pod, found in each:
             if found.state == state:
@@ -57,6 +64,33 @@ def idleness(owner: OwnerState, rules: ReleaseRules) -> Idleness:
         return Idleness(UNKNOWN, "none of its pods has a GPU yet")
     since = max(found.since or 0.0 for _, found in each)
     return Idleness(IDLE_STATE, f"all its pods have been idle since {write_moment(since)}", since)
+
+
+def unmeasured(pod: PodState, owner: OwnerState) -> str:
+    """Return why no agent measures what a pod does; nothing where its GPU tells it, or need not."""
+    if owner.words is not None and owner.words.without_gpu is WithoutGpu.IGNORE:
+        return ""
+    if pod.gpu is None:
+        why = "asks for no GPU"
+    elif pod.initializing:
+        why = "has not finished its init containers"
+    elif _only_early(pod.gpu):
+        why = "asks for a GPU in its init containers only"
+    else:
+        return ""
+    return f"{why}, so what it does is not measured; {_IGNORED}"
+
+
+def _only_early(pod: Pod) -> bool:
+    """Return whether the containers that are left once a pod is initialized have no GPU."""
+    left = [item for item in pod.containers if item.kind is not ContainerKind.INIT]
+    return (
+        len(left) < len(pod.containers)
+        and bool(wanted_resources(pod))
+        and not wanted_resources(pod._replace(containers=tuple(left)))
+        and not any(item.claims for item in left)
+        and not any(map(declares, pod.annotations))
+    )
 
 
 def _pod_idleness(pod: PodState, rules: ReleaseRules) -> Idleness:

@@ -111,6 +111,11 @@ class NodeLeft:
         except InvalidError:
             return False
 
+    def lacking(self, pod: PodState) -> float:
+        """Return which part of what a pod asks for is not there, of what lacks the most."""
+        asked = ((name, amount) for name, amount in pod.requests.items() if amount)
+        return max(((need - self._left.get(name, 0)) / need for name, need in asked), default=0.0)
+
     def fitting(self, pod: PodState) -> int:
         """Return how many more pods like this one fit."""
         if not self.permits(pod):

@@ -66,7 +66,7 @@ _WITHIN: Final = frozenset({"idle", "within"})
 _STAYS: Final = "not enforced"
 _OVER: Final = frozenset(
     {
-        *("tolerated", "exempt", "only when short", "uninjected", "grace", "holding"),
+        *("tolerated", "exempt", "only when short", "uninjected", "other card", "grace", "holding"),
         *("would evict", "braked", "backing off", "queued", "stuck", "evict"),
     }
 )

@@ -108,6 +108,27 @@ def test_an_api_server_that_goes_in_mid_act_changes_nothing(
     assert_released_once(site, worker, wanted)
 
 
+def test_an_api_server_that_stores_nothing_ends_the_acting(
+    site: ControllerSite, worker: str, wanted: list[int], gate: Gate, tmp_path: Path
+) -> None:
+    """
+    As with a full disk under etcd, from the note on: nothing is scaled and nobody leads; once it
+    stores again, the release ends as it should.
+    """
+    gate.trouble(Trouble.HOLD_ANSWER, noting("worker"))
+    with behind(gate, site, tmp_path, GPUFENCE_REQUEST_SECONDS="1.4") as controller:
+        wait_until(gate.held.is_set, controller.lines)
+        gate.refuse(lambda method, _: method != "GET")
+        gate.let_go()
+        wait_until(lambda: not controller.metrics()["gpufence_controller_leader"])
+        scaled = site.replicas(worker, "worker")
+        gate.let_in()
+        wait_until(lambda: settled(site, worker), controller.lines)
+
+    assert 2 == scaled
+    assert_released_once(site, worker, wanted)
+
+
 @pytest.mark.parametrize("where", ["before the scaling", "in the scaling"])
 def test_a_leader_that_sleeps_in_mid_act_does_not_act_when_it_wakes(
     site: ControllerSite, worker: str, wanted: list[int], gate: Gate, tmp_path: Path, where: str
@@ -233,6 +254,27 @@ def test_a_clock_that_is_behind_releases_nobody_too_soon(
         released = eventually(lambda: site.replicas(full_namespace, "worker") == 0, 2.0)
 
     assert not released
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0], ids=["behind", "ahead"])
+def test_a_controller_whose_clock_is_wrong_releases_nobody(
+    site: ControllerSite, worker: str, gate: Gate, tmp_path: Path, ahead: float
+) -> None:
+    """
+    By a clock that is ahead everybody has been idle for longer, and is kept no more; once it is as
+    the API server's again, all goes on.
+    """
+    gate.clock_ahead_seconds = -ahead
+    with behind(gate, site, tmp_path, GPUFENCE_KINDS_SECONDS="0.5") as controller:
+        wait_until(
+            lambda: "this machine's clock is" in controller.get("/readyz")[1], controller.lines
+        )
+        released = eventually(lambda: site.replicas(worker, "worker") == 0, 3.0)
+        fresh = controller.metrics()["gpufence_controller_fresh"]
+        gate.clock_ahead_seconds = 0.0
+        wait_until(lambda: settled(site, worker), controller.lines)
+
+    assert (False, 0) == (released, fresh)
 
 
 def test_who_is_made_anew_in_mid_announcement_is_told_anew(

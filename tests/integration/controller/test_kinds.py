@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from kube import JsonObject, NotFoundError, core, group
+from kube import JsonObject, NotFoundError, PatchType, core, group
 from kube.kinds import ApiKind
 from simulator.controlplane import ControlPlane
 from tests.support.controller.site import DEPLOYMENTS, ControllerSite, worker
@@ -202,6 +202,30 @@ def test_a_kind_that_cannot_be_listed_keeps_its_own_alone(
         site.admin.delete(COOP.path(full_namespace, "mine"))
 
     assert (1, 503) == (fresh, busy)
+
+
+def test_a_leader_without_a_gpu_keeps_its_group(site: ControllerSite, full_namespace: str) -> None:
+    """Nobody measures what it does, wherever it runs; an operator may have it ignored."""
+    site.fence(full_namespace)
+    owner = made(site, full_namespace, FARM, replicas=1)
+    owned_pod(site, full_namespace, owner, "mine-0")
+    leader: dict[str, Any] = worker("mine-leader")["spec"]["template"]
+    leader["spec"]["containers"][0].pop("resources")
+    pod = {"apiVersion": "v1", "kind": "Pod", **leader, "metadata": {"name": "mine-leader"}}
+    path = core("namespaces", full_namespace, "pods")
+    site.admin.post(path, controlled(pod, owner))
+    with site.controller() as controller:
+        wait_until(
+            lambda: "asks for no GPU" in controller.owner(full_namespace, "mine").get("why", ""),
+            controller.lines,
+        )
+        site.outlast(full_namespace)
+        before = site.replicas(full_namespace, "mine", FARM)
+        said = {"metadata": {"annotations": {names.PODS_WITHOUT_GPU: "ignore"}}}
+        site.admin.patch(FARM.path(full_namespace, "mine"), said, PatchType.MERGE)
+        wait_until(lambda: site.phase(full_namespace, "mine", FARM) == "released", controller.lines)
+
+    assert (1, 0) == (before, site.replicas(full_namespace, "mine", FARM))
 
 
 def test_a_stateful_set_is_scaled(site: ControllerSite, full_namespace: str) -> None:

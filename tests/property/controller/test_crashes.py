@@ -42,13 +42,18 @@ actions = st.lists(
 )
 
 
+skewed = st.tuples(*[st.sampled_from([-86400.0, -3600.0, 0.0, 3600.0, 86400.0])] * 2)
+
+
 class Stage:
     """
     An owner that has been idle for long, and two leaders at once that look at it and act at
-    different speeds, of which each may end between any two calls of the API.
+    different speeds and by clocks of their own, of which each may end between any two calls of the
+    API.
     """
 
-    def __init__(self, *, comes_back: bool) -> None:
+    def __init__(self, *, comes_back: bool, skews: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.skews = skews
         words = BACK_WHEN_FREE if comes_back else NEVER_BACK
         pods = [idle_pod(f"worker-{place}", minutes=600) for place in range(BEFORE)]
         self.owner = owner_state(*pods, words=words)
@@ -72,7 +77,8 @@ class Stage:
         Let one thing happen; `which` is a leader, or 2, which is a person at the command line.
         """
         if action == "pass" and which < len(self.leaders):
-            leader, world = self.leaders[which], self.world
+            leader = self.leaders[which]
+            world = self.world._replace(now=self.world.now + self.skews[which])
             acts = leader.decide(world)
             self.running[which] = (step for act in acts for step in leader.steps(act, world, None))
         elif action == "step":
@@ -114,13 +120,15 @@ class Stage:
 
 
 @examples(200)
-@given(history=actions, comes_back=st.booleans())
-def test_what_is_scaled_was_noted(history: list[tuple[str, int, int]], *, comes_back: bool) -> None:
+@given(history=actions, comes_back=st.booleans(), skews=skewed)
+def test_what_is_scaled_was_noted(
+    history: list[tuple[str, int, int]], skews: tuple[float, float], *, comes_back: bool
+) -> None:
     """
     Every scaling of ours has before it the note that says what there was, and nothing is scaled
-    twice.
+    twice, however wrong the clocks are.
     """
-    stage = Stage(comes_back=comes_back)
+    stage = Stage(comes_back=comes_back, skews=skews)
     for action in history:
         stage.do(*action)
     stage.settle()
@@ -135,14 +143,14 @@ def test_what_is_scaled_was_noted(history: list[tuple[str, int, int]], *, comes_
 
 
 @examples(200)
-@given(history=actions, comes_back=st.booleans())
+@given(history=actions, comes_back=st.booleans(), skews=skewed)
 def test_every_history_ends_in_agreement(
-    history: list[tuple[str, int, int]], *, comes_back: bool
+    history: list[tuple[str, int, int]], skews: tuple[float, float], *, comes_back: bool
 ) -> None:
     """
     A new leader leaves an owner released with its replicas noted, or back, or as its people had it.
     """
-    stage = Stage(comes_back=comes_back)
+    stage = Stage(comes_back=comes_back, skews=skews)
     for action in history:
         stage.do(*action)
     stage.settle()

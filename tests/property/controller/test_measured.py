@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.rules import ReleaseRules
@@ -68,8 +68,24 @@ def played(history: list[Stretch]) -> Site:
     return site
 
 
+def of_the_first(looks: int, work: Work) -> Stretch:
+    """Build a stretch in which the first owner alone does something, and all is well."""
+    doing, well = (work, Work.REST, Work.REST), (Fault.NONE, Fault.NONE)
+    return Stretch(looks, doing, well, job=False, crash=False)
+
+
+LITTLE_MORE = [
+    of_the_first(17, Work.LOADING),
+    of_the_first(4, Work.REST),
+    of_the_first(1, Work.CHILD),
+    of_the_first(18, Work.LOADING),
+]
+"""A child of 1 MiB, and then memory goes down and up by what counts as moved, and back again."""
+
+
 @examples(25)
 @given(st.lists(stretches, min_size=3, max_size=10))
+@example(LITTLE_MORE)
 def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
     """All pods of a released owner have truly done nothing for its time."""
     assert [] == busy(played(history).released)

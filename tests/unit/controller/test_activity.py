@@ -12,6 +12,7 @@ from controller.activity import (
     nodes_of,
 )
 from controller.model import OwnerKey, OwnerState, PodState, Way
+from gpufence.idle import IdleWords, WithoutGpu
 from gpufence.pods import Pod
 from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
 
@@ -40,17 +41,29 @@ def row(name: str, activity: PodActivityRow | None) -> PodRow:
 
 
 def test_shares_add_up_and_the_shortest_rest_counts() -> None:
-    """
-    Who waits, goes, or has no GPU, does not count.
-    """
+    """Pods that wait or are terminating do not count."""
     waiting = pod("waiting", node="", phase="Pending")
-    going, plain = pod("going", terminating=True), pod("plain", gpu=None)
+    going = pod("going", terminating=True)
+    plain = pod("plain", gpu=None, node="", phase="Pending")
     found = activity_of(
         owner(pod("a"), pod("b"), waiting, going, plain),
         {"n": snapshot(row("a", BUSY), row("b", IDLE))},
     )
 
     assert OwnerActivity(0.5, 0.0) == found
+
+
+def test_a_pod_that_runs_without_a_gpu_is_not_taken_for_nothing() -> None:
+    """An autoscaler would end its work; where it is to be ignored, the others are the answer."""
+    mixed = owner(pod("a"), pod("leader", gpu=None, node="elsewhere"))
+    words = IdleWords(900.0, 60.0, without_gpu=WithoutGpu.IGNORE)
+    rows = {"n": snapshot(row("a", IDLE))}
+    found = activity_of(mixed, rows)
+
+    assert isinstance(found, UnknownActivity)
+    assert found.why.startswith("pod leader asks for no GPU")
+    assert OwnerActivity(0.0, 70.0) == activity_of(mixed._replace(words=words), rows)
+    assert {"n"} == nodes_of(mixed)
 
 
 def test_an_owner_without_running_pods_does_nothing() -> None:
@@ -107,4 +120,5 @@ def test_the_next_replica_is_as_its_template_says_or_its_pods_are() -> None:
 
     assert [template] == next_replica(templated)
     assert [pod("a", node="")] == next_replica(owner(pod("gone", terminating=True), pod("a")))
+    assert [pod("a", node="")] == next_replica(owner(pod("plain", gpu=None), pod("a")))
     assert [] == next_replica(owner(pod("gone", terminating=True)))

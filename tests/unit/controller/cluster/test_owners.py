@@ -289,6 +289,24 @@ def test_pods_of_one_owner_are_together() -> None:
     assert ["a", "b"] == [pod.name for pod in found.pods]
 
 
+def test_a_workload_of_another_namespace_is_nobodys_owner() -> None:
+    """A tenant may write the UID of anybody's Job as what his Workload admits."""
+    job = Reference("batch/v1", "Job", "train", "uid-train")
+    mine = owner("mine", WORKLOADS, job, replicas=None)
+    foreign = owner("foreign", WORKLOADS, job, replicas=None)
+    foreign = foreign._replace(owner=foreign.owner._replace(namespace="other"))
+    spaces = {"team": RELEASE, "other": RELEASE}
+    alone = only(assembled(kept("a", job), owners=(foreign,), namespaces=spaces))
+    both = [
+        only(assembled(kept("a", job), owners=owners, namespaces=spaces)).key.name
+        for owners in ((mine, foreign), (foreign, mine))
+    ]
+
+    assert Way.NEVER is alone.way
+    assert "a Job ends by itself" == alone.why_not
+    assert ["mine", "mine"] == both
+
+
 def test_nobody_counts_among_the_pods_of_another_namespace() -> None:
     """Whatever owner a tenant writes on his own."""
     top = owner("w")

@@ -78,15 +78,21 @@ def test_what_has_ended_is_forgotten(phase: str) -> None:
     assert keep_pod(item, Shared())[1] is None
 
 
-def test_a_pod_without_gpus_only_takes_room() -> None:
-    """
-    Of it neither labels nor tolerations are kept.
-    """
+def test_a_pod_without_gpus_takes_room_and_may_have_a_budget() -> None:
+    """Of it labels are kept, and no tolerations."""
     item = pod("a")
     item["metadata"]["labels"] = {"a": "b"}
     found = kept(item)
 
-    assert (None, (), {}) == (found.state.gpu, found.state.tolerations, found.labels)
+    assert (None, (), {"a": "b"}) == (found.state.gpu, found.state.tolerations, found.labels)
+
+
+@pytest.mark.parametrize(("status", "expected"), [("False", True), ("True", False), ("", False)])
+def test_whether_init_containers_run_is_kept(status: str, expected: bool) -> None:  # noqa: FBT001 (a parameter)
+    """Until a kubelet has said so, they do not."""
+    conditions = [condition("Initialized", status)] if status else []
+
+    assert expected is kept(gpu_pod("a"), conditions=conditions).state.initializing
 
 
 def test_many_labels_are_kept_whole_or_not_at_all() -> None:

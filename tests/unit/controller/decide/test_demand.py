@@ -1,14 +1,16 @@
 """Who waits, and whose release would let them in."""
 
+from collections import Counter
 from collections.abc import Iterable
 from time import process_time
 from typing import Any
 
 import pytest
 
+from controller.decide import decide
 from controller.decide.demand import contentions, may_come_back, waiting_pods
 from controller.decide.room import Places
-from controller.model import ClusterState, NodeRoom, OwnerState, PodState
+from controller.model import ClusterState, NodeRoom, OwnerState, PodState, ReleaseMemory
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import ReleaseNote, ReleasePhase
@@ -252,6 +254,27 @@ def test_many_nodes_are_not_all_tried() -> None:
 
     assert [("job-0", 10)] == [(name, len(group)) for name, group in found]
     assert 1.0 > process_time() - began
+
+
+def test_ten_thousand_idle_owners_are_decided_on_in_time() -> None:
+    """All of them due, and as many pods waiting as are looked at, each for a whole node."""
+    rooms = [node_room(f"n{place}", offered={GPU: 8}) for place in range(1250)]
+    one = worker("w0-0", node="n0")
+    (pod,) = one.pods
+    idle = []
+    for place in range(10_000):
+        key, node = one.key._replace(name=f"w{place}"), f"n{place % 1250}"
+        member = pod._replace(uid=f"u{place}", name=f"w{place}-0", owner=key, node=node)
+        idle.append(one._replace(key=key, uid=f"o{place}", pods=(member,)))
+    wait = [waiting_pod(f"job-{place}", requests={GPU: 8}) for place in range(32)]
+    world = cluster(*idle, pods=wait, nodes=rooms)
+    began = process_time()
+    decided = decide(world, ReleaseMemory(), RULES)
+
+    assert {8} == set(
+        Counter(item.waiters for item in decided.standings.values() if item.waiters).values()
+    )
+    assert 5.0 > process_time() - began
 
 
 def test_a_released_owner_comes_back_where_it_fits() -> None:

@@ -7,8 +7,10 @@ import pytest
 from controller.decide.owners import idleness, latest_hold, objection
 from controller.model import OwnerState, PodState, Way
 from controller.rules import ReleaseRules
+from gpufence import names
 from gpufence.errors import annotation_problem
-from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
+from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy, WithoutGpu
+from gpufence.pods import ClaimUse
 from tests.support.release import (
     NOW,
     WORDS,
@@ -64,13 +66,67 @@ def test_what_nobody_can_tell_is_never_idle(
     assert expected == found(*pods)
 
 
-def test_pods_that_end_or_have_no_gpu_say_nothing() -> None:
-    """
-    Idle is what holds of those that have a GPU and stay.
-    """
+def test_pods_that_end_say_nothing() -> None:
+    """Idle is what holds of those that stay."""
     ending = pod_state("ending", idle="False", terminating=True)
+    leader = pod_state("leader", gpu=None, terminating=True)
 
-    assert "idle" == found(idle_pod(), ending, pod_state("launcher", gpu=None))[0]
+    assert "idle" == found(idle_pod(), ending, leader)[0]
+
+
+SETUP = [{"name": "setup", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}]
+UNMEASURED = {
+    "elsewhere": (pod_state("cpu", gpu=None, node="cpu-node"), "asks for no GPU"),
+    "unscheduled": (pod_state("cpu", gpu=None, node="", waiting_since=NOW - 60), "asks for no GPU"),
+    "init-only": (
+        idle_pod("setup", limits={}, spec={"initContainers": SETUP}),
+        "asks for a GPU in its init containers only",
+    ),
+    "initializing": (idle_pod("loader", initializing=True), "has not finished its init containers"),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), UNMEASURED.values(), ids=UNMEASURED)
+def test_a_pod_that_works_without_a_gpu_makes_its_owner_unknown(
+    pod: PodState, expected: str
+) -> None:
+    """Nobody measures what it does."""
+    state, why = found(idle_pod("a"), pod)
+
+    assert "unknown" == state
+    assert why.startswith(f"pod {pod.name} {expected}")
+    assert names.PODS_WITHOUT_GPU in why
+
+
+@pytest.mark.parametrize(("pod", "unused"), UNMEASURED.values(), ids=UNMEASURED)
+def test_an_operator_may_have_pods_without_gpus_ignored(pod: PodState, unused: str) -> None:
+    """Then those with a GPU decide; a pod that uses one makes its owner busy as ever."""
+    del unused
+    words = WORDS._replace(without_gpu=WithoutGpu.IGNORE)
+    owner = owner_state(idle_pod("a"), pod, words=words)
+    working = owner_state(BUSY, pod, words=words)
+
+    assert "idle" == idleness(owner, RULES).state
+    assert "busy" == idleness(working, RULES).state
+
+
+def test_an_init_container_that_stays_is_no_end_of_the_gpu() -> None:
+    """A sidecar runs for as long as its pod."""
+    sidecar = [{**SETUP[0], "restartPolicy": "Always"}]
+
+    assert "idle" == found(idle_pod("a", limits={}, spec={"initContainers": sidecar}))[0]
+
+
+def test_a_claim_or_an_annotation_is_a_gpu_as_well() -> None:
+    """An init container that asks for one besides changes nothing."""
+    shared = {"gpu-fraction": "0.5"}
+    annotated = idle_pod("a", limits={}, annotations=shared, spec={"initContainers": SETUP})
+    claiming = idle_pod("b", limits={}, spec={"initContainers": SETUP})
+    assert claiming.gpu is not None
+    (early, regular) = claiming.gpu.containers
+    claimed = claiming.gpu._replace(containers=(early, regular._replace(claims=(ClaimUse("gpu"),))))
+
+    assert "idle" == found(annotated, claiming._replace(gpu=claimed))[0]
 
 
 def test_a_pod_that_no_node_takes_does_nothing() -> None:

@@ -70,7 +70,9 @@ def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Stor
     patch = '{"data":{"tls.crt":"eA=="}}'
     plane.kubectl("patch", "secret", names.TLS_SECRET, *where, "-p", patch)
     switch = plane.kubectl("get", "configmap", names.POLICY_CONFIGMAP, *where, "-o", "yaml").stdout
-    diff = plane.kubectl("diff", "-k", str(DEPLOY / "overlays/observe-first"), check=False)
+    patch = f'{{"data":{{"{names.POLICY_MAX_MODE}":"cap"}}}}'
+    plane.kubectl("patch", "configmap", names.POLICY_CONFIGMAP, *where, "--type=merge", "-p", patch)
+    diff = plane.kubectl("diff", "-k", str(BASE), check=False)
     folder = str(own_overlay(tmp_path_factory.mktemp("mine"), TOGETHER))
     plane.kubectl("apply", "-k", folder, *STRICT)
     namespace = plane.kubectl("get", "namespace", TEAM, "-o", "yaml").stdout
@@ -140,7 +142,7 @@ def test_five_commands_lead_to_evictions(story: Story) -> None:
     """The documented way ends with a namespace and a kill switch that let agents evict."""
     assert 5 == len(five_commands())
     assert f"{names.MODE}: evict" in story.namespace
-    assert f"  {names.POLICY_MAX_MODE}: evict" in story.switch
+    assert f"  {names.POLICY_DEFAULT_MAX_MODE}: evict" in story.switch
 
 
 def test_what_is_installed_can_be_installed_again(story: Story) -> None:

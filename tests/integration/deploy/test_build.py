@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.manifests import DEPLOY, ROOT
+from tests.support.manifests import DEPLOY, REGISTRY, ROOT
 
 SCRIPT = DEPLOY / "images" / "build"
 ENGINE = """#!/bin/sh
@@ -64,7 +64,7 @@ def test_all_images_are_built_by_default(machine: Machine) -> None:
     assert 0 == done.returncode, done.stderr
     assert [
         f"docker build --build-arg PROGRAM={program} --target {program} "
-        f"--tag gpufence/{program}:{VERSION} --file deploy/images/Dockerfile ."
+        f"--tag {REGISTRY}/{program}:{VERSION} --file deploy/images/Dockerfile ."
         for program in ("webhook", "agent", "certs", "controller")
     ] == machine.calls
 
@@ -113,10 +113,10 @@ def test_buildah_lets_everything_be_of_one_moment(machine: Machine) -> None:
     assert (
         "buildah build --format docker --timestamp 7 --build-arg SOURCE_DATE_EPOCH=7 "
         "--build-arg PROGRAM=certs --target certs "
-        f"--tag gpufence/certs:{VERSION} --file deploy/images/Dockerfile ."
+        f"--tag {REGISTRY}/certs:{VERSION} --file deploy/images/Dockerfile ."
     ) == built
     assert (
-        f"buildah push --quiet --format oci gpufence/certs:{VERSION} "
+        f"buildah push --quiet --format oci {REGISTRY}/certs:{VERSION} "
         f"oci:{machine.folder}/oci/certs:{VERSION}"
     ) == pushed
 
@@ -149,6 +149,7 @@ def test_the_machines_package_index_is_handed_on(machine: Machine) -> None:
     ("name", "expected"),
     [
         ("gpufence", "docker.io/gpufence/certs:1"),
+        (REGISTRY, f"{REGISTRY}/certs:1"),
         ("example.com/gpufence", "example.com/gpufence/certs:1"),
         ("localhost:5000/gpufence", "localhost:5000/gpufence/certs:1"),
         ("localhost/gpufence", "localhost/gpufence/certs:1"),

@@ -10,8 +10,9 @@ import pytest
 
 from gpufence import names
 from simulator.controlplane import ControlPlane
+from tests.integration.deploy.pods import Kubelet
 from tests.integration.deploy.rendering import inventory
-from tests.support.helm import CHART, Helm
+from tests.support.helm import CHART, FROM, Helm
 from tests.support.manifests import COMPONENTS, ROOT, all_of, found
 
 pytestmark = pytest.mark.timeout(300)
@@ -52,9 +53,14 @@ def change(
     helm_program: Path, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Change:
     helm = Helm(helm_program, tmp_path_factory.mktemp("helm"), plane.kubeconfig())
+    with Kubelet(plane):
+        return changed(helm, plane)
+
+
+def changed(helm: Helm, plane: ControlPlane) -> Change:
     upgrade = ("upgrade", "gpufence", str(CHART), "--reset-then-reuse-values")
     before = inventory(plane)
-    helm("install", "gpufence", str(CHART))
+    helm("install", "gpufence", str(CHART), FROM)
     seen = [(mounted(plane), inventory(plane) - before)]
     for value in ("true", "false"):
         helm(*upgrade, f"--set=certManager={value}")

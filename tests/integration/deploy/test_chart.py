@@ -17,7 +17,8 @@ from tests.support.manifests import all_of, components, own_overlay
 pytestmark = pytest.mark.timeout(300)
 
 HOOK = "helm.sh/hook"
-FIRST_JOB = "gpufence-certs-install-1"
+FIRST_JOB = "gpufence-certs-issue-1"
+INSTALL = "gpufence-certs-install"
 # Lists of which Kubernetes knows the items by their names, so that their order says nothing.
 BY_NAME = {"env", "volumes", "volumeMounts"}
 OWN_ACCOUNT = ("kubernetes-1.30",)
@@ -66,14 +67,21 @@ def by_helm(helm: Helm, chosen: tuple[str, ...], *more: str, kubernetes: str = "
     values = [f"--set={value_of(name)}={str(name in chosen).lower()}" for name in components()]
     items = known(all_of(helm.template(*values, *more, kubernetes=kubernetes)))
     items = {
-        key: item
+        key: without_hook(item)
         for key, item in items.items()
-        if HOOK not in item["metadata"].get("annotations", {})
+        if key[1] == INSTALL or HOOK not in item["metadata"].get("annotations", {})
     }
-    if job := items.pop(("Job", FIRST_JOB), None):
-        job["metadata"]["name"] = FIRST_JOB.removesuffix("-1")
-        items["Job", job["metadata"]["name"]] = job
+    items.pop(("Job", FIRST_JOB), None)
     return items
+
+
+def without_hook(item: dict[str, Any]) -> dict[str, Any]:
+    """Take what Helm is told about the install's objects from them; it removes them itself."""
+    if item["metadata"]["name"] == INSTALL:
+        del item["metadata"]["annotations"]
+    if (item["kind"], item["metadata"]["name"]) == ("Job", INSTALL):
+        item["spec"]["template"]["spec"]["containers"][0]["args"] = ["--remove-install-account"]
+    return item
 
 
 def by_kustomize(kubectl: Path, folder: Path, chosen: tuple[str, ...]) -> Objects:
@@ -148,7 +156,11 @@ def test_any_components_make_the_same_together(
     [
         ("gke=yes", "at '/gke': got string, want boolean"),
         ("gkee=true", "additional properties 'gkee' not allowed"),
-        ("image.prefix=", "at '/image/prefix': minLength: got 0, want 1"),
+        (
+            "image.prefix=",
+            "image.prefix is empty: gpufence has no public registry. Push the images",
+        ),
+        ("image.prefix=5", "at '/image/prefix': got number, want string"),
         ("imagePullSecrets=mine", "at '/imagePullSecrets': got string, want array"),
         ("settings.agnet.GPUFENCE_HOLD_SECONDS=1", "at '/settings': additional properties 'agnet'"),
         ("settings.agent.GPUFENCE_HOLD=1", "at '/settings/agent': additional properties"),
@@ -175,3 +187,52 @@ def test_alerts_lead_to_a_copy_of_the_runbooks(helm: Helm) -> None:
 
     assert "gpufence.example" not in page
     assert f"runbook_url: {website}/docs/runbooks/GpufenceAgentAway.md\n" in page
+
+
+def test_the_right_on_the_webhook_configuration_is_there_while_helm_installs(helm: Helm) -> None:
+    """All that has that right is a hook, which Helm removes whether the install succeeds or not."""
+    items = known(all_of(helm.template()))
+    install = {
+        kind: item["metadata"]["annotations"]
+        for (kind, name), item in items.items()
+        if name == INSTALL
+    }
+    lasting = [
+        item
+        for (kind, _), item in items.items()
+        if kind == "ClusterRole" and HOOK not in item["metadata"].get("annotations", {})
+    ]
+    writing = [
+        rule
+        for item in lasting
+        for rule in item.get("rules") or []
+        if "mutatingwebhookconfigurations" in rule["resources"] and {"get"} != set(rule["verbs"])
+    ]
+
+    assert {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"} == set(install)
+    assert all(
+        "hook-succeeded" in notes["helm.sh/hook-delete-policy"] for notes in install.values()
+    )
+    assert all(
+        "hook-failed" in notes["helm.sh/hook-delete-policy"]
+        for kind, notes in install.items()
+        if kind != "Job"
+    )
+    assert [] == writing
+
+
+def test_what_the_webhook_serves_is_issued_before_any_hook_runs(helm: Helm) -> None:
+    """`helm install --wait` runs hooks once the webhook is ready, for which it has to serve."""
+    job = known(all_of(helm.template()))["Job", FIRST_JOB]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+
+    assert HOOK not in job["metadata"]["annotations"]
+    assert ["gpufence-certs", "issue"] == container["command"]
+
+
+def test_a_chart_without_a_registry_is_refused(helm: Helm) -> None:
+    """Nothing is pulled from an account that is nobody's: the value and the remedy are named."""
+    refused = helm("template", "gpufence", str(CHART), check=False)
+
+    assert 1 == refused.returncode
+    assert "--set image.prefix=registry.example.com/gpufence" in refused.stderr

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,52 +16,25 @@ from deploy.release.chart import packed
 from gpufence import names
 from gpufence.idle import highest_rung
 from gpufence.mode import highest_mode
-from kube import ClientSettings, NotFoundError, PatchType, connect, core
+from kube import ClientSettings, connect, core
 from simulator.controlplane import ControlPlane
 from tests.integration.deploy.leftovers import documented, left_by_programs, lift_taints
+from tests.integration.deploy.pods import Kubelet
 from tests.integration.deploy.rendering import inventory, rendered
 from tests.integration.deploy.test_chart import value_of
-from tests.support.helm import CHART, Helm
+from tests.support.helm import CHART, FROM, Helm
 from tests.support.kubernetes import IMPERSONATION, running_minor
-from tests.support.manifests import BASE, DEPLOY, components
+from tests.support.manifests import BASE, DEPLOY, REGISTRY, components
 from tests.support.observing import eventually
-from tests.support.site import run
-from tests.support.threads import Beside
 
 pytestmark = pytest.mark.timeout(300)
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
-DOCTOR = core("namespaces", "default", "pods", "gpufence-doctor")
 SWITCH = core("namespaces", names.SYSTEM_NAMESPACE, "configmaps", names.POLICY_CONFIGMAP)
 FIRST = "observe-first"
 # Helm's own record of each revision, and what pods' owners remember of earlier ones.
 REVISIONS = re.compile(r"^secret default sh\.helm|^(pod|replicaset|job) ")
 TOGETHER = [name for name in components() if name not in {"cert-manager", "simulated"}]
-
-
-class DoctorsKubelet(Beside):
-    """
-    Runs the doctor's pod as the account that it names, and reports how that ended.
-    """
-
-    def __init__(self, plane: ControlPlane) -> None:
-        super().__init__()
-        self._plane = plane
-        self.done: subprocess.CompletedProcess[str] | None = None
-
-    def run(self) -> None:
-        with connect(ClientSettings(kubeconfig=str(self._plane.kubeconfig()))) as client:
-            while self.done is None and not self.over.wait(0.1):
-                with suppress(NotFoundError):
-                    (container,) = client.get(DOCTOR)["spec"]["containers"]
-                    self.done = self._container(container["command"])
-                    phase = "Failed" if self.done.returncode else "Succeeded"
-                    client.patch(f"{DOCTOR}/status", {"status": {"phase": phase}}, PatchType.MERGE)
-
-    def _container(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        token = self._plane.service_account_token("default", "gpufence-doctor")
-        config = self._plane.token_kubeconfig("doctor", token)
-        return run(tuple(command), {"KUBECONFIG": str(config)})
 
 
 @dataclass(frozen=True)
@@ -74,6 +46,7 @@ class Life:
     second: subprocess.CompletedProcess[str]
     tested: subprocess.CompletedProcess[str]
     examined: subprocess.CompletedProcess[str]
+    issued: str
     installed: set[str]
     rights: list[dict[str, Any]]
     upgraded: str
@@ -150,6 +123,12 @@ def settled(plane: ControlPlane, wanted: set[str]) -> set[str]:
     return found
 
 
+def leaf(plane: ControlPlane) -> str:
+    """Return what the install's hooks have brought for the webhook to serve."""
+    where = ("secret", names.TLS_SECRET, *WHERE)
+    return plane.kubectl("get", *where, "-o", "jsonpath={.data}").stdout
+
+
 def agents_rights(plane: ControlPlane) -> list[dict[str, Any]]:
     path = "jsonpath={.rules}"
     rules: list[dict[str, Any]] = json.loads(
@@ -164,22 +143,23 @@ def life(helm: Helm, plane: ControlPlane, archive: Path, newer: Path) -> Life:
     Install an archive to look first, test, take the next version with all that goes together, stop
     evictions by hand, roll back, remove.
     """
+    with Kubelet(plane) as kubelet:
+        return lived(helm, plane, archive, newer, kubelet)
+
+
+def lived(helm: Helm, plane: ControlPlane, archive: Path, newer: Path, kubelet: Kubelet) -> Life:
     before = inventory(plane)
-    notes = helm("install", "gpufence", str(archive), "--set=observeFirst=true").stdout
-    second = helm("install", "second", str(CHART), check=False)
-    with DoctorsKubelet(plane) as kubelet:
-        tested = helm("test", "gpufence", "--timeout=60s", check=False)
-    assert kubelet.done is not None
+    notes = helm("install", "gpufence", str(archive), FROM, "--set=observeFirst=true").stdout
+    issued = leaf(plane)
+    second = helm("install", "second", str(CHART), FROM, check=False)
+    tested = helm("test", "gpufence", "--timeout=60s", check=False)
     installed = inventory(plane)
     rights = agents_rights(plane)
-    # As gpufence-certs does.
-    patch = '{"data":{"tls.crt":"eA=="}}'
-    plane.kubectl("patch", "secret", names.TLS_SECRET, *WHERE, "-p", patch)
     values = [f"--set={value_of(name)}={str(name != FIRST).lower()}" for name in TOGETHER]
     upgrade = ("upgrade", "gpufence", str(newer), "--reset-then-reuse-values")
     helm(*upgrade, *values)
     upgraded = f"{image(plane)} {switch(plane)}"
-    kept = plane.kubectl("get", "secret", names.TLS_SECRET, *WHERE, "-o", "jsonpath={.data}").stdout
+    kept = leaf(plane)
     turn(plane, "cap", "warn")
     said = helm(*upgrade, "--set=observeFirst=true").stdout
     stopped = [switch(plane)]
@@ -199,7 +179,8 @@ def life(helm: Helm, plane: ControlPlane, archive: Path, newer: Path) -> Life:
             notes,
             second,
             tested,
-            kubelet.done,
+            kubelet.done["gpufence-doctor"],
+            issued,
             installed,
             rights,
             upgraded,
@@ -252,21 +233,24 @@ def test_agents_get_the_rights_that_their_kubernetes_can_limit(
 
 def test_an_upgrade_brings_the_version_and_the_values(life: Life) -> None:
     """The next version's images run, and evictions begin where they were held back."""
-    assert "gpufence/webhook:0.2.0 evict release" == life.upgraded
+    assert f"{REGISTRY}/webhook:0.2.0 evict release" == life.upgraded
 
 
 def test_certificates_stay_through_an_upgrade(life: Life) -> None:
-    """
-    Helm says nothing of the Secrets' data.
-    """
-    assert '{"tls.crt":"eA=="}' == life.kept
+    """Helm says nothing of the Secrets' data, and the install job renews nothing that is well."""
+    assert '"tls.crt"' in life.issued
+    assert life.issued == life.kept
+
+
+def test_the_api_server_trusts_the_webhook_and_the_right_to_say_so_is_gone(life: Life) -> None:
+    """The install's hooks have run, and neither its account nor its rights are left."""
+    assert "caBundle of every hook is valid" in life.examined.stdout
+    assert [] == [line for line in life.installed if "certs-install" in line]
 
 
 def test_nobody_but_people_lifts_a_kill_switch(life: Life) -> None:
-    """
-    What somebody has set by hand stays through upgrade and rollback, until he takes it back.
-    """
-    assert ["cap warn", "cap warn", "evict release"] == life.stopped
+    """What was set by hand stays through upgrade and rollback; a lower mode of a release counts."""
+    assert ["observe warn", "cap warn", "evict release"] == life.stopped
 
 
 def test_a_second_release_is_refused_by_the_name_of_the_first(life: Life) -> None:
@@ -276,9 +260,7 @@ def test_a_second_release_is_refused_by_the_name_of_the_first(life: Life) -> Non
 
 
 def test_the_notes_tell_of_a_kill_switch_set_by_hand(life: Life) -> None:
-    """
-    Who upgrades is told that his values do not count for now, and how to go on.
-    """
+    """An upgrade says what was set by hand, and how to take it back."""
     assert "max-mode is cap" in life.said
     assert "set by hand" not in life.notes
 
@@ -300,7 +282,8 @@ def test_a_namespace_of_the_clusters_own_is_kept(helm: Helm, plane: ControlPlane
     """Who keeps the release in gpufence-system has that namespace made, and removes it himself."""
     before = inventory(plane)
     there = ("--namespace", names.SYSTEM_NAMESPACE)
-    notes = helm("install", "mine", str(CHART), "--create-namespace", *there).stdout
+    with Kubelet(plane):
+        notes = helm("install", "mine", str(CHART), FROM, "--create-namespace", *there).stdout
     left_by_programs(plane)
     helm("uninstall", "mine", "--wait", "--timeout=60s", *there)
     plane.kubectl(*documented("kubectl -n gpufence-system delete configmap"))

@@ -37,6 +37,7 @@ CONDITION = {"status": {"conditions": [{"type": names.GPU_IDLE, "status": "True"
 FAILED = {"status": {"phase": "Failed"}}
 CARDS = {"metadata": {"annotations": {names.CARDS: "x"}}}
 TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
+CORDON = {"spec": {"unschedulable": True}}
 LABEL = {"metadata": {"labels": {"nvidia.com/gpu.present": "true"}}}
 IMAGE = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
 # With the API server's bounds on a node, and with rights of the account's own.
@@ -108,7 +109,8 @@ TRIES: Final[Mapping[str, tuple[Try, tuple[bool, bool]]]] = {
     "write the status of pods of other nodes": (patch(pods(THEIRS, "status"), CONDITION), NEITHER),
     "write annotations of its own Node": (patch(core("nodes", OWN), CARDS), BOTH),
     "taint its own Node": (patch(core("nodes", OWN), TAINT), NEITHER),
-    "label its own Node as one with GPUs": (patch(core("nodes", OWN), LABEL), NODE),
+    "label its own Node as one with GPUs": (patch(core("nodes", OWN), LABEL), NEITHER),
+    "cordon its own Node": (patch(core("nodes", OWN), CORDON), NEITHER),
     "change another Node": (patch(core("nodes", OTHER), CARDS), NEITHER),
     "write Events in the name of its own node": (
         post(core("namespaces", "default", "events"), event(OWN)),

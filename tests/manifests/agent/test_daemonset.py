@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from agent.model.policy import EvictionPolicy
 from agent.settings import NODE, STATUS_LISTEN, AgentSettings
 from gpufence import names
@@ -76,19 +78,28 @@ def test_it_runs_wherever_a_tenant_may() -> None:
     assert "system-node-critical" == spec()["priorityClassName"]
 
 
-def test_it_leaves_for_a_new_driver() -> None:
+@pytest.mark.parametrize("operand", ["device-plugin", "dra-driver", "client"])
+def test_it_leaves_for_a_new_driver(operand: str) -> None:
     """
     The labels by which GPU operator clears a node keep the agent away, whichever other brought it.
     """
     affinity = spec()["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     paused = {
-        "key": "nvidia.com/gpu.deploy.device-plugin",
+        "key": f"nvidia.com/gpu.deploy.{operand}",
         "operator": "NotIn",
-        "values": ["paused-for-driver-upgrade", "paused-for-mig-change"],
+        "values": ["paused-for-driver-upgrade", "paused-for-mig-change", "false"],
     }
 
     assert [] == [term for term in terms if paused not in term["matchExpressions"]]
+
+
+def test_a_component_ties_it_to_the_label_of_the_operators_clients() -> None:
+    """Where GPU operator labels nodes for clients of the driver, that label alone may decide."""
+    text = (COMPONENTS / "operator-client" / "agent.yaml").read_text(encoding="utf-8")
+
+    assert 'nodeSelector:\n        nvidia.com/gpu.deploy.client: "true"' in text
+    assert "nodeSelector" not in spec()
 
 
 def test_it_has_one_name() -> None:

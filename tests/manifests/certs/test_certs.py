@@ -4,7 +4,7 @@ from certs.dial import PORT_NAME
 from gpufence import names
 from tests.support.manifests import BASE, found, objects, pod_spec
 
-PROGRAM = "gpufence-certs"
+PROGRAM, INSTALL = "gpufence-certs", names.CERTS_INSTALL
 
 
 def test_both_secrets_come_without_data() -> None:
@@ -18,7 +18,7 @@ def test_both_secrets_come_without_data() -> None:
 def test_nobody_mounts_the_ca() -> None:
     """No workload of either folder names the CA's Secret."""
     workloads = [
-        found("Job", "gpufence-certs-install"),
+        found("Job", INSTALL),
         found("CronJob", PROGRAM),
         found("Deployment", names.WEBHOOK_SERVICE),
     ]
@@ -31,27 +31,37 @@ def test_the_daily_run_never_runs_twice() -> None:
     assert "Forbid" == found("CronJob", PROGRAM)["spec"]["concurrencyPolicy"]
 
 
-def test_both_workloads_are_the_same() -> None:
-    """
-    What runs at install is what runs daily, and it runs `ensure`.
-    """
-    spec = pod_spec(found("CronJob", PROGRAM))
-    (container,) = spec["containers"]
+def test_both_workloads_differ_in_account_and_command() -> None:
+    """What runs at install is what runs daily, but for what each of them may and does."""
+    specs = [pod_spec(found(*key)) for key in (("CronJob", PROGRAM), ("Job", INSTALL))]
+    daily, install = (spec["containers"][0] for spec in specs)
 
-    assert spec == pod_spec(found("Job", "gpufence-certs-install"))
-    assert [PROGRAM, "ensure"] == container["command"]
-    assert ["GPUFENCE_NAMESPACE"] == [entry["name"] for entry in container["env"]]
+    assert [PROGRAM, INSTALL] == [spec.pop("serviceAccountName") for spec in specs]
+    assert [[PROGRAM, "renew"], [PROGRAM, "ensure"]] == [
+        container.pop("command") for container in (daily, install)
+    ]
+    assert ["--remove-install-account"] == install.pop("args")
+    assert specs[0] == specs[1]
+    assert ["GPUFENCE_NAMESPACE"] == [entry["name"] for entry in daily["env"]]
 
 
-def test_the_account_touches_three_objects_by_name() -> None:
-    """
-    It may read and patch the two Secrets and the one webhook configuration, and no other.
-    """
-    secrets, _ = found("Role", PROGRAM)["rules"]
-    (configuration,) = found("ClusterRole", PROGRAM)["rules"]
+def test_every_object_is_touched_by_name() -> None:
+    """Secrets, webhook configuration and what an install brings: each right names its objects."""
+    keys = (("Role", PROGRAM), ("ClusterRole", PROGRAM), ("ClusterRole", INSTALL))
+    named = {
+        resource: set(rule.get("resourceNames", ()))
+        for key in keys
+        for rule in found(*key)["rules"]
+        for resource in rule["resources"]
+    }
+    brought = ("jobs", "serviceaccounts", "clusterroles", "clusterrolebindings")
 
-    assert {names.TLS_SECRET, names.CA_SECRET} == set(secrets["resourceNames"])
-    assert [names.WEBHOOK_CONFIGURATION] == configuration["resourceNames"]
+    assert {
+        "secrets": {names.TLS_SECRET, names.CA_SECRET},
+        "mutatingwebhookconfigurations": {names.WEBHOOK_CONFIGURATION},
+        "endpointslices": set(),
+        **{resource: {INSTALL} for resource in brought},
+    } == named
 
 
 def test_the_service_has_the_port_that_is_dialled() -> None:

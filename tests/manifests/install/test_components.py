@@ -96,6 +96,16 @@ def test_policies_of_older_clusters_are_about_the_agents_account(kind: str) -> N
     assert {"policyName": name, "validationActions": ["Deny"]} == binding
 
 
+def test_the_agents_account_is_held_to_its_cards_everywhere() -> None:
+    """What older clusters say of an agent and its Node holds on every one: RBAC cannot say it."""
+    here = found("ValidatingAdmissionPolicy", "gpufence-agent-cards", BASE / "agent")
+    older = found(
+        "ValidatingAdmissionPolicy", "gpufence-agent-nodes", COMPONENTS / "kubernetes-1.30"
+    )
+
+    assert older["spec"] == here["spec"]
+
+
 def test_policies_of_older_clusters_know_the_nodes_annotation() -> None:
     """The one thing that an agent may change on its Node is what the code writes there."""
     folder = COMPONENTS / "kubernetes-1.30"

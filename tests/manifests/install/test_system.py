@@ -15,6 +15,7 @@ from tests.support.manifests import (
     BASE,
     COMPONENTS,
     DEPLOY,
+    REGISTRY,
     ROOT,
     components,
     files,
@@ -93,20 +94,19 @@ def test_images_have_the_projects_version(program: str) -> None:
 
     assert {
         "name": f"gpufence-{program}",
-        "newName": f"gpufence/{program}",
+        "newName": f"{REGISTRY}/{program}",
         "newTag": project["version"],
     } == images[f"gpufence-{program}"]
 
 
 @pytest.mark.parametrize("item", workloads(), ids=lambda item: item["metadata"]["name"])
 def test_every_workload_runs_an_image_of_ours_by_its_own_program(item: dict[str, Any]) -> None:
-    """
-    Image, command and account are of the same program, a console script of the wheel.
-    """
+    """Image, command and account are of one program, a script of the wheel."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (container,) = pod_spec(item)["containers"]
+    account = pod_spec(item)["serviceAccountName"].removesuffix("-install")
 
-    assert container["image"] == container["command"][0] == pod_spec(item)["serviceAccountName"]
+    assert container["image"] == container["command"][0] == account
     assert container["image"] in project["scripts"]
 
 

@@ -10,18 +10,29 @@ from gpufence import names
 from kube.owners import NOTEBOOK, WORKLOAD
 from kubectl_gpufence.doctor import read
 from tests.manifests.rights.calls import Right, rights_of
-from tests.support.manifests import BASE, COMPONENTS, found, objects
+from tests.support.manifests import BASE, COMPONENTS, components, found, objects
 
 WORKLOADS = (WORKLOAD[0], "workloads")
 NOTEBOOKS = (NOTEBOOK[0], "notebooks")
 AS_NODE = "impersonate-on:associated-node:"
 IMPERSONATE = Right("authentication.k8s.io", "nodes", "impersonate:associated-node")
 PROFILES = {"gpufence-webhook-profiles": "gpufence-webhook"}
+CERTS = "gpufence-certs"
+HELD = {
+    "gpufence-webhook": {"gpufence-webhook"},
+    "gpufence-agent": {"gpufence-agent"},
+    CERTS: {CERTS},
+    names.CERTS_INSTALL: {CERTS, names.CERTS_INSTALL},
+}
+"""Which roles each account holds: the install what the daily run may, and for its time one more."""
+TRUSTING = Right("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "patch")
 BY_NODE = {
     Right("resource.k8s.io", "resourceclaims", "get"),
     Right("resource.k8s.io", "resourceslices", "list"),
 }
 OWN = frozenset({"namespaces", "configmaps"})
+CARDS = Right("", "nodes", "patch")
+"""As itself, since a node may label and cordon itself: a policy leaves one annotation of it."""
 OF_TAINTS = {Right("resource.k8s.io", "devicetaintrules", verb) for verb in ("create", "delete")}
 """What component device-taints adds to the agent's."""
 ABOVE_PODS = {
@@ -32,11 +43,9 @@ ABOVE_PODS = {
     *(Right("batch", kind, "get") for kind in ("jobs", "cronjobs")),
 }
 """Found by climbing, by no path that is spelled out."""
-WITHHELD = {
-    # RBAC cannot limit creation to names; the Secrets come with the manifests, and where somebody
-    # deleted one, the refusal becomes a message that says so.
-    "certs": {Right("", "secrets", "create")},
-}
+# RBAC cannot limit creation to names; the Secrets come with the manifests, and where somebody
+# deleted one, the refusal becomes a message that says so.
+WITHHELD = {Right("", "secrets", "create")}
 
 
 def granted(account: str) -> list[dict[str, Any]]:
@@ -63,24 +72,41 @@ def spelled(rules: list[dict[str, Any]]) -> list[Right]:
     ]
 
 
-@pytest.mark.parametrize("program", ["webhook", "certs"])
-def test_a_program_may_do_what_it_does(program: str) -> None:
-    """
-    The roles of a program grant what its code asks, to the verb.
-    """
-    assert rights_of(program) - WITHHELD.get(program, set()) == set(
-        spelled(granted(f"gpufence-{program}"))
-    )
+def test_the_webhook_may_do_what_it_does() -> None:
+    """The roles of the webhook grant what its code asks, to the verb."""
+    assert rights_of("webhook") == set(spelled(granted("gpufence-webhook")))
+
+
+def test_the_install_alone_may_say_who_is_trusted() -> None:
+    """Of what the certificates' code asks, one right is not the daily run's."""
+    asked = rights_of("certs") - WITHHELD
+
+    assert asked - {TRUSTING} == set(spelled(granted(CERTS)))
+    assert [TRUSTING] == spelled(granted(names.CERTS_INSTALL))
+
+
+@pytest.mark.parametrize("component", [None, *components()])
+def test_nobody_else_writes_what_admits_objects(component: str | None) -> None:
+    """No role of any component writes a webhook configuration or a policy, but the install's."""
+    folder = BASE if component is None else COMPONENTS / component
+    kinds = {TRUSTING.resource, "validatingwebhookconfigurations", "validatingadmissionpolicies"}
+    writing = [
+        (item["metadata"]["name"], right)
+        for item in objects(folder)
+        if item["kind"] in {"Role", "ClusterRole"}
+        for right in spelled(item.get("rules") or [])
+        if right.resource in kinds and right.verb not in {"get", "list", "watch"}
+    ]
+
+    assert [(names.CERTS_INSTALL, TRUSTING)] * (component is None) == writing
 
 
 def test_the_agent_may_do_as_its_node_what_it_does() -> None:
-    """
-    The agent reads words as itself, and does all the rest as its node.
-    """
+    """The agent reads words and tells its cards as itself, and does all the rest as its node."""
     asked = rights_of("agent") - OF_TAINTS
     expected = {
         right
-        if right.resource in OWN
+        if right.resource in OWN or right == CARDS
         else Right(right.group, right.resource, f"{AS_NODE}{right.verb}")
         for right in asked
     } | {IMPERSONATE}
@@ -184,7 +210,7 @@ def test_viewers_may_read_what_the_plugin_reads() -> None:
     assert asked | ABOVE_PODS == set(spelled(granted("gpufence-viewer")))
 
 
-@pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-certs", "gpufence-agent"])
+@pytest.mark.parametrize("name", list(HELD))
 def test_no_right_is_granted_twice(name: str) -> None:
     """Each right stands in one rule."""
     rights = spelled(granted(name))
@@ -205,17 +231,17 @@ def test_nothing_is_granted_by_wildcard() -> None:
     assert not [right for right in rights if right.verb == "impersonate"]
 
 
-@pytest.mark.parametrize("program", ["webhook", "certs", "agent"])
-def test_each_account_holds_its_own_roles_alone(program: str) -> None:
-    """
-    A binding names the one account of its program, and no program's account is in another's.
-    """
-    name = f"gpufence-{program}"
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": names.SYSTEM_NAMESPACE}
-    bindings = [item for item in objects() if item["kind"].endswith("RoleBinding")]
+def test_each_account_holds_its_own_roles_alone() -> None:
+    """Bindings name the accounts of ours that each role is for, and nobody else."""
+    held: dict[str, set[str]] = {}
+    for item in objects():
+        for subject in item.get("subjects", []):
+            where = (subject["kind"], subject["namespace"])
 
-    assert {name} == {item["roleRef"]["name"] for item in bindings if subject in item["subjects"]}
-    assert all([subject] == b["subjects"] for b in bindings if b["roleRef"]["name"] == name)
+            assert ("ServiceAccount", names.SYSTEM_NAMESPACE) == where
+            held.setdefault(subject["name"], set()).add(item["roleRef"]["name"])
+
+    assert held == HELD
 
 
 def test_rights_in_a_namespace_are_in_ours() -> None:

@@ -137,9 +137,16 @@ def test_the_freezing_policy_knows_the_keys_of_the_code() -> None:
     variables = {each["name"]: each["expression"] for each in policy["variables"]}
 
     assert conditions.frozen() == variables["frozen"]
+    assert conditions.given() == variables["given"]
 
 
-@pytest.mark.parametrize("policy", ["gpufence-mode", "gpufence-frozen-annotations"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *("gpufence-mode", "gpufence-undeclared", "gpufence-frozen-annotations"),
+        *("gpufence-bindings", "gpufence-pod-growth"),
+    ],
+)
 def test_every_policy_is_bound(policy: str) -> None:
     """A policy without a binding does nothing."""
     binding = found("ValidatingAdmissionPolicyBinding", policy)["spec"]

@@ -16,6 +16,7 @@ _TEXTS = {
     "uses-gpu": conditions.uses_gpu(),
     "no-mirror": conditions.no_mirror(),
     "frozen": conditions.frozen(),
+    "given": conditions.given(),
 }
 _EXPRESSION = re.compile(
     rf"(?P<head>( *)- name: (?P<name>{'|'.join(_TEXTS)})\n\2  expression: >-\n)(?:\2    .*\n)+"

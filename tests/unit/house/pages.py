@@ -60,5 +60,8 @@ def _asked_with(spec: DialectSpec) -> str:
     prefixes = [f"{spec.prefix}*"] if spec.prefix else []
     if spec.by_claims:
         return f"resource claims with capacity `{DRA_MEMORY}`, or whole devices of `{DRA_DRIVER}`"
-    quoted = [f"`{name}`" for name in (*spec.resources, *prefixes, *spec.annotation_keys)]
+    beginning, ends = spec.container_keys
+    of_containers = [f"{beginning}<name>{end}" for end in ends]
+    known = (*spec.resources, *prefixes, *spec.annotation_keys, *of_containers)
+    quoted = [f"`{name}`" for name in known]
     return f"{'annotations ' if spec.annotation_keys else ''}{', '.join(quoted)}"

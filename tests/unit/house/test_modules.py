@@ -28,7 +28,6 @@ SMALL = 40
 SMALL_BUT_APART = {
     "agent.health": "port: pure, beside the program that asks it for the kubelet",
     "agent.observe": "port: puts together what three ports say",
-    "gpufence.conditions": "entry point: make manifests writes what it says",
     "kubectl_gpufence.idle.keep": "entry point: a verb",
     "simulator.cluster.init": "entry point: the first process of a machine",
 }

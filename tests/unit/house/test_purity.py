@@ -30,15 +30,18 @@ EXCUSED = {
     "gpufence/dialects/__init__.py": {"importlib"},  # loads its own modules by their names
     "gpufence/times.py": {"datetime"},  # reads and writes moments, and never asks what time it is
 }
-HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
+HARMLESS_MODULES = frozenset({"http", "orjson", "urllib.parse"})  # names and texts, no network
 CACHES = {
     "service.logs._clock": 1,
+    "webhook.frameworks.figures.container_figures": 128,
     "webhook.frameworks.injection.own_settings": 128,
+    "webhook.rewrite.containers._look": 128,
     "webhook.caches._places": "_MOST_SHARED",
     "webhook.caches._first_equal": "_MOST_SHARED",
 }
 """
-What functions of the product remember, and how much of it at most; in pure modules only sums.
+What functions of the product remember, and how much of it at most; in pure modules only sums, and
+what short texts of a container start.
 """
 
 REMEMBERING = frozenset({"cache", "lru_cache", "cached_property"})

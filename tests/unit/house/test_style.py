@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.sources import files_of_tests, product_files, shown, tree_of
 
-MODULE_LINES = 300
+MODULE_LINES = 400
 TEST_MODULE_LINES = 400
 FUNCTION_LINES = 60
+LINE = 100
 PARAMETERS = 7
 MANY_PARAMETERS = 12  # fixtures are parameters, too
 MEDIAN_MODULE_LINES = 160
@@ -70,6 +71,26 @@ def test_every_silenced_check_says_why() -> None:
     ]
 
     assert [] == silent
+
+
+def test_a_short_docstring_stands_on_one_line() -> None:
+    """A text of one line that fits beside its quotes is written so."""
+    tall = [
+        f"{shown(path)} line {number}"
+        for path in [*product_files(), *files_of_tests()]
+        for number, (opening, text, closing) in _three_lines(path)
+        if opening.strip() == closing.strip() == '"""'
+        and text.strip()
+        and not text.rstrip().endswith(('"', "\\"))
+        and len(text.rstrip()) + 6 <= LINE
+    ]
+
+    assert [] == tall
+
+
+def _three_lines(path: Path) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    lines = _lines(path)
+    return enumerate(zip(lines, lines[1:], lines[2:], strict=False), start=1)
 
 
 def test_every_test_is_a_sentence() -> None:

@@ -17,6 +17,7 @@ from tests.support.manifests import (
     BASE,
     COMPONENTS,
     DEPLOY,
+    REGISTRY,
     all_of,
     components,
     objects,
@@ -34,8 +35,11 @@ CHART: Final = DEPLOY / "chart"
 WRITTEN: Final = CHART / "templates" / "written"
 Key = tuple[str, str, str]
 Rendered = dict[Key, Any]
-_IMAGE: Final = re.compile(r"image: gpufence/(\w+):\S+")
+_IMAGE: Final = re.compile(rf"image: {re.escape(REGISTRY)}/(\w+):\S+")
 _DASHBOARDS: Final = "dashboards"
+_DAILY: Final = ("CronJob", "gpufence-system", "gpufence-certs")
+_INSTALL: Final = "gpufence-certs-install"
+_HOOKS: Final = "post-install,post-upgrade,post-rollback"
 _PULL_SECRETS: Final = Code(
     (
         "{{- with .Values.imagePullSecrets }}",
@@ -120,17 +124,72 @@ def _origins() -> Iterator[tuple[Key, str]]:
 def _printed(key: Key, node: Any) -> list[str]:
     kind, _, name = key
     condition = 'ne .Release.Namespace "gpufence-system"' if kind == "Namespace" else ""
-    lines = Printer(_CONDITIONS).document(_with_code(node), condition)
-    if kind == "Job":
-        # A Job cannot be changed; each revision of a release has one of its own.
-        lines = [
-            line.replace(f"name: {name}", f"name: {name}-{{{{ .Release.Revision }}}}")
-            for line in lines
-        ]
+    node = _with_code(_as_hook(node) if name == _INSTALL else node)
+    printer = Printer(_CONDITIONS)
+    lines = printer.document(node, condition)
+    if key == _DAILY:
+        lines += printer.document(_first(node), condition)
     lines = [
         _IMAGE.sub(r'image: {{ include "gpufence.image" (list . "\1") }}', line) for line in lines
     ]
     return [line.replace(f"{WEBSITE}/", "{{ .Values.website }}/") for line in lines]
+
+
+def _first(node: Any) -> Any:
+    """
+    Make of the daily run a Job of each revision, which issues what the webhook serves: it would
+    not be ready without, and `helm install --wait` runs no hook before it is.
+    """
+    if isinstance(node, Choice):
+        return Choice(_first(node.default), tuple((f, _first(v)) for f, v in node.others))
+    if node is ABSENT:
+        return node
+    spec = node["spec"]["jobTemplate"]["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"].values()
+    first = {**container, "command": ["gpufence-certs", "issue"]}
+    pod = {**pod, "containers": Named({first["name"]: first})}
+    metadata = {
+        # A Job cannot be changed, and for Argo CD each revision is the first.
+        "annotations": {
+            "argocd.argoproj.io/hook": "Sync",
+            "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation",
+        },
+        "labels": node["metadata"]["labels"],
+        "name": Code(("name: gpufence-certs-issue-{{ .Release.Revision }}",)),
+        "namespace": node["metadata"]["namespace"],
+    }
+    template = {**spec["template"], "spec": pod}
+    return {
+        "apiVersion": node["apiVersion"],
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {**spec, "template": template, "ttlSecondsAfterFinished": 600},
+    }
+
+
+def _as_hook(node: Any) -> Any:
+    """Let Helm run the install's Job with its account, and remove both when it is done."""
+    if isinstance(node, Choice):
+        return Choice(_as_hook(node.default), tuple((f, _as_hook(v)) for f, v in node.others))
+    if node is ABSENT:
+        return node
+    job = node["kind"] == "Job"
+    # A Job that failed stays, with its log, until the next one or the next daily run.
+    gone = ["before-hook-creation", "hook-succeeded", *([] if job else ["hook-failed"])]
+    annotations = {
+        "helm.sh/hook": _HOOKS,
+        "helm.sh/hook-delete-policy": ",".join(gone),
+        "helm.sh/hook-weight": "0" if job else "-1",
+    }
+    entries = {**node, "metadata": {"annotations": annotations, **node["metadata"]}}
+    if job:
+        spec = node["spec"]["template"]["spec"]
+        (container,) = spec["containers"].values()
+        own = {key: value for key, value in container.items() if key != "args"}
+        pod = {**spec, "containers": Named({own["name"]: own})}
+        entries["spec"] = {**node["spec"], "template": {**node["spec"]["template"], "spec": pod}}
+    return entries
 
 
 def _with_code(node: Any) -> Any:

@@ -32,9 +32,10 @@ _HEAD: Final = f"""\
 # Written by `make chart`; docs/install.md says more of each.
 
 image:
-  # What stands before the programs' names: registry.example.com/gpufence makes it
-  # registry.example.com/gpufence/webhook. There is no registry of ours.
-  prefix: gpufence
+  # Required: your registry, and what else stands before the programs' names. With
+  # registry.example.com/gpufence it is registry.example.com/gpufence/webhook. There is no public
+  # registry of gpufence.
+  prefix: ""
   # The version of the chart, unless it is said.
   tag: ""
 
@@ -71,7 +72,7 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
     """Return the schema: what nobody knows is refused, as are settings that the manifests make."""
     taken = set(_variables(list(base)))
     properties: dict[str, Any] = {
-        "image": _object({"prefix": {"type": "string", "minLength": 1}, "tag": {"type": "string"}}),
+        "image": _object({"prefix": {"type": "string"}, "tag": {"type": "string"}}),
         "imagePullSecrets": {
             "type": "array",
             "items": {**_object({"name": {"type": "string"}}), "required": ["name"]},

@@ -1,6 +1,4 @@
-"""
-`gpufence-certs ensure | status | rotate`: the webhook's certificates, without a person.
-"""
+"""`gpufence-certs ensure | renew | issue | status | rotate`: the webhook's certificates."""
 
 from __future__ import annotations
 
@@ -9,31 +7,56 @@ import os
 import random
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from certs import account
 from certs.bundle import Injector
 from certs.dial import call_each
-from certs.ensure import Run, RunOptions
+from certs.ensure import Run, RunOptions, TrustMode
 from certs.facts import look_at
 from certs.ports import World
+from certs.renewal import CLOCK_SKEW_SECONDS
 from certs.settings import PREFIX, CertsSettings, help_epilog, read_endpoints
 from certs.status import status_of
 from certs.store import Store
 from gpufence.errors import GpufenceError, SettingsError
+from gpufence.names import CERTS_INSTALL
 from gpufence.settings import read_settings, unknown_settings
+from gpufence.text import duration
 from kube import connect, read_client_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kube import Client
 
 _WELL, _LOOK, _MISTAKEN = 0, 1, 2
+_TRUST = {"renew": TrustMode.CHECK, "issue": TrustMode.LATER}
 
 
-class RealClock:
+class Dated(Protocol):
+    """The part of `kube.Client` that says what time it is there."""
+
+    def date(self) -> float | None: ...
+
+
+class ServerClock:
+    """
+    The API server's time, asked for once and carried on by a clock that nobody sets.
+
+    The clock of the node where a job happens to run may be days off: its leaf would be refused
+    until that day comes, and a CA that is well would look as if it came from the future.
+    """
+
+    def __init__(self, server: Dated, say: Callable[[str], None]) -> None:
+        self._server = server
+        self._say = say
+        self._began: float | None = None
+
     def now(self) -> float:
-        return time.time()
+        if self._began is None:
+            self._began = self._asked() - self.monotonic()
+        return self._began + self.monotonic()
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -43,6 +66,20 @@ class RealClock:
 
     def chance(self) -> float:
         return random.random()  # noqa: S311 - spreads retries, guards nothing
+
+    def _asked(self) -> float:
+        own, there = time.time(), self._server.date()
+        if there is None:
+            self._say("the API server does not say what time it is: this machine's clock counts")
+            return own
+        off = own - there
+        if abs(off) > CLOCK_SKEW_SECONDS:
+            which = "ahead of" if off > 0 else "behind"
+            self._say(
+                f"the clock of this machine is {duration(abs(off))} {which} the API server's, "
+                "which counts"
+            )
+        return there
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
@@ -56,7 +93,13 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         client = connect(read_client_settings(environ, user_agent="gpufence-certs"))
         if arguments.command == "status":
             return _status(client, settings)
-        return _ensure(client, settings, options)
+        if arguments.command == "renew" and not account.is_at_work(client, settings.namespace):
+            _remove_account(client, settings)
+        pending = _ensure(client, settings, options)
+        if getattr(arguments, "remove_install_account", False):
+            if pending:
+                return _LOOK  # its Job tries again, with the right that it takes
+            _remove_account(client, settings)
     except SettingsError as error:
         _warn(str(error))
         return _MISTAKEN
@@ -66,10 +109,12 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     except KeyboardInterrupt:
         _warn("stopped; whatever was begun goes on with the next run")
         return _LOOK
+    return _WELL
 
 
 def _options(arguments: argparse.Namespace, settings: CertsSettings) -> RunOptions:
     return RunOptions(
+        trust=_TRUST.get(arguments.command, TrustMode.WRITE),
         force_leaf=getattr(arguments, "leaf", False),
         force_ca=getattr(arguments, "ca", False),
         patience=settings.patience,
@@ -77,14 +122,14 @@ def _options(arguments: argparse.Namespace, settings: CertsSettings) -> RunOptio
     )
 
 
-def _ensure(client: Client, settings: CertsSettings, options: RunOptions) -> int:
-    world = World(client, RealClock(), call_each)
+def _ensure(client: Client, settings: CertsSettings, options: RunOptions) -> tuple[str, ...]:
+    world = World(client, ServerClock(client, _warn), call_each)
     report = Run(world, settings.names, options, _say).ensure()
     if not report.done:
         _say("nothing to do")
     for text in report.pending:
         _say(f"the old CA stays trusted until a later run: {text}")
-    return _WELL
+    return report.pending
 
 
 def _status(client: Client, settings: CertsSettings) -> int:
@@ -95,10 +140,15 @@ def _status(client: Client, settings: CertsSettings) -> int:
         Injector(client).read(),
         ca.pair.certificate if ca.pair else b"",
         settings.names.all,
-        time.time(),
+        ServerClock(client, _warn).now(),
     )
     print(status.table)
     return _LOOK if status.alarming else _WELL
+
+
+def _remove_account(client: Client, settings: CertsSettings) -> None:
+    if removed := account.remove(client, settings.namespace):
+        _say(f"removed {CERTS_INSTALL}: {', '.join(removed)}")
 
 
 def _say(text: str) -> None:
@@ -118,6 +168,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     ensure = commands.add_parser("ensure", help="issue or renew whatever is missing or due")
+    ensure.add_argument(
+        "--remove-install-account",
+        action="store_true",
+        help=f"delete {CERTS_INSTALL} in the end: its right on the webhook configuration, its "
+        "Job and its account",
+    )
+    commands.add_parser("renew", help="renew the leaf, under the CA that is there; daily")
+    commands.add_parser("issue", help="the same, and a CA where the API server trusts none yet")
     commands.add_parser("status", help="print a table; exit 1 where somebody should look")
     rotate = commands.add_parser("rotate", help="renew now, due or not")
     which = rotate.add_mutually_exclusive_group(required=True)

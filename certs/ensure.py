@@ -15,6 +15,7 @@ ending of an older overlap a conflict (see overlap.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from certs.bundle import Injector, normal, read_bundle
@@ -22,19 +23,28 @@ from certs.facts import look_at, signers_of
 from certs.issue import issue_ca, issue_leaf
 from certs.material import WaitSettings
 from certs.overlap import Overlap
-from certs.ports import ContendedError, OvertakenError
-from certs.renewal import Keep, Reason, Renewal, RenewCA, RenewLeaf, decide
+from certs.ports import ContendedError, NeedsInstallError, OvertakenError
+from certs.renewal import Keep, Reason, Renewal, RenewCA, RenewLeaf, decide, decide_leaf, examine
 from certs.store import Store
 from kube import ConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from certs.bundle import TrustedBundles
     from certs.material import KeyPair, ServiceNames
     from certs.ports import Replica, World
     from certs.store import Secret
 
 ATTEMPTS = 40
+
+
+class TrustMode(StrEnum):
+    """What a run does about whom the API server trusts: to write that takes a dangerous right."""
+
+    WRITE = "write"
+    CHECK = "check"  # renew the leaf under the CA there is, and leave the rest to an install
+    LATER = "later"  # the same, and where nothing is trusted yet make a CA, too: nothing can break
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class RunOptions:
     replaced that, it is done.
     """
 
+    trust: TrustMode = TrustMode.WRITE
     force_leaf: bool = False
     force_ca: bool = False
     patience: WaitSettings = field(default_factory=WaitSettings)
@@ -81,12 +92,17 @@ class Run:
         """
         Bring everything into order.
 
-        Raises ContendedError where somebody else's writes never ceased.
+        Raises ContendedError where somebody else's writes never ceased, and NeedsInstallError where
+        the leaf alone would not do.
         """
         for _ in range(ATTEMPTS):
             try:
                 leaf, authority = self._renew()
-                pending = self._overlap.end(leaf, authority)
+                pending = (
+                    self._overlap.end(leaf, authority)
+                    if self._options.trust is TrustMode.WRITE
+                    else self._overlap.left(authority)
+                )
             except (ConflictError, OvertakenError):
                 self._clock.sleep(0.05 + 0.2 * self._clock.chance())
                 continue
@@ -100,13 +116,20 @@ class Run:
         leaf, ca = self._store.read_leaf(), self._store.read_ca()
         now = self._clock.now()
         stored = look_at(ca.pair, leaf.pair, leaf.authority)
-        renewal = self._asked(decide(stored, self._names.all, now), ca.pair, leaf.pair)
+        choose = decide if self._options.trust is TrustMode.WRITE else decide_leaf
+        renewal = self._asked(choose(stored, self._names.all, now), ca.pair, leaf.pair)
         if isinstance(renewal, RenewCA):
+            if not self._may_replace_ca():
+                raise NeedsInstallError(f"the CA has to be replaced: {renewal.reason}")
             authority = issue_ca(now)
             self._store.write_ca(ca, authority)
             self._do(f"new CA: {renewal.reason}")
         else:
             authority = _there(ca.pair)
+            if isinstance(examine(stored.ca, now), Reason):
+                self._note(
+                    "the CA is due, and the install job replaces it: apply the manifests again"
+                )
         fresh = self._trust(leaf, authority)
         if isinstance(renewal, Keep):
             return _there(leaf.pair), authority.certificate
@@ -128,27 +151,46 @@ class Run:
             return RenewLeaf(Reason.ASKED)
         return renewal
 
+    def _may_replace_ca(self) -> bool:
+        if self._options.trust is TrustMode.LATER:
+            return self._injector.read().is_empty
+        return self._options.trust is TrustMode.WRITE
+
     def _trust(self, leaf: Secret, authority: KeyPair) -> bool:
         """
-        Let every hook trust the CA, and the one that signed what may still be served.
+        Let every hook trust the CA, and the one that signed what may still be served, or make sure
+        that they do.
 
         Return whether the API servers may need a moment before a leaf of this CA can be served.
         """
         before = self._injector.read()
         for note in before.notes:
-            if note not in self._noted:
-                self._noted.add(note)
-                self._say(note)
+            self._note(note)
         served = leaf.pair.certificate if leaf.pair else b""
         serving = signers_of(served, read_bundle(leaf.authority).ours)
+        if self._options.trust is not TrustMode.WRITE:
+            if self._options.trust is TrustMode.CHECK or not before.is_empty:
+                _all_trust(before, authority)
+            return not before.is_empty and normal(authority.certificate) != serving
         changed = self._injector.trust_also(before, *serving, authority.certificate)
         if changed:
             self._do(f"CA trusted by the {len(before.hooks)} hook(s) of the webhook configuration")
         return not before.is_empty and (changed or normal(authority.certificate) != serving)
 
+    def _note(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self._say(text)
+
     def _do(self, text: str) -> None:
         self._done.append(text)
         self._say(text)
+
+
+def _all_trust(before: TrustedBundles, authority: KeyPair) -> None:
+    for hook, bundle in zip(before.hooks, before.bundles, strict=True):
+        if not bundle.trusts(authority.certificate):
+            raise NeedsInstallError(f"{hook} of the webhook configuration does not trust the CA")
 
 
 def _there(pair: KeyPair | None) -> KeyPair:

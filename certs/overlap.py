@@ -63,6 +63,13 @@ class Overlap:
             raise OvertakenError("another run has issued a newer CA")
         return None if self._injector.trust_only(before, authority) else ()
 
+    def left(self, authority: bytes) -> tuple[str, ...]:
+        """Return what keeps old CAs trusted where a run may not write who is trusted."""
+        bundles = self._injector.read()
+        if bundles.is_empty or bundles.only(authority):
+            return ()
+        return ("this run may renew the leaf alone; the install job ends it, applied again",)
+
     def _wait(self, leaf: KeyPair) -> tuple[str, ...]:
         deadline = self._world.clock.monotonic() + self._patience.wait_seconds
         looks, said = 0, ""

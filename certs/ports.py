@@ -6,6 +6,7 @@ GpufenceError
 └── CertsError
     ├── MissingObjectError   an object is not there and is not ours to create: apply the manifests
     ├── ContendedError       others kept writing at the same time: run again
+    ├── NeedsInstallError    what has to be done is the install's to do, or an administrator's
     └── OvertakenError       another run is ahead of this one: read again, then decide again
 """
 
@@ -57,6 +58,8 @@ class Api(Protocol):
         self, path: str, body: JsonObject | Sequence[JsonObject], patch_type: PatchType
     ) -> JsonObject: ...
 
+    def delete(self, path: str, body: JsonObject | None = None) -> JsonObject: ...
+
 
 class RunClock(Protocol):
     """The time of day for certificates, a steady one for patience, and a way to let time pass."""
@@ -99,6 +102,16 @@ class ContendedError(CertsError):
         super().__init__(
             f"{attempts} attempts in a row met newer writes of somebody else; run it again, and "
             "find out who else writes the Secrets or the webhook configuration of gpufence"
+        )
+
+
+class NeedsInstallError(CertsError):
+    """Raised by a run that may renew the leaf alone, where the CA or the trust in it is amiss."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}; this run may renew the leaf alone: apply the manifests of gpufence again "
+            "(with Helm: `helm upgrade`), whose install job puts that right"
         )
 
 

@@ -63,9 +63,20 @@ def decide(stored: Stored, wanted: frozenset[str], now: float) -> Renewal:
 
     A CA is due while a whole leaf's life of it is still left, so that no leaf outlives its CA.
     """
-    ca, leaf = examine(stored.ca, now), examine(stored.leaf, now)
-    if isinstance(ca, Reason):
-        return RenewCA(ca)
+    ca = examine(stored.ca, now)
+    return RenewCA(ca) if isinstance(ca, Reason) else _under(ca, stored, wanted, now)
+
+
+def decide_leaf(stored: Stored, wanted: frozenset[str], now: float) -> Renewal:
+    """Decide the same for a run that may not replace the CA: one that is merely due still signs."""
+    ca = examine(stored.ca, now)
+    if ca is Reason.DUE and isinstance(stored.ca, Facts):
+        return _under(stored.ca, stored, wanted, now)
+    return decide(stored, wanted, now)
+
+
+def _under(ca: Facts, stored: Stored, wanted: frozenset[str], now: float) -> Keep | RenewLeaf:
+    leaf = examine(stored.leaf, now)
     if isinstance(leaf, Reason):
         return RenewLeaf(leaf)
     if not wanted <= leaf.names:

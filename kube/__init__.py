@@ -23,6 +23,7 @@ from kube.errors import (
     ServerError,
     SilenceError,
     ThrottledError,
+    TooLargeError,
     UnreachableError,
 )
 from kube.lists import Listing, as_is, collect
@@ -57,6 +58,7 @@ __all__ = [
     "SilenceError",
     "Source",
     "ThrottledError",
+    "TooLargeError",
     "UnreachableError",
     "WatchSettings",
     "as_is",

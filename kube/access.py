@@ -114,13 +114,25 @@ def find_access(settings: ClientSettings) -> Access:
         return _from_kubeconfig(settings, settings.kubeconfig)
     if settings.service_host is not None:
         return _in_cluster(settings, settings.service_host)
-    if Path(settings.default_kubeconfig).expanduser().is_file():
+    if _is_there(Path(settings.default_kubeconfig)):
         return _from_kubeconfig(settings, settings.default_kubeconfig)
     raise AccessError(
         "no way to a Kubernetes cluster: no kubeconfig was named (KUBECONFIG is not set), this is "
         "no pod of a cluster (KUBERNETES_SERVICE_HOST is not set) and "
         f"{settings.default_kubeconfig} does not exist; set KUBECONFIG to a kubeconfig file"
     )
+
+
+def _is_there(named: Path) -> bool:
+    """Return whether a file is there; what stands in a folder that is closed to us nobody knows."""
+    try:
+        return named.expanduser().is_file()
+    except (OSError, RuntimeError) as error:  # RuntimeError: nothing tells the home folder
+        why = getattr(error, "strerror", None) or error
+        raise AccessError(
+            f"{named} cannot be looked for: {why}; "
+            "name a kubeconfig that this user may read in KUBECONFIG"
+        ) from error
 
 
 def _explicit(settings: ClientSettings, server: str) -> Access:
@@ -141,7 +153,7 @@ def _in_cluster(settings: ClientSettings, host: str) -> Access:
     shown_host = f"[{host}]" if ":" in host else host
     server = f"https://{shown_host}:{settings.service_port}"
     folder = settings.service_account
-    if not (folder / "token").exists() or not (folder / "ca.crt").exists():
+    if not (_is_there(folder / "token") and _is_there(folder / "ca.crt")):
         raise AccessError(
             f"this pod has no service account in {folder} (token and ca.crt are looked for); "
             "set automountServiceAccountToken: true, or name a kubeconfig in KUBECONFIG"

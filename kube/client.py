@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
@@ -15,6 +16,7 @@ from kube.access import find_access
 from kube.errors import BadReplyError
 from kube.lists import PAGE_SIZE, Listing, as_is, collect_pages, read_page
 from kube.replies import RawReply, read_reply
+from kube.server_clock import read_date
 from kube.transport import Patience, Request, Stream, Transport
 
 if TYPE_CHECKING:
@@ -94,6 +96,11 @@ class Client:
         """Name the namespace that a kubeconfig's context means; empty where it names none."""
         return self._access.namespace
 
+    @property
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far this machine's clock is ahead of the API server's; None: not known yet."""
+        return self._transport.server_clock.ahead_seconds(time.time())
+
     def text(
         self, path: str, query: Query | None = None, *, timeout_seconds: float | None = None
     ) -> str:
@@ -108,6 +115,11 @@ class Client:
             read_reply(line, reply)
             raise BadReplyError(f"{line}: status {reply.status} comes without a text")
         return reply.body.decode("utf-8", "replace")
+
+    def date(self) -> float | None:
+        """Return what time the API server says it is, in seconds since 1970; any answer says it."""
+        _, reply = self._ask(_request("GET", "/version", None), None)
+        return read_date(reply.headers.get("date", ""))
 
     def get(
         self, path: str, query: Query | None = None, *, timeout_seconds: float | None = None

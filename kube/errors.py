@@ -15,6 +15,7 @@ PURE. What can go wrong between us and an API server, one class per reaction of 
           ForbiddenError       401, 403: credentials or RBAC; waiting alone does not help
           InvalidRequestError  any other 4xx: our own mistake, never worth a retry
           ServerError          5xx: try again later
+            TooLargeError      etcd takes no object of that size: ask for what writes less into it
 
 No message holds a token: requests are named by method and path only.
 """
@@ -134,6 +135,10 @@ class ServerError(ReplyError):
     pass
 
 
+class TooLargeError(ServerError):
+    """Raised when the object would be larger than etcd takes: asking again does not help."""
+
+
 _BY_STATUS: dict[int, type[ReplyError]] = {
     401: ForbiddenError,
     403: ForbiddenError,
@@ -143,11 +148,12 @@ _BY_STATUS: dict[int, type[ReplyError]] = {
     429: ThrottledError,
 }
 _FIRST_SERVER_STATUS = 500
+_TOO_LARGE = ("request is too large", "message larger than max")  # etcd's words, and gRPC's
 
 
 def error_for(failure: Failure) -> ReplyError:
-    """
-    Choose the class by HTTP status, the one thing every refusal has.
-    """
-    otherwise = ServerError if failure.status >= _FIRST_SERVER_STATUS else InvalidRequestError
-    return _BY_STATUS.get(failure.status, otherwise)(failure)
+    """Choose the class by HTTP status, the one thing every refusal has; etcd's has only words."""
+    if failure.status < _FIRST_SERVER_STATUS:
+        return _BY_STATUS.get(failure.status, InvalidRequestError)(failure)
+    too_large = any(words in failure.message for words in _TOO_LARGE)
+    return (TooLargeError if too_large else ServerError)(failure)

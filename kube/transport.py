@@ -17,6 +17,7 @@ from kube.connections import LendingPool, Sockets, connect_pool, explain
 from kube.errors import BadReplyError, SilenceError, UnreachableError
 from kube.exchange import OddAnswerError, PlainAnswer, written
 from kube.replies import RawReply
+from kube.server_clock import AnswerClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,6 +98,7 @@ class Transport:
         self._sockets = Sockets()
         self._pool = connect_pool(access, pool_connections, self._sockets)
         at = urlsplit(access.server)
+        self.server_clock = AnswerClock()
         self._host, self._prefix = at.netloc.rpartition("@")[2], at.path
 
     def send(self, request: Request, patience: Patience, most_bytes: int | None = None) -> RawReply:
@@ -130,6 +132,13 @@ class Transport:
         self._pool.clear()
 
     def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse | PlainAnswer:
+        answer = self._answer(request, patience)
+        self.server_clock.hear(answer.headers.get("date"))
+        return answer
+
+    def _answer(
+        self, request: Request, patience: Patience
+    ) -> urllib3.BaseHTTPResponse | PlainAnswer:
         broke = False
         try:
             answer = self._at_once(request, patience)

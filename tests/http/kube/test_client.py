@@ -23,9 +23,9 @@ from kube import (
     UnreachableError,
     connect,
 )
-from tests.http.kube.builders import PODS, SETTINGS, client_of, pod, pods, status
+from tests.http.kube.builders import AT_ONCE_SECONDS, PODS, SETTINGS, client_of, pod, pods, status
 from tests.support.api_server import ApiServer, cut, hang, reply, watch
-from tests.support.http_server import Exchange
+from tests.support.http_server import PATIENCE_SECONDS, Exchange
 
 POD = "/api/v1/namespaces/a/pods/p"
 EVICTION = f"{POD}/eviction"
@@ -177,7 +177,7 @@ def test_silence_ends_with_the_timeout(server: ApiServer, client: Client) -> Non
     with pytest.raises(UnreachableError, match="no answer in time"):
         client.post(PODS, {}, timeout_seconds=0.05)
 
-    assert time.monotonic() - began < SETTINGS.connect_timeout_seconds
+    assert time.monotonic() - began < AT_ONCE_SECONDS
 
 
 def test_a_trickling_answer_ends_with_the_timeout(server: ApiServer, client: Client) -> None:
@@ -315,3 +315,28 @@ def test_a_watch_answered_by_no_watch_is_a_bad_reply(server: ApiServer, client: 
 
     with pytest.raises(BadReplyError, match="status 202 is no answer to a watch"):
         client.stream(PODS, {"watch": "true"}, silence_seconds=5)
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 0.0, 3600.0])
+def test_how_far_the_clock_is_from_the_servers_is_known(
+    server: ApiServer, client: Client, ahead: float
+) -> None:
+    """By the date of its last answer, whichever way that was read."""
+    server.clock_ahead_seconds = -ahead
+    server.on(f"GET {POD}", reply(pod("p")))
+    before = client.clock_ahead_seconds
+    found = []
+    for _ in range(2):
+        client.get(POD)
+        found.append(client.clock_ahead_seconds)
+
+    assert None is before
+    assert all(each is not None and abs(each - ahead) < PATIENCE_SECONDS for each in found)
+
+
+def test_a_date_that_is_none_tells_nothing(server: ApiServer, client: Client) -> None:
+    """Somebody between may write what he likes."""
+    server.on(f"GET {POD}", reply(pod("p"), 200, {"Date": "yesterday"}))
+    client.get(POD)
+
+    assert None is client.clock_ahead_seconds

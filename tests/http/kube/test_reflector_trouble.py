@@ -11,6 +11,7 @@ import pytest
 from gpufence.backoff import Backoff
 from kube import ChangeType, JsonObject, Reflector, Source
 from tests.http.kube.builders import (
+    AT_ONCE_SECONDS,
     PODS,
     SETTINGS,
     WATCHING,
@@ -25,8 +26,6 @@ from tests.http.kube.builders import (
 from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
 from tests.support.api_server import Answer, ApiServer, cut, hang, reply, watch
-
-AT_ONCE_SECONDS = WATCHING.silence_seconds / 2  # half of what a silent server is waited for
 
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kube import AccessError, UnreachableError, connect
 from kube.tls import Certificates, Trust
-from tests.http.kube.builders import PODS, SETTINGS, client_of, pods
+from tests.http.kube.builders import AT_ONCE_SECONDS, PODS, SETTINGS, client_of, pods
 from tests.support.api_server import ApiServer, reply
 from tests.support.authority import Authority
 
@@ -123,7 +123,7 @@ def test_a_stuck_handshake_ends_with_the_connect_timeout(tmp_path: Path) -> None
         with pytest.raises(UnreachableError):
             connect(settings).get(PODS)
 
-    assert time.monotonic() - began < SETTINGS.connect_timeout_seconds
+    assert time.monotonic() - began < AT_ONCE_SECONDS
 
 
 def test_abort_wakes_a_thread_that_reads_over_tls(tmp_path: Path) -> None:

@@ -18,7 +18,13 @@ from urllib.parse import urlsplit
 from certs.bundle import Bundle, read_bundle
 from certs.facts import look_at
 from certs.material import KeyPair, ServiceNames, Stored
-from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
+from gpufence.names import (
+    CA_SECRET,
+    CERTS_INSTALL,
+    TLS_SECRET,
+    WEBHOOK_CONFIGURATION,
+    WEBHOOK_SERVICE,
+)
 from kube import PatchType, core, group
 from simulator.controlplane import ControlPlane
 from tests.integration.certs.proxy import Proxy
@@ -29,6 +35,12 @@ LOOPBACK = "127.0.0.1"
 CONFIGURATION = group(
     "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", WEBHOOK_CONFIGURATION
 )
+PROGRAM = """
+import runpy, sys, time
+off, right = float(sys.argv.pop(1)), time.time
+time.time = lambda: right() + off
+runpy.run_module("certs", run_name="__main__", alter_sys=True)
+"""
 
 
 class CertsSite(PlaneSite):
@@ -50,8 +62,10 @@ class CertsSite(PlaneSite):
             hook["clientConfig"] = {"url": f"https://{LOOPBACK}:9{path}"}
             hook["timeoutSeconds"] = 30  # what a busy machine takes is not what is lost here
         self.apply(*self.shipped("certs", RIGHTS | {"Secret"}), item)
-        self.token = self.plane.service_account_token(self.system, CERTS)
-        self.kubeconfig_of_program = self.kubeconfig_of(CERTS, self.token)
+        self.token = self.plane.service_account_token(self.system, CERTS_INSTALL)
+        self.kubeconfig_of_install = self.kubeconfig_of(CERTS_INSTALL, self.token)
+        self.token_of_daily = self.plane.service_account_token(self.system, CERTS)
+        self.kubeconfig_of_daily = self.kubeconfig_of(CERTS, self.token_of_daily)
 
     def aim(self, host: str, port: int) -> None:
         """Let the API server find the webhook on a port of this machine; bundles stay."""
@@ -70,15 +84,19 @@ class CertsSite(PlaneSite):
         self.drop(CONFIGURATION)
 
     def start(
-        self, *arguments: str, kubeconfig: Path | None = None, **settings: str
+        self, *arguments: str, kubeconfig: Path | None = None, off: float = 0.0, **settings: str
     ) -> subprocess.Popen[str]:
         """
-        Start the program as a pod of the manifests would.
+        Start the program as a pod of the manifests would: `renew` runs daily, others install.
+
+        `off` is by how many seconds the clock of its node is wrong.
         """
+        daily = arguments[0] == "renew"
+        own = self.kubeconfig_of_daily if daily else self.kubeconfig_of_install
         environment = {
             **{key: text for key, text in os.environ.items() if key.startswith("COVERAGE_")},
             "PATH": os.environ["PATH"],
-            "KUBECONFIG": str(kubeconfig or self.kubeconfig_of_program),
+            "KUBECONFIG": str(kubeconfig or own),
             "GPUFENCE_NAMESPACE": self.system,
             "GPUFENCE_CERTS_ADDRESSES": LOOPBACK,
             "GPUFENCE_CERTS_SETTLE_SECONDS": "0.5",
@@ -86,7 +104,7 @@ class CertsSite(PlaneSite):
             **settings,
         }
         return subprocess.Popen(
-            [sys.executable, "-m", "certs", *arguments],
+            [sys.executable, "-c", PROGRAM, str(off), *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -101,7 +119,7 @@ class CertsSite(PlaneSite):
         assert code == process.returncode, said
         return said
 
-    def run_and_kill(self, write: int, *arguments: str) -> list[str]:
+    def run_and_kill(self, write: int, *arguments: str, off: float = 0.0) -> list[str]:
         """
         Run the program and kill it right after its n-th write was carried out; a number that it
         never reaches lets it end. Return what it wrote.
@@ -113,8 +131,9 @@ class CertsSite(PlaneSite):
                 processes[0].send_signal(signal.SIGKILL)
             return number == write
 
-        with self._proxy(after) as proxy:
-            process = self.start(*arguments, kubeconfig=self._to(proxy))
+        token = self.token_of_daily if arguments[0] == "renew" else self.token
+        with self._proxy(after, token) as proxy:
+            process = self.start(*arguments, kubeconfig=self._to(proxy), off=off)
             processes.append(process)
             said, _ = process.communicate(timeout=PATIENCE_SECONDS)
             killed = len(proxy.writes) == write
@@ -154,15 +173,22 @@ class CertsSite(PlaneSite):
             for hook in hooks
         ]
 
+    def wipe_bundles(self) -> None:
+        """Let somebody apply the webhook configuration as it was before anything was trusted."""
+        hooks = self.admin.get(CONFIGURATION)["webhooks"]
+        paths = [f"/webhooks/{at}/clientConfig/caBundle" for at in range(len(hooks))]
+        changes = [{"op": "add", "path": path, "value": ""} for path in paths]
+        self.admin.patch(CONFIGURATION, changes)
+
     def versions(self) -> list[str]:
         """Return the versions of all three objects: they change with every write."""
         paths = (self.path(CA_SECRET), self.path(TLS_SECRET), CONFIGURATION)
         return [str(self.admin.get(path)["metadata"]["resourceVersion"]) for path in paths]
 
     @contextmanager
-    def _proxy(self, after: Callable[[int], bool]) -> Iterator[Proxy]:
+    def _proxy(self, after: Callable[[int], bool], token: str) -> Iterator[Proxy]:
         trust = ssl.create_default_context(cafile=self.plane.ca_file)
-        with Proxy(self.plane.url, trust, self.token, after) as proxy:
+        with Proxy(self.plane.url, trust, token, after) as proxy:
             yield proxy
 
     def _to(self, proxy: Proxy) -> Path:

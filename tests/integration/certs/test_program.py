@@ -85,7 +85,7 @@ def test_the_program_reads_no_other_secret(site: CertsSite) -> None:
     secrets = core("namespaces", site.system, "secrets")
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}
     site.admin.post(secrets, other)
-    with connect(ClientSettings(kubeconfig=str(site.kubeconfig_of_program))) as client:
+    with connect(ClientSettings(kubeconfig=str(site.kubeconfig_of_install))) as client:
         client.get(f"{secrets}/{CA_SECRET}")
         attempts = (
             partial(client.get, f"{secrets}/other"),

@@ -84,11 +84,9 @@ class Stage:
         assert {normal(site.authority().certificate)} == {item.ours for item in site.bundles()}
 
 
-@pytest.fixture
-def stage(site: CertsSite, tmp_path: Path) -> Iterator[Stage]:
+@contextmanager
+def staged(site: CertsSite, folder: Path) -> Iterator[Stage]:
     """Install from nothing: the webhook waits for its certificate, which one run brings."""
-    folder = tmp_path / "tls"
-    folder.mkdir()
     team = f"team-{site.system}"
     namespace = {
         "apiVersion": "v1",
@@ -107,6 +105,12 @@ def stage(site: CertsSite, tmp_path: Path) -> Iterator[Stage]:
         wait_until(made.is_seen)
         yield made
     site.admin.delete(core("namespaces", team))
+
+
+@pytest.fixture
+def stage(site: CertsSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(site, tmp_path_factory.mktemp("tls")) as made:
+        yield made
 
 
 @pytest.mark.parametrize("kind", ["leaf", "ca"])

@@ -3,7 +3,7 @@
 import pytest
 
 from certs.material import DAY, BadMaterial, Facts, ServiceNames, Stored
-from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, due_at
+from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, decide_leaf, due_at
 from tests.support.certs.builders import NAMES, NOW, facts
 
 CA = facts(not_after=NOW + 3649 * DAY, names=frozenset())
@@ -72,3 +72,25 @@ def test_a_pair_is_due_after_two_thirds_of_its_life() -> None:
 def test_days_left_counts_down_below_zero() -> None:
     """What has expired has a negative number of days left."""
     assert -1.0 == days_left(facts(not_after=NOW - DAY), NOW)
+
+
+@pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
+def test_without_the_right_to_replace_it_a_ca_that_is_due_still_signs(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
+    """A run for the leaf alone keeps to a CA that is merely due, and to no other that is amiss."""
+    expected = (
+        Keep(until=due_at(found))
+        if reason is Reason.DUE and isinstance(found, Facts)
+        else RenewCA(reason)
+    )
+
+    assert expected == decide_leaf(Stored(found, facts()), NAMES.all, NOW)
+
+
+@pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
+def test_without_that_right_a_leaf_is_renewed_for_the_same_reasons(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
+    """A run for the leaf alone finds the same reasons to renew it."""
+    assert RenewLeaf(reason) == decide_leaf(Stored(CA, found), NAMES.all, NOW)

@@ -1,5 +1,6 @@
 """Which way to a cluster is taken, and what is said when there is none."""
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,30 @@ def test_a_pod_without_service_account_is_told_how_to_get_one(tmp_path: Path) ->
     """A pod without the mounted token learns of automountServiceAccountToken."""
     with pytest.raises(AccessError, match="automountServiceAccountToken: true"):
         connect(replace(NOWHERE, service_host="10.0.0.1", service_account=tmp_path))
+
+
+@pytest.mark.parametrize("in_pod", [False, True], ids=["a home folder", "a service account"])
+def test_a_folder_that_is_closed_to_us_is_named(tmp_path: Path, in_pod: bool) -> None:  # noqa: FBT001
+    """Who may not look into a folder reads which file was looked for there, and what helps."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    settings = (
+        ClientSettings(service_host="10.0.0.1", service_account=folder)
+        if in_pod
+        else ClientSettings(default_kubeconfig=f"{folder}/config")
+    )
+    folder.chmod(0)
+    user = os.geteuid()
+    try:
+        if user == 0:  # whom no mode keeps out
+            os.seteuid(65534)
+        with pytest.raises(AccessError, match="cannot be looked for: Permission denied") as caught:
+            find_access(settings)
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o700)
+
+    assert str(folder) in str(caught.value)
 
 
 @pytest.mark.parametrize("server", ["10.0.0.1:6443", "ftp://h", "https://", ""])

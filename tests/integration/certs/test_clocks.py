@@ -1,0 +1,129 @@
+"""Runs on a node whose clock is days off, killed after each of their writes."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from cryptography import x509
+
+from certs.issue import BACKDATED_SECONDS, LEAF_DAYS, issue_ca, issue_leaf
+from certs.material import DAY
+from gpufence.names import CA_SECRET, CERTS_INSTALL, TLS_SECRET, WEBHOOK_CONFIGURATION
+from tests.integration.certs.site import CertsSite
+from tests.integration.certs.test_program import assert_in_order
+from tests.integration.certs.test_rotation import LEAST, Stage, staged
+from tests.support.manifests import found, moved
+
+OFF = [-400 * DAY, -3 * DAY, 3 * DAY, 70 * DAY, 9 * 365 * DAY]
+IDS = ["400 days behind", "3 days behind", "3 days ahead", "70 days ahead", "9 years ahead"]
+OTHER = [3 * DAY, -3 * DAY, -400 * DAY, -3 * DAY, 0.0]
+
+
+@pytest.fixture
+def stage(site: CertsSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """An install that is not over: its Job is there, so that the daily run leaves its account."""
+    site.apply(moved(found("Job", CERTS_INSTALL), site.system))
+    with staged(site, tmp_path_factory.mktemp("tls")) as made:
+        yield made
+
+
+def assert_valid_now(site: CertsSite) -> None:
+    """The leaf is valid by the right clock, from some minutes ago and for its whole life."""
+    leaf = x509.load_pem_x509_certificate(site.leaf().certificate)
+    age = time.time() - leaf.not_valid_before_utc.timestamp()
+
+    assert BACKDATED_SECONDS - 5 <= age <= BACKDATED_SECONDS + 120
+    assert timedelta(days=LEAF_DAYS) == leaf.not_valid_after_utc - leaf.not_valid_before_utc
+
+
+@pytest.mark.parametrize("off", OFF, ids=IDS)
+def test_a_clock_that_is_off_installs_what_is_valid(site: CertsSite, off: float) -> None:
+    """Whatever its node takes for the time, an install issues by the API server's."""
+    said = site.run("ensure", off=off)
+
+    assert_in_order(site)
+    assert_valid_now(site)
+    assert ("ahead of" if off > 0 else "behind") in said
+
+
+@pytest.mark.parametrize("off", OFF, ids=IDS)
+def test_a_clock_that_is_off_renews_nothing_that_is_well(site: CertsSite, off: float) -> None:
+    """Neither CA nor leaf is replaced because a node's clock finds them old, or too new."""
+    site.run("ensure")
+    before = site.versions()
+    for command in ("renew", "ensure"):
+        assert "nothing to do" in site.run(command, off=off)
+
+    assert before == site.versions()
+
+
+@pytest.mark.parametrize("off", OFF, ids=IDS)
+def test_a_clock_that_is_off_renews_what_is_due(site: CertsSite, off: float) -> None:
+    """A leaf that is due by the API server's clock is renewed on a node that thinks otherwise."""
+    site.run("ensure")
+    ca = site.authority()
+    old = issue_leaf(ca, site.names, time.time() - 61 * DAY)
+    site.put(TLS_SECRET, tls_crt=old.certificate, tls_key=old.key, ca_crt=ca.certificate)
+    said = site.run("renew", off=off)
+
+    assert "new leaf: two thirds of its life are over" in said
+    assert ca == site.authority()
+    assert_valid_now(site)
+
+
+@pytest.mark.parametrize(("off", "other"), list(zip(OFF, OTHER, strict=True)), ids=IDS)
+def test_installs_killed_under_wrong_clocks_are_finished(
+    site: CertsSite, off: float, other: float
+) -> None:
+    """Killed after any write by one clock, an install is finished by another, with the same CA."""
+    expected = [CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET]
+    for number in range(1, len(expected) + 1):
+        for name in (CA_SECRET, TLS_SECRET):
+            site.put(name, tls_crt=None, tls_key=None, ca_crt=None)
+        site.wipe_bundles()
+
+        assert expected[:number] == site.run_and_kill(number, "ensure", off=off)
+        ca = site.authority()
+        site.run("ensure", off=other)
+        assert ca == site.authority()
+        assert_in_order(site)
+        assert_valid_now(site)
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        pytest.param(-3 * DAY, id="3 days behind"),
+        pytest.param(70 * DAY, id="70 days ahead", marks=pytest.mark.soak),
+    ],
+)
+def test_rotations_killed_under_wrong_clocks_lose_no_pod(stage: Stage, off: float) -> None:
+    """
+    A rotation that is killed after each of its writes, on a node whose clock is off, loses no
+    request; the daily run on another such node does what it may, and the next install the rest.
+    """
+    site = stage.site
+    with stage.losing_nothing(LEAST):
+        for number in range(1, 5):
+            before = site.authority()
+            site.run_and_kill(number, "rotate", "--ca", *stage.endpoints, off=off)
+            rotated = site.authority()
+            site.run("renew", code=int(number == 1), off=-off)
+            site.run("ensure", *stage.endpoints, off=-off)
+
+            assert before != rotated == site.authority()
+            stage.assert_settled()
+            assert_valid_now(site)
+
+
+def test_what_a_wrong_clock_has_left_heals(site: CertsSite) -> None:
+    """A CA and a leaf from the future, as older versions made them, are replaced by an install."""
+    ca = issue_ca(time.time() + 3 * DAY)
+    leaf = issue_leaf(ca, site.names, time.time() + 3 * DAY)
+    site.put(CA_SECRET, tls_crt=ca.certificate, tls_key=ca.key)
+    site.put(TLS_SECRET, tls_crt=leaf.certificate, tls_key=leaf.key, ca_crt=ca.certificate)
+    said = site.run("ensure", GPUFENCE_CERTS_WAIT_SECONDS="0")
+
+    assert "new CA: it is not valid yet: a clock was or is wrong" in said
+    assert_valid_now(site)

@@ -50,9 +50,8 @@ test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m simulator build helm
 	@echo "==> all tests, with branch coverage"
-	@rm -f .coverage .coverage.* .pytest_cache/v/cache/lastfailed
-	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not keda and not release and not soak" || \
-	  { test $$? = 1 && $(BIN)/python -m tests.unit.house again; }
+	@rm -f .coverage .coverage.*
+	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not keda and not release and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
 demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)

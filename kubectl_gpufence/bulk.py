@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
-from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS
+from gpufence.dialects import CARD_KEYS, declares
 from kubectl_gpufence.pods import STATUS, is_ready, name_of, node_of, read_recorded, status_port
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from kubectl_gpufence.pods import RecordedPlan, SeenPod
 
-_DECLARING: Final = frozenset({*ANNOTATION_KEYS, *CARD_KEYS})
+_CARDS: Final = frozenset(CARD_KEYS)
 
 
 class AlikePlans:
@@ -55,7 +55,9 @@ def slim(pod: SeenPod) -> SeenPod:
     declaring = {
         key: text
         for key, text in pod.annotations.items()
-        if key in _DECLARING or (key.startswith(names.PREFIX) and key not in names.WRITTEN_KEYS)
+        if key in _CARDS
+        or declares(key)
+        or (key.startswith(names.PREFIX) and key not in names.WRITTEN_KEYS)
     }
     return replace(pod, pod=pod.pod._replace(annotations=declaring))
 

@@ -9,9 +9,9 @@ from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.devices import Reading, with_devices
-from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
+from gpufence.dialects import Undeclared, Units, Unreadable, declares
 from gpufence.errors import GpufenceError, UnknownVersionError
-from gpufence.held import held_limits
+from gpufence.held import UNASKED, held_limits
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
@@ -189,6 +189,9 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
             return Declaration(why_not=limits.reason)
         case Unreadable():
             return Declaration(why_not=limits.problem.sentence)
+    if limits.dialect == UNASKED:
+        most = namespace.get(names.MAX_MEMORY, "nothing")
+        return Declaration(dialect=UNASKED, why_not=f"{limits.basis}; of a card it may hold {most}")
     amount = limits.limit_bytes
     why_not = "" if amount is not None else "the size of its card is not known"
     return Declaration(amount, str(limits.dialect), limits.basis, why_not, limits.enforced)
@@ -243,6 +246,6 @@ def status_port(raw: Object) -> int:
 
 def _names_gpu(annotations: Mapping[str, str]) -> bool:
     """Return whether annotations alone make it a pod of ours."""
-    return any(key == names.INJECTED or key in ANNOTATION_KEYS for key in annotations) or any(
+    return any(key == names.INJECTED or declares(key) for key in annotations) or any(
         key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in annotations
     )

@@ -75,6 +75,12 @@ VERDICTS = {
         Tone.WARN,
         "The webhook never saw it, so it is evicted only if that cures a shortage of the card.",
     ),
+    "other card": VerdictText(
+        "if short",
+        Tone.WARN,
+        "It keeps to a fraction that it was told of a smaller card, so it is evicted only if that "
+        "cures a shortage of the card. Delete it, and its next pod is told one of this card.",
+    ),
     "grace": VerdictText(
         "starting", Tone.WARN, "It has just started and is over its limit. " + _EVICTED_SOON
     ),

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 from gpufence.errors import InvalidError, shown
 from gpufence.findings import Finding, look, ok, unknown, wrong
-from gpufence.mode import MODES, Mode, read_mode, switch_of
-from gpufence.names import CARDS, MODE, POLICY_CONFIGMAP, POLICY_MAX_MODE, SYSTEM_NAMESPACE
+from gpufence.mode import MODES, Mode, highest_mode, read_mode, switch_of
+from gpufence.names import (
+    CARDS,
+    MODE,
+    POLICY_CONFIGMAP,
+    POLICY_DEFAULT_MAX_MODE,
+    POLICY_MAX_MODE,
+    SYSTEM_NAMESPACE,
+)
 from gpufence.shape import as_texts
 from gpufence.text import duration
 from kubectl_gpufence.scene import is_stale, named
@@ -80,11 +87,14 @@ def _switch(installation: Installation) -> Finding:
             f"kubectl -n {SYSTEM_NAMESPACE} create configmap {POLICY_CONFIGMAP} "
             f"--from-literal={POLICY_MAX_MODE}=evict",
         )
-    key, text = switch_of(as_texts(switch.value.get("data"), "data"))
+    data = as_texts(switch.value.get("data"), "data")
+    key = switch_of(data)
     try:
-        mode = read_mode(text, f"data[{key}]")
+        for each in (POLICY_MAX_MODE, POLICY_DEFAULT_MAX_MODE):
+            read_mode(data.get(each, str(Mode.EVICT)), f"data[{each}]")
     except InvalidError as error:
         return wrong(_SWITCH, f"{error}: no agent evicts anybody", "write observe, cap or evict")
+    mode = highest_mode(data)
     if mode is not Mode.EVICT:
         return look(
             _SWITCH,
@@ -158,7 +168,9 @@ def _of_agent(node: str, agent: NodeAgent) -> Iterator[Finding]:
 
 def _of_snapshot(node: str, snapshot: Snapshot, logs: str) -> Iterator[Finding]:
     if snapshot.trouble:
-        yield wrong(_AGENTS, f"{node} is not measured: {snapshot.trouble}", logs)
+        partly = any(card.used_bytes is not None for card in snapshot.cards)
+        measured = "is measured in part" if partly else "is not measured"
+        yield wrong(_AGENTS, f"{node} {measured}: {snapshot.trouble}", logs)
     elif is_stale(snapshot):
         age = snapshot.stale_seconds
         old = "has measured nothing yet" if age is None else f"last measured {duration(age)} ago"

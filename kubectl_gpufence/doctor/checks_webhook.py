@@ -28,6 +28,10 @@ _TRUST = "certificates"
 _POLICY = "policies"
 _ASK = "ask an administrator to run this"
 _INSTALL = "apply the manifests of gpufence: kubectl apply -k deploy/base"
+_CA = (
+    "apply the manifests of gpufence again (with Helm: `helm upgrade`): the install job has the "
+    "API server trust the CA"
+)
 _CERTS = (
     f"run `kubectl -n {SYSTEM_NAMESPACE} create job --from=cronjob/gpufence-certs certs-now` and "
     "look at its log"
@@ -182,7 +186,7 @@ def _trust(installation: Installation, hooks: list[str]) -> Iterator[Finding]:
     for (good, text), names in judged.items():
         which = "every hook" if len(names) == len(hooks) else ", ".join(names)
         sentence = f"caBundle of {which} {text}"
-        yield ok(_TRUST, sentence) if good else wrong(_TRUST, sentence, _CERTS)
+        yield ok(_TRUST, sentence) if good else wrong(_TRUST, sentence, _CA)
 
 
 def _bundle(installation: Installation, hook: str) -> tuple[bool, str]:

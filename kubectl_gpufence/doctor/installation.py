@@ -24,7 +24,15 @@ Validity = tuple[tuple[float, float], ...]
 HOOKS: Final = tuple(
     f"{name}.gpufence.io" for name in ("observe.pods", "cap.pods", "evict.pods", "bindings")
 )
-POLICIES: Final = ("gpufence-mode", "gpufence-frozen-annotations", "gpufence-agent-need")
+POLICIES: Final = (
+    "gpufence-mode",
+    "gpufence-undeclared",
+    "gpufence-frozen-annotations",
+    "gpufence-bindings",
+    "gpufence-pod-growth",
+    "gpufence-agent-need",
+    "gpufence-agent-cards",
+)
 
 
 @dataclass(frozen=True, slots=True)

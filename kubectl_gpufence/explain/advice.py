@@ -129,7 +129,7 @@ def _most(container: ContainerPlan, story: PodStory) -> int | None:
         if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
     ]
     slack = None if story.snapshot is None else story.snapshot.cap_slack_bytes
-    if not most or container.cap_bytes is None:
+    if not most or container.cap_bytes is None or not container.kept:
         return None
     return max(most) + (CAP_SLACK if slack is None else slack)
 

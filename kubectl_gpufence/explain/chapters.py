@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.devices import called, first_names
-from gpufence.dialects import ANNOTATION_KEYS
+from gpufence.dialects import declares
 from gpufence.errors import shown
+from gpufence.held import UNASKED
 from gpufence.pods import EXTENDED
 from gpufence.text import duration, listed, printable
 from kubectl_gpufence.explain.advice import to_do, what_will_be
@@ -81,7 +82,7 @@ def _declared(story: PodStory) -> Iterator[str]:
     yield from _claims(story.pod.pod)
     for key, value in sorted(story.pod.annotations.items()):
         ours = key in names.USER_KEYS or key.startswith(names.MEMORY_OF_CONTAINER)
-        if ours or key in ANNOTATION_KEYS:
+        if ours or declares(key):
             yield f"annotation {key}: {shown(value)}"
     plan = story.pod.recorded.plan
     for key, value in sorted(({} if plan is None else plan.namespace).items()):
@@ -123,7 +124,8 @@ def _limits(story: PodStory) -> Iterator[str]:
         rest = "" if declaration.enforced else ", implied by the card and not enforced"
         yield f"= {amount} on each card ({declaration.dialect}: {declaration.basis}){rest}"
     elif planned is None:
-        yield f"= no limit: {declaration.why_not}"
+        what = "" if declaration.dialect == UNASKED else " no limit:"
+        yield f"={what} {declaration.why_not}"
     if plan is not None and planned is not None and planned != declaration.limit_bytes:
         yield f"the webhook reckoned with {readable(planned)} on each card ({plan.dialect})"
     for use in () if story.row is None else story.row.uses:

@@ -202,8 +202,12 @@ def _of_node(node: SeenNode, state: str) -> Iterator[CardLine]:
 def _card_state(card: CardRow, snapshot: Snapshot) -> str:
     """
     Return in a few words what is wrong with a card, or with what is known of it.
+
+    What its node complains of is another card's where this one is measured.
     """
-    states = [printable(card.trouble or snapshot.trouble), staleness(snapshot)]
+    stale = staleness(snapshot)
+    of_node = snapshot.trouble if stale or card.used_bytes is None else ""
+    states = [printable(card.trouble or of_node), stale]
     if card.mps:
         states.append("MPS: report only")
     if card.committed_bytes > card.total_bytes:

@@ -93,6 +93,7 @@ def _fill_card(card: layout.CardLayout, blueprint: Blueprint, place: int, seed: 
     card.name = model.name.encode()
     card.total = model.memory_mib * MIB
     card.reserved = model.reserved_mib * MIB
+    card.unified = int(model.unified)
     card.bus = FIRST_BUS + place
     card.pci_device = model.pci_device
     card.capability_major, card.capability_minor = model.capability

@@ -12,7 +12,7 @@ from enum import IntEnum, IntFlag
 from typing import Annotated, TypeAlias, TypeVar, get_type_hints
 
 MAGIC = int.from_bytes(b"gpufence", "little")
-VERSION = 4
+VERSION = 5
 
 MAX_CARDS = 16
 MAX_INSTANCES = 7
@@ -100,6 +100,7 @@ class CardLayout(Structure):
     total: Large
     reserved: Large
     extra: Large
+    limit: Large
     bus: Number
     pci_device: Number
     capability_major: Number
@@ -114,6 +115,7 @@ class CardLayout(Structure):
     mig_generation: Number
     mig_reuse: Number
     accounting: Number
+    unified: Number
     instances: Annotated[Array[InstanceLayout], InstanceLayout * MAX_INSTANCES]
     uuid: Text
     name: Text

@@ -88,7 +88,8 @@ H100_80 = Geometry(
 @dataclass(frozen=True)
 class Model:
     """
-    One product. Memory in MiB, power in watts, clocks in MHz.
+    One product. Memory in MiB, power in watts, clocks in MHz. What is `unified` has no memory of
+    its own but the machine's, of which NVML says nothing.
     """
 
     key: str
@@ -102,6 +103,7 @@ class Model:
     sm_clock: int
     memory_clock: int
     geometry: Geometry | None = None
+    unified: bool = False
 
 
 MODELS = (
@@ -203,6 +205,19 @@ MODELS = (
         sm_clock=1980,
         memory_clock=2619,
         geometry=H100_80,
+    ),
+    Model(
+        key="GB10",
+        name="NVIDIA GB10",
+        memory_mib=122570,
+        reserved_mib=0,
+        capability=(12, 1),
+        pci_device=0x2E1210DE,
+        idle_watts=4,
+        limit_watts=140,
+        sm_clock=2418,
+        memory_clock=0,
+        unified=True,
     ),
 )
 ALIASES = {"V100": "V100-16"}

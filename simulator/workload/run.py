@@ -10,11 +10,13 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from gpufence.quantity import MIB
 from simulator.workload.errors import OutOfMemoryError
 from simulator.workload.script import (
+    Await,
     Busy,
     Crash,
     Exit,
@@ -109,8 +111,8 @@ class ScriptRun:
                 self._slide(step.action)
             case Busy(percent):
                 self._each(lambda memory: memory.work(percent))
-            case Wait(seconds):
-                self._context.clock.pause(seconds)
+            case Wait() | Await():
+                self._wait(step.action)
             case Fork(workers):
                 self._fork(workers)
             case Crash():
@@ -124,6 +126,13 @@ class ScriptRun:
                 raise AssertionError("handled where the script is followed")
         shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
         self._context.say(f"{step.text}: {shown} on the card")
+
+    def _wait(self, what: Wait | Await) -> None:
+        if isinstance(what, Wait):
+            self._context.clock.pause(what.seconds)
+            return
+        while not Path(what.path).exists():
+            self._context.clock.pause(TICK_SECONDS)
 
     def _serve(self, serve: Serve) -> NoReturn:
         """

@@ -11,6 +11,7 @@ The little language in which a workload is told what to do.
               | "free"                         give everything back but the context
               | "busy" NUMBER [ "%" ]          keep the card so busy
               | "wait" DURATION
+              | "await" PATH                   wait until a file is there
               | "fork" NUMBER                  start workers that take as much each, then go on too
               | "exit" NUMBER
               | "crash"                        end by SIGSEGV
@@ -72,6 +73,11 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Await:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fork:
     workers: int
 
@@ -100,7 +106,7 @@ class Serve:
     queue: str
 
 
-Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash | Leave | Serve
+Action = Hold | Resize | Slide | Busy | Wait | Await | Fork | Exit | Crash | Leave | Serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,7 @@ _ACTIONS: dict[str, Callable[[_Words], Action]] = {
     "free": lambda _: Hold(0),
     "busy": _busy,
     "wait": lambda words: Wait(words.seconds()),
+    "await": lambda words: Await(words.take("write the path of a file")),
     "fork": lambda words: Fork(words.number(MOST_WORKERS)),
     "exit": lambda words: Exit(words.number(255)),
     "crash": lambda _: Crash(),

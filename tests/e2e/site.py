@@ -41,7 +41,8 @@ class RealSite(Site):
         """Apply the overlay, hurry the agent, and wait until all parts say that they are ready."""
         self.cluster.kubectl("apply", "-k", OVERLAY)
         self.system("set", "env", f"daemonset/{AGENT}", *QUICK)
-        self.system("wait", "job", "--all", "--for=condition=complete", "--timeout=100s")
+        gone = f"clusterrole/{names.CERTS_INSTALL}"
+        self.cluster.kubectl("wait", gone, "--for=delete", "--timeout=100s")
         self.system("rollout", "status", f"deployment/{WEBHOOK}", "--timeout=100s")
         self.system("rollout", "status", f"daemonset/{AGENT}", "--timeout=100s")
 

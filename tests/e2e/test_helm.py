@@ -16,7 +16,7 @@ from simulator.progress import Progress
 from simulator.published import HELM
 from tests.e2e.site import OVERLAY, QUICK, SYSTEM, RealSite, notes
 from tests.e2e.tenants import deployment, pod
-from tests.support.helm import CHART, Helm
+from tests.support.helm import CHART, FROM, Helm
 from tests.support.manifests import ROOT
 from tests.support.site import AGENT, WEBHOOK
 
@@ -24,7 +24,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 # Beside what the manual says: the cards of this cluster, and an agent in a hurry.
-HERE = ["--set=simulated=true", *(f"--set-string=settings.agent.{setting}" for setting in QUICK)]
+HERE = [
+    FROM,
+    "--set=simulated=true",
+    *(f"--set-string=settings.agent.{setting}" for setting in QUICK),
+]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def installed(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A cluster without gpufence, and the manual's five commands; at the end all is as before."""
     program = HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
     helm = Helm(program, tmp_path_factory.mktemp("helm"), site.kubeconfig)
-    site.cluster.kubectl("delete", "-k", OVERLAY, "--timeout=100s")
+    site.cluster.kubectl("delete", "-k", OVERLAY, "--ignore-not-found", "--timeout=100s")
     try:
         with site.namespace() as team:
             for number, (command, *arguments) in enumerate(five_commands(team)):

@@ -43,7 +43,7 @@ def extended(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             site.system("rollout", "status", part, "--timeout=100s")
         yield site
     finally:
-        site.cluster.kubectl("delete", "-k", str(folder), "--timeout=100s")
+        site.cluster.kubectl("delete", "-k", str(folder), "--ignore-not-found", "--timeout=100s")
         site.install()
 
 

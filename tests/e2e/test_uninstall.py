@@ -26,7 +26,7 @@ def without(site: RealSite) -> Iterator[Without]:
     with site.namespace("evict") as team:
         site.apply(deployment(team, "trainer"))
         tenant = site.pod_of(team, "trainer")
-        site.cluster.kubectl("delete", "-k", OVERLAY, "--timeout=100s")
+        site.cluster.kubectl("delete", "-k", OVERLAY, "--ignore-not-found", "--timeout=100s")
         try:
             yield Without(site, tenant)
         finally:

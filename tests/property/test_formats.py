@@ -27,6 +27,7 @@ _cards = st.builds(
     memory_bytes=st.integers(1, LARGEST),
     compute_capability=st.none() | st.tuples(st.integers(0, 20), st.integers(0, 9)),
     mig=st.none() | st.builds(Instance, parent=noise, profile=noise),
+    most_bytes=st.none(),  # an agent states what it has measured, no bounds
 )
 _settings = st.builds(
     Setting,

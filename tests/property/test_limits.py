@@ -1,8 +1,9 @@
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gpufence import names
 from gpufence.annotations import (
     NamespaceOptions,
     defaults_from,
@@ -11,13 +12,15 @@ from gpufence.annotations import (
 )
 from gpufence.candidates import CandidateCard
 from gpufence.dialects import Undeclared, Units, Unreadable
+from gpufence.dialects.dra import SPEC as CLAIMS
 from gpufence.errors import InvalidError
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB, MIB
 from tests.property.strategies import cards, json_values, noise, pods, readable_pods
-from tests.support.builders import phases
+from tests.support.builders import container, phases, pod
 
+BY_CLASS = f"{names.DRA_CLASS_PREFIX}{names.DRA_CLASSES[0]}"
 ceilings = st.none() | st.integers(MIB, 20 * GIB)
 
 
@@ -43,16 +46,19 @@ def test_parts_that_run_together_fit_the_pods_limit(
 
 
 @given(pods(), st.none() | cards)
+@example(pod(container(**{BY_CLASS: "1"})), GIB)
 def test_no_pod_ends_up_without_limit(manifest: dict[str, Any], card: int | None) -> None:
     """
-    A pod that asks for GPU memory has positive limits, or says what is unreadable; never zero.
+    A pod that asks for GPU memory has positive limits, or says what is unreadable; never zero. Only
+    devices that are still to be allocated leave its limit open on a card of known size.
     """
     limits = _read(read_pod(manifest), card)
     if isinstance(limits, Limits):
         known = [part.limit_bytes for part in limits.parts if part.limit_bytes is not None]
         assert limits.parts
         assert all(amount >= 1 for amount in known)
-        assert card is None or (limits.limit_bytes or 0) >= 1
+        assert limits.limit_bytes is None or limits.limit_bytes >= 1
+        assert card is None or limits.dialect == CLAIMS.name or limits.limit_bytes is not None
     elif isinstance(limits, Unreadable):
         assert limits.problem.sentence
 

@@ -14,13 +14,14 @@ from gpufence.quantity import GIB, MIB
 
 T4_BYTES = 15360 * MIB
 A100_BYTES = 40960 * MIB
+APP = "registry.example/app:1"
 
 
 def container(name: str = "main", **limits: object) -> dict[str, Any]:
     """
     Build a container; limits that are no Python names go in as `**{"aliyun.com/gpu-mem": "3"}`.
     """
-    return {"name": name, "image": "registry.example/app:1", "resources": {"limits": limits}}
+    return {"name": name, "image": APP, "resources": {"limits": limits}}
 
 
 def gpushare(name: str = "main", units: object = "3") -> dict[str, Any]:

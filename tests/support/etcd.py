@@ -42,6 +42,13 @@ class Etcd:
             ]
             self._ask("/v3/kv/txn", {"success": puts})
 
+    def fill(self, *, full: bool) -> None:
+        """Raise or lift the alarm by which etcd takes nothing more, as when its disk is full."""
+        member = self._ask("/v3/maintenance/status", {})["header"]["member_id"]
+        action = "ACTIVATE" if full else "DEACTIVATE"
+        body = {"action": action, "memberID": member, "alarm": "NOSPACE"}
+        self._ask("/v3/maintenance/alarm", body)
+
     def _ask(self, target: str, body: dict[str, Any]) -> dict[str, Any]:
         self._connection.request("POST", target, json.dumps(body))
         answer = self._connection.getresponse()

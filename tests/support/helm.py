@@ -3,10 +3,11 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.manifests import DEPLOY
+from tests.support.manifests import DEPLOY, REGISTRY
 from tests.support.site import surroundings
 
 CHART = DEPLOY / "chart"
+FROM = f"--set=image.prefix={REGISTRY}"
 
 
 class Helm:
@@ -30,5 +31,6 @@ class Helm:
         return done
 
     def template(self, *arguments: str, kubernetes: str = "1.37.0") -> str:
-        done = self("template", "gpufence", str(CHART), "--kube-version", kubernetes, *arguments)
+        given = ("--kube-version", kubernetes, FROM, *arguments)
+        done = self("template", "gpufence", str(CHART), *given)
         return done.stdout

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,8 +32,11 @@ def own_address() -> str:
 
 class HttpServer(Serving):
     """
-    Use it as a context manager; `tls` is what the next connection meets.
+    Use it as a context manager; `tls` is what the next connection meets. Its answers are dated by a
+    clock that is `clock_ahead_seconds` ahead.
     """
+
+    clock_ahead_seconds = 0.0
 
     def __init__(self, tls: ssl.SSLContext | None = None, address: str = LOOPBACK) -> None:
         server = _Server(self, address)
@@ -84,7 +88,11 @@ class Exchange(BaseHTTPRequestHandler):
         del format, args  # quiet
 
     def send_head(self, status: int, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
+        self.log_request(status)
+        self.send_response_only(status)
+        if not any(name.lower() == "date" for name in headers):
+            at = time.time() + self.server.owner.clock_ahead_seconds
+            self.send_header("Date", self.date_time_string(at))
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()

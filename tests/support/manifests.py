@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 BASE = DEPLOY / "base"
 COMPONENTS = DEPLOY / "components"
+REGISTRY = "set-your-registry.invalid/gpufence"
+"""Where the manifests look for images until somebody names a registry: a host that cannot be."""
 
 
 def all_of(text: str) -> Iterator[dict[str, Any]]:

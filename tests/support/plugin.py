@@ -24,7 +24,7 @@ from gpufence.snapshot import (
 )
 from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode, by_node, see_node
-from tests.support.builders import T4_BYTES, card, gpushare, node, pod
+from tests.support.builders import APP, T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
 from webhook.rewrite.binding import exact_values
 
@@ -66,6 +66,9 @@ def raw_pod(
     """
     made = pod(*(containers or (gpushare("trainer"),)), annotations=annotations, **spec)
     made["metadata"] |= {"name": name, "uid": uid}
+    for item in made["spec"]["containers"]:
+        if item["image"] == APP:
+            item["image"] = "registry.example/torch:1"  # which keeps to its variables
     if mode is not None:
         made = rewritten(made, mode, namespace)[0]
     if bound:

@@ -14,6 +14,7 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode, read_node
+from gpufence.plan import Done, read_plan
 from gpufence.quantity import MIB
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
@@ -80,9 +81,27 @@ def environment(pod: dict[str, Any], name: str = "main") -> dict[str, str | None
     found = [*spec.get("initContainers", []), *spec["containers"]]
     item = next(item for item in found if item["name"] == name)
     return {
-        entry["name"]: _value(entry, pod["metadata"]["annotations"])
+        entry["name"]: _value(entry, pod["metadata"].get("annotations") or {})
         for entry in item.get("env", [])
     }
+
+
+def absent(bound: dict[str, Any]) -> list[str]:
+    """Name the settings that a plan calls told and that are not in the pod."""
+    annotations = bound["metadata"]["annotations"]
+    item = bound["spec"]["containers"][0]
+    env = {entry["name"]: entry for entry in item.get("env", [])}
+    plan = read_plan(annotations[names.PLAN]).containers.get("main")
+    missing = []
+    for row in plan.settings if plan is not None else ():
+        path = f"metadata.annotations['{names.ENV_PREFIX}{row.slot}']"
+        pointed = {"name": row.env, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+        literal = {"name": row.env, "value": row.user or ""}
+        if row.done in (Done.SET, Done.LOWERED, Done.KEPT):
+            missing += [] if env.get(row.env) in (pointed, literal) else [row.env]
+    text = " ".join([*item.get("command", []), *item.get("args", [])])
+    heard = [each for each in (plan.reads if plan is not None else ()) if each.startswith("-")]
+    return missing + [flag for flag in heard if flag not in text]
 
 
 def variables(**values: str) -> list[dict[str, str]]:

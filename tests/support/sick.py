@@ -97,7 +97,7 @@ def sick() -> Installation:
         agent(snapshot(stale_seconds=200.0), node="gpu-2"),
         agent(None, "its pod is not ready", node="gpu-0", ready=False),
         agent(snapshot(stale_seconds=None), node="gpu-3"),
-        agent(snapshot(trouble="no driver"), node="gpu-4"),
+        agent(snapshot(trouble="no driver", cards=()), node="gpu-4"),
         agent(None, "it does not answer in time", node="gpu-5"),
         agent(None, "you may not ask agents", node="gpu-6", denied=True),
         agent(snapshot(), node="gpu-7"),

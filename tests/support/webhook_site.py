@@ -51,8 +51,8 @@ class WebhookSite(PlaneSite):
         """Take away what would reach into other tests."""
         self.drop(CONFIGURATION)
         for kind in KINDS.values():
-            for name in ("gpufence-mode", "gpufence-frozen-annotations"):
-                self.admin.delete(group(ADMISSION, kind, name))
+            for name in ("mode", "undeclared", "frozen-annotations", "bindings", "pod-growth"):
+                self.admin.delete(group(ADMISSION, kind, f"gpufence-{name}"))
 
     def webhook(self, **settings: str) -> Webhook:
         """Start a webhook with the rights of its own ServiceAccount."""
@@ -101,10 +101,14 @@ class WebhookSite(PlaneSite):
         query: Mapping[str, str] = {"dryRun": "All"} if dry_run else {}
         return self.admin.post(core("namespaces", namespace, "pods"), item, query)
 
-    def bind(self, namespace: str, pod: dict[str, Any], node: str) -> None:
-        """
-        Bind as a scheduler does.
-        """
+    def bind(
+        self,
+        namespace: str,
+        pod: dict[str, Any],
+        node: str,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """Bind as a scheduler does, some of which put annotations on their Bindings."""
         metadata = pod["metadata"]
         body = {
             "apiVersion": "v1",
@@ -113,6 +117,7 @@ class WebhookSite(PlaneSite):
                 "name": metadata["name"],
                 "namespace": namespace,
                 "uid": metadata["uid"],
+                "annotations": dict(annotations or {}),
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }

@@ -50,7 +50,9 @@ def _outcome(vector: Vector) -> dict[str, Any]:
         held = held_limits(pod, options, read_namespace_options(vector.namespace), vector.card)
         amount = {"held": held.limit_bytes} if isinstance(held, Limits) else {}
         return {"unreadable": said.problem.field, "own_words": said.own_words, **amount}
+    promised = {} if said.promised_bytes is None else {"promised": said.promised_bytes}
     return {
+        **promised,
         "dialect": said.dialect,
         "limit": said.limit_bytes,
         "enforced": said.enforced,

@@ -31,6 +31,20 @@ static struct amounts measure(const struct call *call)
     return amounts;
 }
 
+#if MEMORY_INFO_V2
+/* Since r615 version 2 answers for the caller's own cgroup, and version 1 for the card. */
+static struct amounts limited(const struct call *call)
+{
+    struct amounts amounts = measure(call);
+    uint64_t limit = call->card->limit;
+    if (limit != 0 && limit < amounts.total) {
+        amounts.total = limit;
+        amounts.free = rest(limit, amounts.reserved + amounts.allocated);
+    }
+    return amounts;
+}
+#endif
+
 /* Version 1 counts the reserved memory as used. */
 EXPORT int nvmlDeviceGetMemoryInfo(device_t device, struct memory *memory)
 {
@@ -42,6 +56,8 @@ EXPORT int nvmlDeviceGetMemoryInfo(device_t device, struct memory *memory)
         return INVALID_ARGUMENT;
     if (hidden_by_mig(&call))
         return NO_PERMISSION;
+    if (call.card->unified)
+        return NOT_SUPPORTED;
     struct amounts amounts = measure(&call);
     *memory = (struct memory){
         .total = amounts.total,
@@ -64,7 +80,9 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(device_t device, struct memory_v2 *memory)
         return ARGUMENT_VERSION_MISMATCH;
     if (hidden_by_mig(&call))
         return NO_PERMISSION;
-    struct amounts amounts = measure(&call);
+    if (call.card->unified)
+        return NOT_SUPPORTED;
+    struct amounts amounts = limited(&call);
     *memory = (struct memory_v2){
         .version = memory->version,
         .total = amounts.total,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define STATE_MAGIC UINT64_C(0x65636e6566757067) /* "gpufence" */
-#define STATE_VERSION 4
+#define STATE_VERSION 5
 
 #define MAX_CARDS 16
 #define MAX_INSTANCES 7
@@ -74,6 +74,7 @@ struct card {
     uint64_t total;
     uint64_t reserved;
     uint64_t extra; /* used on the device, but by no process */
+    uint64_t limit; /* what version 2 tells a caller whose cgroup is limited; 0: no limit */
     uint32_t bus;
     uint32_t pci_device;
     uint32_t capability_major;
@@ -88,6 +89,7 @@ struct card {
     uint32_t mig_generation; /* raised with every change of the instances */
     uint32_t mig_reuse;      /* 1: handles from before a change are taken for the new instances */
     uint32_t accounting;     /* 1: processes that begin from now on are accounted */
+    uint32_t unified;        /* 1: no memory of its own, but the machine's */
     struct instance instances[MAX_INSTANCES];
     char uuid[TEXT_SIZE];
     char name[TEXT_SIZE];

@@ -9,7 +9,7 @@ import pytest
 
 from simulator.controlplane.errors import StartError
 from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
-from tests.support.observing import eventually, processes_naming
+from tests.support.observing import PATIENCE_SECONDS, eventually, processes_naming
 
 
 def surroundings(folder: Path) -> Surroundings:
@@ -56,5 +56,5 @@ def test_warden_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     process.tell_to_stop()
     process.wait_for_end(seconds=0.1)
 
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < PATIENCE_SECONDS
     assert eventually(lambda: not processes_naming(mark))

@@ -28,8 +28,12 @@ NOT_AVAILABLE = 2**64 - 1
 
 amounts = st.integers(0, 2**48 - 1)
 pids = st.integers(1, 2**22)
-processes = st.builds(GpuProcess, pids, st.none() | amounts)
+processes = st.builds(GpuProcess, pids, st.none() | amounts, st.just(0))
 lists = st.lists(processes, max_size=40).map(tuple)
+uncertain = st.builds(GpuProcess, pids, st.none(), amounts)
+merged_lists = st.lists(processes | uncertain, max_size=40, unique_by=lambda item: item.pid).map(
+    tuple
+)
 instances = st.sampled_from([2**32 - 1, 0, 1, 7, 13])
 times = st.floats(0, 1e9)
 some_pids = st.frozensets(pids, max_size=9)
@@ -50,7 +54,7 @@ answers = st.one_of(
             st.lists(failures, max_size=2).map(tuple),
         ),
     ),
-    st.tuples(st.just(Ask.LIST), st.builds(Listed, times, lists, some_pids) | failures),
+    st.tuples(st.just(Ask.LIST), st.builds(Listed, times, merged_lists, some_pids) | failures),
     st.tuples(st.just(Ask.PEAKS), st.builds(Accounted, st.booleans(), lists) | failures),
     st.tuples(
         st.just(Ask.WORK),

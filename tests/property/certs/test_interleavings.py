@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from certs.bundle import read_bundle
-from certs.ensure import Run, RunOptions
+from certs.ensure import Run, RunOptions, TrustMode
 from certs.material import KeyPair, WaitSettings
 from tests.property.certs.stage import Actor
 from tests.support.certs.builders import NAMES, NOW
@@ -29,6 +29,7 @@ KINDS = (
     RunOptions(force_ca=True),
     RunOptions(),
     RunOptions(force_leaf=True),
+    RunOptions(trust=TrustMode.CHECK),
     RunOptions(force_ca=True),
 )
 STEP, KILL, PULL, SEE = "step", "kill", "pull", "see"

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpufence.errors import InvalidError, UnknownVersionError
@@ -90,6 +90,43 @@ def test_what_is_kept_is_bounded_and_part_of_what_there_was(need: NodeNeed, toda
         day for owner in need.owners for day in owner.days
     }
     assert kept == bounded(kept, today)
+
+
+@given(
+    quiet=st.lists(st.integers(1, 14), min_size=1, max_size=8),
+    crowds=st.lists(
+        st.tuples(st.integers(100, 250), st.integers(1, 14), st.integers(0, 4000)),
+        min_size=1,
+        max_size=3,
+    ),
+)
+@example(quiet=[14], crowds=[(250, 14, 4000), (250, 14, 0)])
+def test_nobody_loses_a_day_by_what_others_write(
+    quiet: list[int], crowds: list[tuple[int, int, int]]
+) -> None:
+    """
+    Whatever takes no more than its equal share of the bytes is kept whole, however much others
+    write, however long their names are.
+    """
+    small = [_owner("quiet", f"o{place}", count) for place, count in enumerate(quiet)]
+    large = [
+        _owner(f"crowd-{place}", f"{number:03}" + "n" * length, count)
+        for place, (owners, count, length) in enumerate(crowds)
+        for number in range(owners)
+    ]
+    need = NodeNeed("n", (*small, *large))
+    kept = bounded(need, "2026-11-14")
+    left = [item for item in kept.owners if item.key.namespace == "quiet"]
+
+    assert MOST_BYTES >= len(write_need(kept))
+    assert small == left
+    assert kept == bounded(kept, "2026-11-14")
+
+
+def _owner(namespace: str, name: str, count: int) -> OwnerNeed:
+    full = NeedDay("", LARGEST, told_bytes=LARGEST, limit_bytes=LARGEST, evicted_bytes=LARGEST)
+    rows = tuple(full._replace(day=f"2026-11-{15 - age:02}") for age in range(count, 0, -1))
+    return OwnerNeed(NeedKey(namespace, "Deployment", name, "main", "T4"), rows)
 
 
 @given(st.lists(needs, max_size=3))

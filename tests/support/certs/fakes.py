@@ -73,6 +73,13 @@ class FakeApi:
             raise refusal(409, "Conflict")
         return self._write(path, changed)
 
+    def delete(self, path: str, body: JsonObject | None = None) -> JsonObject:
+        del body
+        item = self.get(path)
+        del self.objects[path]
+        self.writes.append(path)
+        return item
+
     def version(self, path: str) -> str:
         return str(self.objects[path]["metadata"]["resourceVersion"])
 

@@ -14,7 +14,7 @@ from simulator.controlplane import ControlPlane
 from tests.support.http_server import Exchange, HttpServer
 
 _CHUNK = 2**16
-_HOP = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive"})
+_HOP = frozenset({"date", "connection", "transfer-encoding", "content-length", "keep-alive"})
 _SECONDS = 300.0
 
 Chosen = Callable[[str, str], bool]

@@ -99,21 +99,17 @@ class PlayedNodes(Beside):
             if before[0] != said:
                 began = time.time() - (self.idle_seconds if said == "True" else 0.0)
                 self._said[metadata["uid"]] = (said, began)
-                self._patch(path, status, began)
+                self._patch(path, status if _has_gpu(item) else "", began)
         except (NotFoundError, KubeError):
             pass
 
     def _patch(self, path: str, status: str, began: float) -> None:
         at = write_moment(began + self.clock_ahead_seconds)
-        conditions = [
-            {"type": "Ready", "status": "True", "lastTransitionTime": at},
-            {
-                "type": names.GPU_IDLE,
-                "status": status,
-                "lastTransitionTime": at,
-                "reason": "NoKernels" if status == "True" else "Busy",
-            },
-        ]
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": at}]
+        if status:
+            reason = "NoKernels" if status == "True" else "Busy"
+            idle = {"type": names.GPU_IDLE, "status": status, "reason": reason}
+            conditions.append({**idle, "lastTransitionTime": at})
         body = {"status": {"phase": "Running", "conditions": conditions}}
         self._admin.patch(f"{path}/status", body, PatchType.STRATEGIC)
 
@@ -154,6 +150,13 @@ class PlayedNodes(Beside):
             uses=(use,),
             activity=activity,
         )
+
+
+def _has_gpu(pod: JsonObject) -> bool:
+    return any(
+        names.GPUSHARE_MEMORY in item.get("resources", {}).get("limits", {})
+        for item in pod["spec"]["containers"]
+    )
 
 
 class PlayedAgents(HttpServer):

@@ -21,7 +21,7 @@ from kubectl_gpufence.doctor.installation import (
 from kubectl_gpufence.doctor.read import metric, validity
 from kubectl_gpufence.table import Display
 from tests.support import sick
-from tests.support.plugin import seen_node, seen_pod
+from tests.support.plugin import agent, seen_node, seen_pod, snapshot
 
 FINE = sick.healthy()
 NO_PODS: dict[str, Any] = {
@@ -44,7 +44,7 @@ def texts(**changes: Any) -> str:
         (replace(FINE, deployment=sick.deployment(1, None)), "all is well"),
         (replace(FINE, version=sick.version("v1.35.0")), "nothing is wrong, 1 worth a look"),
         (replace(FINE, system=MaybeHidden()), "1 thing is wrong"),
-        (sick.denied(), "nothing wrong was found, and 11 could not be found out"),
+        (sick.denied(), "nothing wrong was found, and 15 could not be found out"),
     ],
     ids=["fine", "one replica", "old", "absent", "denied"],
 )
@@ -92,6 +92,10 @@ def test_the_doctor_speaks_json() -> None:
         ({"agents": MaybeHidden({}), "nodes": sick.HIDDEN}, "you may not see it"),
         ({"switch": MaybeHidden({"data": {"max-mode": "cap"}})}, "no further than mode cap"),
         ({"switch": MaybeHidden({})}, "namespaces decide"),
+        (
+            {"switch": MaybeHidden({"data": {"max-mode": "evict", "default-max-mode": "observe"}})},
+            "no further than mode observe",
+        ),
         ({"trusted": dict.fromkeys(HOOKS, (*sick.YEARS, SHORT))}, "(2 CAs, 3650d left)"),
         ({"deployment": sick.deployment(None)}, "0 of 2 replicas ready: new pods get no limits"),
         (
@@ -99,7 +103,7 @@ def test_the_doctor_speaks_json() -> None:
             "1 in mode cap",
         ),
     ],
-    ids=["hidden", "lowered", "no key", "overlap", "no replica", "no pods"],
+    ids=["hidden", "lowered", "no key", "lower", "overlap", "no replica", "no pods"],
 )
 def test_a_rare_state_has_its_finding(changes: dict[str, Any], text: str) -> None:
     """A lowered kill switch, two CAs that overlap, a webhook scaled to nothing: each is named."""
@@ -146,6 +150,13 @@ def test_a_node_whose_cards_cannot_be_read_is_named() -> None:
     odd = replace(seen_node(), cards=None, cards_trouble="odd")
 
     assert "gpu-1: odd" in texts(nodes=MaybeHidden({"gpu-1": odd}))
+
+
+def test_a_node_that_is_measured_in_part_is_not_called_unmeasured() -> None:
+    """A card that cannot be read takes nothing away from what is said of the others."""
+    said = agent(snapshot(trouble="card 1: GB10 has no memory of its own"))
+
+    assert "gpu-1 is measured in part: card 1: GB10" in texts(agents=MaybeHidden({"gpu-1": said}))
 
 
 def test_hidden_parts_do_not_hide_the_rest() -> None:

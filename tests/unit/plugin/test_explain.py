@@ -178,3 +178,18 @@ def test_the_operators_slack_of_caps_counts(slack: int | None, *, ignored: bool)
     story = "\n".join(explained(seen_pod(), agent(state)))
 
     assert ignored is ("it ignores its settings" in " ".join(story.split()))
+
+
+@pytest.mark.parametrize(
+    ("words", "most"), [({}, "nothing"), ({names.MAX_MEMORY: "2Gi"}, "2Gi")], ids=["nothing", "2Gi"]
+)
+def test_a_pod_that_asks_for_no_gpu_may_hold_what_its_namespace_says(
+    words: dict[str, str], most: str
+) -> None:
+    """Where its namespace evicts such pods the story says so, and what it may hold."""
+    raw = raw_pod(container("web"), mode=None)
+    story = explained(see_pod(raw, None, {names.UNDECLARED_USE: "evict", **words}))
+    told = " ".join(" ".join(story).split())
+
+    assert f"{names.UNDECLARED_USE}: evict; of a card it may hold {most}" in told
+    assert "no limit" not in told

@@ -2,7 +2,7 @@
 
 from kubectl_gpufence.top.cards import card_json, card_lines, node_json, node_lines
 from kubectl_gpufence.top.pods import pod_json, pod_lines
-from tests.support.plugin import agent, pod_row, scene, seen_pod, snapshot
+from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot
 from tests.support.plugin_cases import odd, odd_cards, silent
 
 
@@ -30,6 +30,24 @@ def test_json_of_cards_and_nodes_tells_what_is_not_known() -> None:
         nodes["gpu-4"][key] for key in ("total", "version", "agent")
     )
     assert "braked" == nodes["gpu-2"]["agent"]
+
+
+_UNFENCED = "card 1: GB10 (GPU-b) has no memory of its own but shares the machine's"
+
+
+def test_a_card_that_is_measured_has_no_other_cards_trouble() -> None:
+    """What a node says of a card without memory of its own is no state of those that are fenced."""
+    mixed = scene(agents=(agent(snapshot(trouble=_UNFENCED)),))
+
+    assert ["ok"] == [line.state for line in card_lines(mixed)]
+
+
+def test_a_card_that_is_not_measured_has_its_nodes_trouble() -> None:
+    """Where no card can be read, each of them says why."""
+    blind = snapshot(cards=(card_row(used_bytes=None, free_bytes=None),), trouble="NVML is gone")
+    lines = card_lines(scene(agents=(agent(blind),)))
+
+    assert ["NVML is gone"] == [line.state for line in lines]
 
 
 def test_another_namespaces_pods_stay_out() -> None:

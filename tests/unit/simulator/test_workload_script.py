@@ -14,6 +14,7 @@ from simulator.workload.memory import AllocatorProgram, FrameworkMemory
 from simulator.workload.run import RunContext, ScriptRun
 from simulator.workload.script import (
     Action,
+    Await,
     Busy,
     Crash,
     Exit,
@@ -50,6 +51,7 @@ def actions(text: str) -> list[Action]:
         ("wait 500ms", Wait(0.5)),
         ("wait 2m", Wait(120.0)),
         ("wait 1.5s", Wait(1.5)),
+        ("await /tmp/go", Await("/tmp/go")),
         ("fork 3", Fork(3)),
         ("exit 0", Exit(0)),
         ("crash", Crash()),
@@ -100,6 +102,7 @@ def test_a_step_keeps_its_words() -> None:
         ("after soon hold 1Gi", '"soon" is no duration; write a duration such as 5s'),
         ("after 5s", '"after 5s" ends too early; write an action'),
         ("wait 5", '"5" is no duration'),
+        ("await", '"await" ends too early; write the path of a file'),
         ("busy 101%", '"101" is out of place; write a whole number from 0 to 100'),
         ("fork -1", '"-1" is out of place; write a whole number from 0 to 64'),
         ("exit 256", "from 0 to 255"),

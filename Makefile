@@ -75,7 +75,7 @@ images: ## build the images, with docker, podman or buildah (BASE=image, NAME=pr
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
 
 release: $(READY) $(if $(filter 0,$(STANDALONE)),,$(FREEZER)) ## everything that is published into dist/, with checksums and provenance (URL=where it will lie; KEY=cosign.key signs; IMAGES=1 [BASE=image]; STANDALONE=0; SOURCE=, BUILDER=: for the provenance)
-	@$(BIN)/python -m deploy.release $(if $(filter 0,$(STANDALONE)),,--freezer $(FREEZER:.ready=bin/python)) \
+	@$(BIN)/python -m tools.release $(if $(filter 0,$(STANDALONE)),,--freezer $(FREEZER:.ready=bin/python)) \
 	  $(if $(URL),--website $(URL)) $(if $(KEY),--key $(KEY)) $(if $(filter-out 0,$(IMAGES)),--images $(or $(BASE),$(IMAGE_BASE))) \
 	  $(if $(SOURCE),--source $(SOURCE)) $(if $(BUILDER),--builder $(BUILDER))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deploy.release.archive import ReleaseError
-from deploy.release.images import digest_of, forget_stages, image_archives, packed
+from tools.release.archive import ReleaseError
+from tools.release.images import digest_of, forget_stages, image_archives, packed
 
 
 def _blob(layout: Path, document: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deploy.release.provenance import statement
-from deploy.release.sources import Source, public_address
+from tools.release.provenance import statement
+from tools.release.sources import Source, public_address
 
 SOURCE = Source(7, "c" * 40, "git+https://host.example/x/gpufence")
 

@@ -20,18 +20,18 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from deploy.release import archive
-from deploy.release.__main__ import notices, ordered, parser
-from deploy.release.archive import DEPENDENCIES, INSIDE, ReleaseError, application
-from deploy.release.files import PLACEHOLDER, Order, project_version, release
-from deploy.release.krew import Archive
-from deploy.release.krew import manifest as manifest_of
-from deploy.release.signing import Signer
-from deploy.release.sources import Source, read_source, source_moment
 from tests.http.plugin.desk import Desk
 from tests.http.release.krew_rules import install, objections
 from tests.support.api_server import ApiServer, reply
 from tests.support.sources import ROOT
+from tools.release import archive
+from tools.release.__main__ import notices, ordered, parser
+from tools.release.archive import DEPENDENCIES, INSIDE, ReleaseError, application
+from tools.release.files import PLACEHOLDER, Order, project_version, release
+from tools.release.krew import Archive
+from tools.release.krew import manifest as manifest_of
+from tools.release.signing import Signer
+from tools.release.sources import Source, read_source, source_moment
 
 MOMENT = 1_780_000_000
 WEBSITE = "https://files.example/gpufence"
@@ -94,7 +94,7 @@ def _labels(platform: Any) -> Any:
 def test_two_builds_have_equal_digests(folder: Path, tmp_path: Path) -> None:
     """Time zone, hash seed and folder leave no trace in any file."""
     again = _run(
-        *(sys.executable, "-m", "deploy.release", "--folder", tmp_path, "--website", WEBSITE),
+        *(sys.executable, "-m", "tools.release", "--folder", tmp_path, "--website", WEBSITE),
         SOURCE_DATE_EPOCH=str(MOMENT),
         TZ="Pacific/Auckland",
         PYTHONHASHSEED="7",

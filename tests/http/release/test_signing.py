@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from nacl.secret import SecretBox
 
-from deploy.release.archive import ReleaseError
-from deploy.release.signing import Signer, read_signer
+from tools.release.archive import ReleaseError
+from tools.release.signing import Signer, read_signer
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 SIGNER = Signer(KEY)

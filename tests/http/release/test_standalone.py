@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.release.archive import ReleaseError, zipped
-from deploy.release.standalone import frozen, this_platform
+from tools.release.archive import ReleaseError, zipped
+from tools.release.standalone import frozen, this_platform
 
 
 def test_a_python_without_pyinstaller_is_told() -> None:

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.release.files import project_version
-from deploy.release.standalone import this_platform
 from simulator.controlplane.build import cache_folder
 from tests.http.plugin.desk import Desk
 from tests.http.release.krew_rules import install, objections
@@ -31,6 +29,8 @@ from tests.http.release.whole import (
     released,
 )
 from tests.support.api_server import ApiServer
+from tools.release.files import project_version
+from tools.release.standalone import this_platform
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]
 

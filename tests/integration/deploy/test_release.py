@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from deploy.release.chart import packed
 from gpufence import names
 from gpufence.idle import highest_rung
 from gpufence.mode import highest_mode
@@ -26,6 +25,7 @@ from tests.support.helm import CHART, FROM, Helm
 from tests.support.kubernetes import IMPERSONATION, running_minor
 from tests.support.manifests import BASE, DEPLOY, REGISTRY, components
 from tests.support.observing import eventually
+from tools.release.chart import packed
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from deploy.release.archive import INSIDE, ReleaseError
+from tools.release.archive import INSIDE, ReleaseError
 
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _START: Final = "__main__.py"

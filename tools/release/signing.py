@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from deploy.release.archive import ReleaseError
+from tools.release.archive import ReleaseError
 
 if TYPE_CHECKING:
     from pathlib import Path

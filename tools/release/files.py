@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deploy.release.archive import application, zipped
-from deploy.release.chart import packed
-from deploy.release.images import image_archives
-from deploy.release.krew import NAME, Archive, manifest
-from deploy.release.provenance import BUILDER, statement
-from deploy.release.sources import ROOT
-from deploy.release.standalone import frozen, this_platform
+from tools.release.archive import application, zipped
+from tools.release.chart import packed
+from tools.release.images import image_archives
+from tools.release.krew import NAME, Archive, manifest
+from tools.release.provenance import BUILDER, statement
+from tools.release.sources import ROOT
+from tools.release.standalone import frozen, this_platform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deploy.release.signing import Signer
-    from deploy.release.sources import Source
+    from tools.release.signing import Signer
+    from tools.release.sources import Source
 
 PLACEHOLDER: Final = "https://gpufence.example/releases"
 SUMS: Final = "SHA256SUMS"

@@ -11,17 +11,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.release.archive import ReleaseError
-from deploy.release.files import PLACEHOLDER, SUMS, Order, release
-from deploy.release.krew import NAME
-from deploy.release.provenance import BUILDER
-from deploy.release.signing import PASSWORD_VARIABLE, read_signer
-from deploy.release.sources import ROOT, read_source
+from tools.release.archive import ReleaseError
+from tools.release.files import PLACEHOLDER, SUMS, Order, release
+from tools.release.krew import NAME
+from tools.release.provenance import BUILDER
+from tools.release.signing import PASSWORD_VARIABLE, read_signer
+from tools.release.sources import ROOT, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deploy.release.sources import Source
+    from tools.release.sources import Source
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    command = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
+    command = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
     command.add_argument("--folder", type=Path, default=ROOT / "dist", metavar="FOLDER")
     command.add_argument(
         "--website",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deploy.release.sources import Source
+    from tools.release.sources import Source
 
 BUILDER: Final = "https://gpufence.io/builders/unnamed"
 _BUILD_TYPE: Final = "https://gpufence.io/builds/make-release/v1"

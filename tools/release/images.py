@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from deploy.release.archive import ReleaseError
-from deploy.release.krew import NAME
-from deploy.release.sources import ROOT
+from tools.release.archive import ReleaseError
+from tools.release.krew import NAME
+from tools.release.sources import ROOT
 
 PROGRAMS: Final = ("webhook", "agent", "certs", "controller")
 _BUILD: Final = ROOT / "deploy" / "images" / "build"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.release.archive import ReleaseError
+from tools.release.archive import ReleaseError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _SHORT_ADDRESS = re.compile(

@@ -1,0 +1,1 @@
+"""What is made from the tree, and is not shipped with it: `python -m tools`."""

@@ -113,19 +113,19 @@ scale: $(READY) ## 5,000 GPU nodes and 50,000 pods on a real API server: what ev
 	  $(if $(SECONDS),--seconds $(SECONDS))
 
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
-	@$(BIN)/python -m tests.unit.house lock
+	@$(BIN)/python -m tools lock
 
 docs: $(READY) ## write the tables of settings and dialects in README and docs/ anew, from the code
-	@$(BIN)/python -m tests.unit.house docs
+	@$(BIN)/python -m tools docs
 
 manifests: $(READY) ## write the conditions of webhook and policies in deploy/ anew, from the dialects
-	@$(BIN)/python -m tests.unit.house manifests
+	@$(BIN)/python -m tools manifests
 
 dashboards: $(READY) ## write Grafana's dashboards in deploy/ anew, and where alerts lead
-	@$(BIN)/python -m tests.unit.house dashboards
+	@$(BIN)/python -m tools dashboards
 
 chart: $(READY) ## write the Helm chart in deploy/chart anew, from the manifests
-	@$(BIN)/python -m tests.unit.house chart
+	@$(BIN)/python -m tools chart
 
 clean: ## remove the environment and every product of the checks
 	@rm -rf .venv build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -9,6 +9,8 @@ PACKAGES = (
     *("gpufence", "kube", "service"),
     *("webhook", "agent", "certs", "controller", "kubectl_gpufence", "simulator"),
 )
+TOOLS = "tools"
+"""What writes files of the tree; neither shipped nor a test."""
 
 
 def product_files() -> list[Path]:
@@ -21,6 +23,10 @@ def files_of(package: str) -> list[Path]:
 
 def files_of_tests() -> list[Path]:
     return files_of("tests")
+
+
+def files_of_tools() -> list[Path]:
+    return files_of(TOOLS)
 
 
 def module_name(path: Path) -> str:
@@ -42,7 +48,7 @@ def is_pure(module: str) -> bool:
 
 
 def pure_files() -> list[Path]:
-    return [path for path in product_files() if is_pure(module_name(path))]
+    return [path for path in [*product_files(), *files_of_tools()] if is_pure(module_name(path))]
 
 
 def imported_by(node: ast.AST) -> list[str]:

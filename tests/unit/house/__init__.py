@@ -1,1 +1,1 @@
-"""The rules of the house that no tool knows, as tests; and chores, `python -m tests.unit.house`."""
+"""The rules of the house that no tool knows, as tests, and its figures."""

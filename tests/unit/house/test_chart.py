@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from agent.settings import AgentSettings
 from gpufence.settings import rows
 from tests.support.manifests import COMPONENTS, ROOT, all_of, components, objects
-from tests.unit.house.chart import CHART
-from tests.unit.house.chart.merge import ABSENT, Choice, Present, by_name, chosen, merged
-from tests.unit.house.chart.template import Code, Printer, Unless
-from tests.unit.house.chart.values import SETTINGS, schema_page, value_of, values_page
+from tools.chart import CHART
+from tools.chart.merge import ABSENT, Choice, Present, by_name, chosen, merged
+from tools.chart.template import Code, Printer, Unless
+from tools.chart.values import SETTINGS, schema_page, value_of, values_page
 
 GKE, KILL = frozenset({"gke"}), frozenset({"kill"})
 KINDS_OF_CHANGES = {"added", "changed", "deprecated", "removed", "fixed", "security"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import PACKAGES, ROOT, module_name
+from tests.support.sources import PACKAGES, ROOT, TOOLS, module_name
 
 LINTER = str(Path(sys.executable).with_name("lint-imports"))
 BREACHES = [
@@ -20,6 +20,7 @@ BREACHES = [
     ("certs/__init__.py", "pynvml", "Only agent.nvml knows NVML"),
     ("agent/__init__.py", "fastapi", "Only the webhook knows the web framework"),
     ("simulator/__init__.py", "cryptography", "Only certs and webhook.tls know cryptography"),
+    ("simulator/progress.py", "tools", "Nothing that is shipped knows the tools"),
     ("kubectl_gpufence/__init__.py", "trustme", "Only the simulator knows trustme"),
     ("kube/__init__.py", "certs", "kube knows the words but none of the programs"),
     ("service/logs.py", "kube", "service serves every program and knows none"),
@@ -50,7 +51,7 @@ BREACHES = [
 def complaint(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return what is said of a copy of the sources in which every contract is broken."""
     folder = tmp_path_factory.mktemp("copy")
-    for package in PACKAGES:
+    for package in (*PACKAGES, TOOLS):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, folder / package, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)

@@ -14,8 +14,8 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from tests.support.manifests import kustomization
 from tests.support.metric_names import metric_names, metrics_in
-from tests.unit.house.dashboards import DASHBOARDS, FOLDER, pages
-from tests.unit.house.dashboards.panels import Kind, Panel
+from tools.dashboards import DASHBOARDS, FOLDER, pages
+from tools.dashboards.panels import Kind, Panel
 
 COLUMNS = 24
 MOST_BYTES = 200_000  # kubectl keeps a copy of an object in an annotation of at most 256 KiB

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.metric_names import metric_names, metrics_in
 from tests.support.sources import ROOT, shown
-from tests.unit.house.pages import PAGES, with_tables
-from tests.unit.house.picture import PICTURE, RECORD, drawn, recorded
+from tools.pages import PAGES, with_tables
+from tools.picture import PICTURE, RECORD, drawn, recorded
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)

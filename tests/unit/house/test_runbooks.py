@@ -16,7 +16,7 @@ from kubectl_gpufence import arguments as plugin
 from tests.support.manifests import BASE, COMPONENTS, components, objects
 from tests.support.metric_names import metric_names, metrics_in
 from tests.support.runbooks import commands, every_command, exists, runbooks
-from tests.unit.house.runbooks import RULES, address, with_addresses
+from tools.runbooks import RULES, address, with_addresses
 from webhook import __main__ as webhook
 
 PAGES = runbooks()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import files_of_tests, product_files, shown, tree_of
+from tests.support.sources import files_of_tests, files_of_tools, product_files, shown, tree_of
 
 MODULE_LINES = 400
 TEST_MODULE_LINES = 400
@@ -34,9 +34,10 @@ def _functions(path: Path) -> Iterator[Function]:
     ("files", "lines", "parameters"),
     [
         (product_files(), MODULE_LINES, PARAMETERS),
+        (files_of_tools(), MODULE_LINES, PARAMETERS),
         (files_of_tests(), TEST_MODULE_LINES, MANY_PARAMETERS),
     ],
-    ids=["product", "tests"],
+    ids=["product", "tools", "tests"],
 )
 def test_modules_and_functions_are_small(files: list[Path], lines: int, parameters: int) -> None:
     """No module and no function outgrows the budget at which it has two reasons to change."""
@@ -63,7 +64,7 @@ def test_every_silenced_check_says_why() -> None:
     """A lint or type check is switched off only with its reason on the same line."""
     silent = [
         f"{shown(path)} line {number}: {line.strip()}"
-        for path in [*product_files(), *files_of_tests()]
+        for path in [*product_files(), *files_of_tools(), *files_of_tests()]
         for number, line in enumerate(_lines(path), start=1)
         if (found := SILENCED.search(line))
         and "SILENCED = " not in line
@@ -77,7 +78,7 @@ def test_a_short_docstring_stands_on_one_line() -> None:
     """A text of one line that fits beside its quotes is written so."""
     tall = [
         f"{shown(path)} line {number}"
-        for path in [*product_files(), *files_of_tests()]
+        for path in [*product_files(), *files_of_tools(), *files_of_tests()]
         for number, (opening, text, closing) in _three_lines(path)
         if opening.strip() == closing.strip() == '"""'
         and text.strip()

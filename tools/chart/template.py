@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.unit.house.chart.merge import ABSENT, Choice, Flags, Named, Present
+from tools.chart.merge import ABSENT, Choice, Flags, Named, Present
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

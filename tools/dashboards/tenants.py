@@ -1,7 +1,7 @@
 """Tenants: limit, told, held, idle, and what the agents make of it."""
 
-from tests.unit.house.dashboards.cards import NODE
-from tests.unit.house.dashboards.panels import (
+from tools.dashboards.cards import NODE
+from tools.dashboards.panels import (
     BAD,
     DOUBTFUL,
     Dashboard,

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from tests.support.manifests import (
+from tools.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
+from tools.chart.template import Code, Printer, Unless
+from tools.chart.values import TEST_OF, schema_page, value_of, values_page
+from tools.manifests import (
     BASE,
     COMPONENTS,
     DEPLOY,
@@ -23,10 +26,7 @@ from tests.support.manifests import (
     objects,
     own_overlay,
 )
-from tests.unit.house.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
-from tests.unit.house.chart.template import Code, Printer, Unless
-from tests.unit.house.chart.values import TEST_OF, schema_page, value_of, values_page
-from tests.unit.house.runbooks import WEBSITE
+from tools.runbooks import WEBSITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

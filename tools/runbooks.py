@@ -4,7 +4,7 @@ import re
 
 import yaml
 
-from tests.support.sources import ROOT
+from tools import ROOT
 
 WEBSITE = "https://gpufence.example"
 """

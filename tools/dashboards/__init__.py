@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from tests.support.sources import ROOT
-from tests.unit.house.dashboards.cards import CARDS
-from tests.unit.house.dashboards.controller import CONTROLLER
-from tests.unit.house.dashboards.grafana import page
-from tests.unit.house.dashboards.health import HEALTH
-from tests.unit.house.dashboards.tenants import TENANTS
+from tools import ROOT
+from tools.dashboards.cards import CARDS
+from tools.dashboards.controller import CONTROLLER
+from tools.dashboards.grafana import page
+from tools.dashboards.health import HEALTH
+from tools.dashboards.tenants import TENANTS
 
 FOLDER = ROOT / "deploy" / "dashboards"
 DASHBOARDS = (CARDS, TENANTS, HEALTH, CONTROLLER)

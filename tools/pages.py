@@ -13,7 +13,7 @@ from types import FunctionType
 from gpufence.dialects import SPECS, DialectSpec
 from gpufence.names import DRA_DRIVER, DRA_MEMORY
 from gpufence.settings import markdown_table
-from tests.support.sources import ROOT
+from tools import ROOT
 
 PAGES = [
     ROOT / "README.md",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final, NamedTuple
 
-from tests.support.sources import ROOT
+from tools import ROOT
 
 RECORD: Final = ROOT / "docs" / "demo.txt"
 PICTURE: Final = ROOT / "docs" / "demo.svg"

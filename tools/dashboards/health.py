@@ -1,7 +1,7 @@
 """Health of webhook and agents: whether they do what they are there for, and on what ground."""
 
-from tests.unit.house.dashboards.cards import NODE
-from tests.unit.house.dashboards.panels import (
+from tools.dashboards.cards import NODE
+from tools.dashboards.panels import (
     BAD,
     DOUBTFUL,
     GOOD,

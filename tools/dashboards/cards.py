@@ -1,6 +1,6 @@
 """Cards: what of their memory is in use, promised, owed, or nobody's."""
 
-from tests.unit.house.dashboards.panels import (
+from tools.dashboards.panels import (
     BAD,
     DOUBTFUL,
     Dashboard,

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from gpufence import conditions
-from tests.support.sources import ROOT
+from tools import ROOT
 
 _COLUMNS = 100
 _BASE = ROOT / "deploy" / "base" / "webhook"

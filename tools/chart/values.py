@@ -10,8 +10,9 @@ from agent.settings import AgentSettings
 from certs.settings import CertsSettings
 from controller.settings import ControllerSettings
 from gpufence.settings import rows
-from tests.support.manifests import ROOT, components
-from tests.unit.house.runbooks import WEBSITE
+from tools import ROOT
+from tools.manifests import components
+from tools.runbooks import WEBSITE
 from webhook.settings import WebhookSettings
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from tests.unit.house.dashboards.panels import (
+from tools.dashboards.panels import (
     GOOD,
     Dashboard,
     Kind,

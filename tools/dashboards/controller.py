@@ -1,6 +1,6 @@
 """The controller, which component idle-release installs: whom it may release, and whom it did."""
 
-from tests.unit.house.dashboards.panels import (
+from tools.dashboards.panels import (
     BAD,
     DOUBTFUL,
     GOOD,

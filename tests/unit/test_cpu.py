@@ -18,9 +18,9 @@ def _nothing() -> None:
 
 def test_a_call_is_told_by_the_yardstick() -> None:
     """Twice the yardstick's own loop takes twice what the yardstick takes on a quiet machine."""
-    told = quiet_seconds(cpu._yardstick, lambda: 2 * cpu._STEPS)
+    told = quiet_seconds(cpu._yardstick, lambda: 2 * cpu._STEPS, rounds=40)
 
-    assert 1.6 * cpu.YARDSTICK_SECONDS < told < 2.4 * cpu.YARDSTICK_SECONDS
+    assert 1.5 * cpu.YARDSTICK_SECONDS < told < 3 * cpu.YARDSTICK_SECONDS
 
 
 def test_no_tracer_is_told_of_the_call() -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import logging
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from gpufence.errors import GpufenceError
 from gpufence.snapshot import POD_ROWS, read_snapshot
+from kube import fetch_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,12 +23,7 @@ REMEMBERED_SECONDS: Final = 2.0
 MOST_ASKED: Final = 8
 """Agents that are asked at the same time."""
 MOST_BYTES: Final = 2**22
-_CHUNK: Final = 2**16
 _PATH: Final = "/v1/snapshot"
-
-
-class SilentAgentError(GpufenceError):
-    """Raised where an agent does not answer in time, or not as an agent does."""
 
 
 class _Answer(NamedTuple):
@@ -109,7 +101,8 @@ class Agents:
             return None
         self.asked += 1
         try:
-            return read_snapshot(fetch(address, self._timeout_seconds), cut)
+            page = fetch_page(f"{address}{_PATH}", self._timeout_seconds, MOST_BYTES)
+            return read_snapshot(page, cut)
         except GpufenceError as error:
             self.silent += 1
             _log.warning("the agent of node %s: %s", node, error)
@@ -122,51 +115,3 @@ class Agents:
                 if node not in addresses:
                     self._answers.pop(node, None)
                     self._turns.pop(node, None)
-
-
-def fetch(address: str, timeout_seconds: float) -> str:
-    """
-    Read the snapshot of the agent at an address, past any proxy, however slowly it comes.
-
-    Raises:
-        SilentAgentError: it does not come whole and in time.
-    """
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(
-        parts.hostname or "", parts.port or 80, timeout=timeout_seconds
-    )
-    # A timeout of a socket is one for each of its bytes.
-    too_slow = threading.Event()
-    end = None
-    try:
-        with closing(connection):
-            connection.connect()
-            end = threading.Timer(timeout_seconds, _cut, (connection.sock, too_slow))
-            end.start()
-            connection.request("GET", f"{parts.path}{_PATH}")
-            body = _body(connection.getresponse(), address)
-            if too_slow.is_set():
-                raise SilentAgentError(f"{address} takes more than {timeout_seconds:g} s")
-            return body.decode()
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise SilentAgentError(f"{address} does not answer: {error}") from error
-    finally:
-        if end is not None:
-            end.cancel()
-
-
-def _body(answer: http.client.HTTPResponse, address: str) -> bytes:
-    body = bytearray()
-    while chunk := answer.read1(_CHUNK):
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise SilentAgentError(f"{address} sends more than {MOST_BYTES} bytes")
-    if answer.status != http.client.OK:
-        raise SilentAgentError(f"{address} answers {answer.status}")
-    return bytes(body)
-
-
-def _cut(connected: socket.socket, too_slow: threading.Event) -> None:
-    too_slow.set()
-    with suppress(OSError):  # it is closed by now
-        connected.shutdown(socket.SHUT_RDWR)

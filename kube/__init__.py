@@ -27,6 +27,7 @@ from kube.errors import (
     UnreachableError,
 )
 from kube.lists import Listing, as_is, collect
+from kube.pages import fetch_page
 from kube.paths import core, group
 from kube.reflector import Handler, Reflector, ReflectorState
 from kube.replies import JsonObject
@@ -65,6 +66,7 @@ __all__ = [
     "collect",
     "connect",
     "core",
+    "fetch_page",
     "group",
     "read_client_settings",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import socket
 import ssl
 import threading
@@ -65,27 +64,6 @@ class Sockets:
                 continue  # closed already
 
 
-class LendingPool(urllib3.HTTPConnectionPool):
-    """A pool that lends its idle connections to whoever speaks on them himself."""
-
-    def lend(self) -> HTTPConnection | None:
-        """Return a connection that is open and silent; None where there is none."""
-        try:
-            found: HTTPConnection | None = self.pool.get(block=False) if self.pool else None
-        except queue.Empty:
-            return None
-        if found is not None and found.is_connected:
-            return found
-        self._put_conn(found)
-        return None
-
-    def take_back(self, connection: HTTPConnection, again: bool) -> None:  # noqa: FBT001 (by place)
-        """Take a connection back, which may be asked `again` or not."""
-        if not again:
-            connection.close()
-        self._put_conn(connection)
-
-
 def connect_pool(access: Access, connections: int, sockets: Sockets) -> urllib3.PoolManager:
     """Make a pool for one server whose connections are noted in `sockets`."""
     pool = _pool(access, connections)
@@ -100,10 +78,10 @@ def connect_pool(access: Access, connections: int, sockets: Sockets) -> urllib3.
             super().connect()
             sockets.add(self)
 
-    class PlainPool(LendingPool):
+    class PlainPool(urllib3.HTTPConnectionPool):
         ConnectionCls = Plain
 
-    class SecurePool(LendingPool, urllib3.HTTPSConnectionPool):
+    class SecurePool(urllib3.HTTPSConnectionPool):
         ConnectionCls = Secure
 
     pool.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
@@ -139,9 +117,9 @@ def explain(error: HTTPError) -> str:
     if isinstance(error, NameResolutionError):
         return "the server's name cannot be resolved; check the address and DNS"
     if isinstance(error, NewConnectionError):
-        return f"{_cause(error.__cause__)}; is the API server up, and the address right?"
+        return f"{_cause(error.__cause__)}; is the server up, and the address right?"
     if isinstance(error, ConnectTimeoutError):
-        return "no connection in time; is the API server up, and may we reach it?"
+        return "no connection in time; is the server up, and may we reach it?"
     if isinstance(error, SlowError):
         return "no answer in time"
     if isinstance(error, SSLError):

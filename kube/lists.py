@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, Ty
 
 from kube.errors import BadReplyError, GoneError
 from kube.replies import status_error
-from kube.unmanaged import unmanaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,7 +107,7 @@ def read_page(
 
     Raises BadReplyError where it is no list of objects, and a ReplyError where it is a refusal.
     """
-    text = _Text(request, unmanaged(chunks), limit_bytes)
+    text = _Text(request, chunks, limit_bytes)
     items: list[T] = []
     said: JsonObject = {}
     listed = False

@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
-from kube.connections import LendingPool, Sockets, connect_pool, explain
+from kube.connections import Sockets, connect_pool, explain
 from kube.errors import BadReplyError, SilenceError, UnreachableError
-from kube.exchange import OddAnswerError, PlainAnswer, written
 from kube.replies import RawReply
 from kube.server_clock import AnswerClock
 
@@ -61,9 +58,7 @@ class Patience:
 class Stream:
     """The answer to a request that stays open; `status` is known, the body comes as it comes."""
 
-    def __init__(
-        self, request: Request, server: str, response: urllib3.BaseHTTPResponse | PlainAnswer
-    ) -> None:
+    def __init__(self, request: Request, server: str, response: urllib3.BaseHTTPResponse) -> None:
         self._request = request
         self._server = server
         self._response = response
@@ -97,9 +92,7 @@ class Transport:
         self._access = access
         self._sockets = Sockets()
         self._pool = connect_pool(access, pool_connections, self._sockets)
-        at = urlsplit(access.server)
         self.server_clock = AnswerClock()
-        self._host, self._prefix = at.netloc.rpartition("@")[2], at.path
 
     def send(self, request: Request, patience: Patience, most_bytes: int | None = None) -> RawReply:
         """
@@ -131,21 +124,12 @@ class Transport:
     def close(self) -> None:
         self._pool.clear()
 
-    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse | PlainAnswer:
+    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
         answer = self._answer(request, patience)
         self.server_clock.hear(answer.headers.get("date"))
         return answer
 
-    def _answer(
-        self, request: Request, patience: Patience
-    ) -> urllib3.BaseHTTPResponse | PlainAnswer:
-        broke = False
-        try:
-            answer = self._at_once(request, patience)
-            if answer is not None:
-                return answer
-        except OddAnswerError:
-            broke = True
+    def _answer(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
         try:
             return self._request(request, patience)
         except SSLError:
@@ -153,27 +137,9 @@ class Transport:
                 raise
         except ProtocolError:
             # The server may close an idle connection in the instant in which we reuse it.
-            if broke or request.method != "GET":
+            if request.method != "GET":
                 raise
         return self._request(request, patience)
-
-    def _at_once(self, request: Request, patience: Patience) -> PlainAnswer | None:
-        """
-        Ask on a connection that is open; None where there is none.
-
-        Raises OddAnswerError when that came to nothing, and the connection is closed.
-        """
-        if request.method != "GET" or self._access.proxy is not None:
-            return None
-        text = written(self._prefix + request.target, self._host, request.headers)
-        pool = self._pool.connection_from_url(self._access.server)
-        if text is None or not isinstance(pool, LendingPool):
-            return None
-        connection = pool.lend()
-        if connection is None:
-            return None
-        connection.sock.settimeout(patience.reply_seconds)
-        return PlainAnswer(connection.sock, text, partial(pool.take_back, connection))
 
     def _request(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
         return self._pool.request(
@@ -199,7 +165,7 @@ def _explained(request: Request, server: str) -> Iterator[None]:
 
 def _read_until(
     request: Request,
-    response: urllib3.BaseHTTPResponse | PlainAnswer,
+    response: urllib3.BaseHTTPResponse,
     deadline: float,
     most_bytes: int | None,
 ) -> bytes:

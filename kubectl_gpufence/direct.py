@@ -8,28 +8,22 @@ GpufenceError
 
 from __future__ import annotations
 
-import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
 
 from gpufence.addresses import read_agents, read_url
 from gpufence.errors import GpufenceError
 from gpufence.text import printable
+from kube import KubeError, fetch_page
 from kubectl_gpufence.options import AGENTS, CONTROLLER
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
-    from http.client import HTTPResponse
 
     from kube import JsonObject
 
 _MOST_BYTES: Final = 64 * 2**20
-_CHUNK_BYTES: Final = 2**16
 
 
 class AddressError(GpufenceError):
@@ -75,23 +69,7 @@ def page(url: str, timeout_seconds: float, query: Mapping[str, str | int] | None
     Raises:
         AddressError: nobody answers there, or not with a page.
     """
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    asked = f"{url}?{urlencode(query)}" if query else url
     try:
-        until = time.monotonic() + timeout_seconds
-        with direct.open(asked, timeout=timeout_seconds) as answer:
-            return _read_until(answer, until).decode()
-    except (OSError, HTTPException, ValueError) as error:
-        raise AddressError(f"{printable(url)}: {printable(str(error))}") from error
-
-
-def _read_until(answer: HTTPResponse, until: float) -> bytes:
-    """Read an answer that may trickle: the socket's own timeout begins anew with each byte."""
-    body = bytearray()
-    while chunk := answer.read1(_CHUNK_BYTES):
-        body += chunk
-        if len(body) > _MOST_BYTES:
-            raise ValueError(f"the answer is longer than {_MOST_BYTES} bytes")
-        if time.monotonic() > until:
-            raise TimeoutError("the answer is still coming in")
-    return bytes(body)
+        return fetch_page(url, timeout_seconds, _MOST_BYTES, query)
+    except KubeError as error:
+        raise AddressError(printable(str(error))) from error

@@ -9,7 +9,7 @@ from tests.support.figures import Figure, at_most
 
 # By the most seconds and MiB each may take, where that is promised.
 _CALLS: Final = (
-    (("top", "nodes"), 5.0, 200.0),
+    (("top", "nodes"), 6.0, 200.0),
     (("top", "-A"), 15.0, None),
     (("report", "-A"), None, None),
     (("doctor",), None, None),

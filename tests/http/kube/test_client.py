@@ -156,9 +156,7 @@ def test_refused_connection_says_what_to_check() -> None:
     with pytest.raises(UnreachableError) as caught:
         connect(replace(SETTINGS, server=url)).get(POD)
 
-    expected = (
-        f"GET {POD} at {url}: Connection refused; is the API server up, and the address right?"
-    )
+    expected = f"GET {POD} at {url}: Connection refused; is the server up, and the address right?"
     assert expected == str(caught.value)
 
 

@@ -1,7 +1,5 @@
 """Agents at addresses that somebody names, past the API server."""
 
-import time
-
 import pytest
 
 from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
@@ -9,7 +7,6 @@ from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.direct import AddressError, page
 from tests.http.plugin.desk import ABSENT, AGENT, Desk
 from tests.support.api_server import reply
-from tests.support.http_server import Exchange
 from tests.support.plugin import NODE, snapshot
 
 
@@ -85,26 +82,7 @@ def test_a_controller_that_cannot_be_heard_is_noted(desk: Desk, page_of: bytes, 
 
 def test_an_address_that_does_not_answer_is_named() -> None:
     """Nobody there is an error with the address in it."""
-    with pytest.raises(AddressError, match="9/v1/owners"):
+    with pytest.raises(
+        AddressError, match=r"/v1/owners at http://127\.0\.0\.1:9: Connection refused"
+    ):
         page("http://127.0.0.1:9/v1/owners", 2.0)
-
-
-def test_an_answer_that_trickles_is_not_waited_for(desk: Desk) -> None:
-    """Who sends a byte now and then has no more time than who sends none."""
-    desk.get("/v1/snapshot", _trickle)
-    began = time.monotonic()
-
-    with pytest.raises(AddressError, match="still coming in"):
-        page(f"{desk.server.url}/v1/snapshot", 1.0)
-    assert time.monotonic() - began < _TRICKLE_SECONDS / 2
-
-
-_TRICKLE_SECONDS = 60.0
-
-
-def _trickle(exchange: Exchange) -> None:
-    exchange.send_head(200, {"Content-Length": "100000"})
-    until = time.monotonic() + _TRICKLE_SECONDS
-    while time.monotonic() < until:
-        exchange.wfile.write(b" ")
-        time.sleep(0.2)

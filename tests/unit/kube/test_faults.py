@@ -21,7 +21,7 @@ from kube.connections import explain
     [
         (
             ConnectTimeoutError("x"),
-            "no connection in time; is the API server up, and may we reach it?",
+            "no connection in time; is the server up, and may we reach it?",
         ),
         (SlowError("x"), "no answer in time"),
         (SSLError(ssl.SSLError(1, "wrong version number")), "TLS failed: wrong version number"),

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import GpufenceError
-from gpufence.snapshot import POD_ROWS, read_snapshot
+from gpufence.snapshot import read_snapshot
 from kube import fetch_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gpufence.snapshot import Snapshot, SnapshotCut
+    from gpufence.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -71,15 +71,6 @@ class Agents:
         asked = [self._pool.submit(self._ask, name, addresses.get(name), since) for name in names]
         return {name: each.result() for name, each in zip(names, asked, strict=True)}
 
-    def pods(self, nodes: Iterable[str]) -> dict[str, Snapshot | None]:
-        """
-        Return what the agents of a few nodes see of pods at this moment, and remember none of it:
-        for whoever goes through thousands.
-        """
-        names, addresses, cut = [*nodes], self._addresses(), POD_ROWS
-        asked = [self._pool.submit(self._fetch, name, addresses.get(name), cut) for name in names]
-        return {name: each.result() for name, each in zip(names, asked, strict=True)}
-
     def _ask(self, node: str, address: str | None, since: float) -> Snapshot | None:
         if address is None:
             return None
@@ -94,15 +85,11 @@ class Agents:
             self._answers[node] = _Answer(at, snapshot)
             return snapshot
 
-    def _fetch(
-        self, node: str, address: str | None, cut: SnapshotCut | None = None
-    ) -> Snapshot | None:
-        if address is None:
-            return None
+    def _fetch(self, node: str, address: str) -> Snapshot | None:
         self.asked += 1
         try:
             page = fetch_page(f"{address}{_PATH}", self._timeout_seconds, MOST_BYTES)
-            return read_snapshot(page, cut)
+            return read_snapshot(page)
         except GpufenceError as error:
             self.silent += 1
             _log.warning("the agent of node %s: %s", node, error)

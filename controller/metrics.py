@@ -29,8 +29,6 @@ class ControllerCounts(NamedTuple):
     needs: int = 0
     profiles: int = 0
     profile_writes: Mapping[tuple[str, str], int] = MappingProxyType({})
-    reports: int = 0
-    report_writes: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
 def page(
@@ -73,9 +71,6 @@ def _of_program(
     yield _gauge("profiles", "GPUMemoryProfiles in view.", counts.profiles)
     about = "Writes of GPUMemoryProfiles, by step and by what became of them."
     yield _by_step("profile_writes_total", about, counts.profile_writes)
-    yield _gauge("reports", "Reports of OpenReports in view that are ours.", counts.reports)
-    about = "Writes of Reports, by step and by what became of them."
-    yield _by_step("report_writes_total", about, counts.report_writes)
     yield _counter("passes_failed_total", "Passes that ended in a bug of ours.", counts.failures)
     yield _counter("events_written_total", "Events written.", counts.events_written)
     yield _counter("events_dropped_total", "Events that nobody took.", counts.events_dropped)

@@ -24,7 +24,6 @@ from controller.metrics import ControllerCounts, page
 from controller.pages import ActivityPage, ActivitySources, owners_page
 from controller.profiles.keeper import ProfileKeeper, ProfileSources
 from controller.profiles.writes import ProfileWrites
-from controller.reports.keeper import ReportKeeper, ReportSources
 from controller.settings import STATUS_LISTEN, ControllerSettings, read_controller_settings
 from gpufence import names
 from gpufence.settings import shown_settings, unknown_settings
@@ -114,7 +113,6 @@ class ControllerProgram:
             settings.namespace,
         )
         self._profiles = self._profile_keeper()
-        self._reports = self._report_keeper()
         callers = None if settings.activity_auth == "none" else Callers(self._client)
         self._activity = ActivityPage(
             ActivitySources(
@@ -139,15 +137,6 @@ class ControllerProgram:
             namespace,
         )
 
-    def _report_keeper(self) -> ReportKeeper:
-        sources = ReportSources(
-            left=self._lease.left,
-            last=lambda: self._loop.last,
-            namespaces=self._cluster.namespaces,
-            agents=self._agents.pods,
-        )
-        return ReportKeeper(self._client, sources, self._settings)
-
     @property
     def pages(self) -> dict[str, Callable[[], StatusReply]]:
         cached = partial(CachedPage, clock=time.monotonic)
@@ -171,13 +160,11 @@ class ControllerProgram:
         gc.freeze()
         self._loop.start()
         self._profiles.start()
-        self._reports.start()
 
     def stop(self) -> None:
         """End the act that is under way, then give the Lease back."""
         self._loop.stop(self._settings.request_seconds * 2)
         self._profiles.stop(self._settings.request_seconds * 2)
-        self._reports.stop(self._settings.request_seconds * 2)
         self._lease.stop()
         self._events.stop()
         self._agents.close()
@@ -209,8 +196,6 @@ class ControllerProgram:
             needs=self._profiles.counts[0],
             profiles=self._profiles.counts[1],
             profile_writes=dict(self._profiles.outcomes),
-            reports=self._reports.count,
-            report_writes=dict(self._reports.outcomes),
         )
         return page(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
 

@@ -92,31 +92,6 @@ class ProfileSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSettings:
-    """How often Reports are looked over, and how large they are."""
-
-    pass_seconds: float = field(
-        default=60.0,
-        metadata=setting(
-            "GPUFENCE_REPORT_SECONDS",
-            "from one look at what the Reports of namespaces should say to the next; agents are "
-            "asked once in each, spread over half of it",
-            least=0.1,
-            most=3600,
-        ),
-    )
-    results: int = field(
-        default=400,
-        metadata=setting(
-            "GPUFENCE_REPORT_RESULTS",
-            "how many results a Report has at most, the worst first; its summary counts all",
-            least=2,
-            most=800,
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     """All of it."""
 
@@ -215,9 +190,6 @@ class ControllerSettings:
     )
     profiles: ProfileSettings = field(
         default_factory=ProfileSettings, metadata=part("What models need")
-    )
-    reports: ReportSettings = field(
-        default_factory=ReportSettings, metadata=part("Reports for others' tools")
     )
     units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
 

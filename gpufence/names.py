@@ -71,9 +71,6 @@ PODS_WITHOUT_GPU: Final = (
 )
 RELEASED: Final = "gpufence.io/released"  # on an owner, by the controller: what it was, and why
 
-# Reports for others' tools
-REPORT_GROUP: Final = "openreports.io/v1alpha1"  # API of OpenReports
-REPORTS: Final = "reports"  # there: what tools have found in a namespace
 
 # Annotations that gpufence writes on pods
 PLAN: Final = "gpufence.io/plan"  # what was decided and why, for binder, agent and plugin

@@ -18,7 +18,6 @@ from gpufence.candidates import wanted_resources
 from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, declares
 from gpufence.errors import InvalidError
 from gpufence.pods import read_pod
-from gpufence.text import printable
 from gpufence.times import read_moment
 from kube.owners import Reference, controller_of
 from kube.replies import objects_of, only_texts, part_of, texts_of
@@ -36,11 +35,7 @@ MOST_LABELS: Final = 64
 MOST_CHARACTERS: Final = 2**15
 """Of what one pod, or one owner, says where it may run, and in one of its annotations."""
 UNREADABLE: Final = "..."
-MOST_WARNED: Final = 300
-"""Of what the webhook has warned a pod's creator about: enough to say so in a report."""
-_MEANT: Final = frozenset(
-    {*names.USER_KEYS, *ANNOTATION_KEYS, *CARD_KEYS, names.MIRROR, names.INJECTED, names.WARNINGS}
-)
+_MEANT: Final = frozenset({*names.USER_KEYS, *ANNOTATION_KEYS, *CARD_KEYS, names.MIRROR})
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -119,8 +114,6 @@ def _gpu(
         for key, text in texts_of(metadata, "annotations").items()
         if key in _MEANT or key.startswith(names.MEMORY_OF_CONTAINER) or declares(key)
     }
-    if names.WARNINGS in meant:
-        meant[names.WARNINGS] = printable(meant[names.WARNINGS], MOST_WARNED)
     kept = {
         **spec,
         "containers": objects_of(spec, "containers")[:MOST_CONTAINERS],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.model import OwnerState, PodState
-    from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
+    from gpufence.snapshot import PodActivityRow, Snapshot
 
 _STALE_SECONDS: Final = 10.0
 _IDLE: Final = "idle"
@@ -50,8 +50,8 @@ def why_not(look: LastLook, threshold_seconds: float) -> str:
     return ""
 
 
-def agents_row(pod: PodState, snapshot: Snapshot | None) -> PodRow | str:
-    """Return what the snapshot of its node says of a pod, or why nobody can say anything."""
+def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
+    """Return what a pod does by the snapshot of its node, or why nobody can say so."""
     where = f"the agent of node {pod.node}"
     if snapshot is None:
         return f"{where} does not answer"
@@ -62,16 +62,8 @@ def agents_row(pod: PodState, snapshot: Snapshot | None) -> PodRow | str:
         return f"{where} cannot tell: {trouble}"
     if snapshot.stale_seconds is None or snapshot.stale_seconds > _STALE_SECONDS:
         return f"what {where} knows is too old"
-    row = next((row for row in snapshot.pods if row.uid == pod.uid), None)
-    return row or f"{where} does not tell what pod {pod.name} does"
-
-
-def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
-    """Return what a pod does by the snapshot of its node, or why nobody can say so."""
-    row = agents_row(pod, snapshot)
-    if isinstance(row, str):
-        return row
-    return row.activity or f"the agent of node {pod.node} does not tell what pod {pod.name} does"
+    said = next((row.activity for row in snapshot.pods if row.uid == pod.uid), None)
+    return said or f"{where} does not tell what pod {pod.name} does"
 
 
 def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:

@@ -1,8 +1,7 @@
 """
-`python -m tests.bench.controller [GPU pods] [profiles] [reports]`: what the controller holds in
-memory and takes of a core with 50,000 pods in view, of which some ask for GPUs, and thousands of
-profiles, from a scripted server. With `reports` it asks the agents of all nodes each minute, and
-writes a Report in each namespace every time.
+`python -m tests.bench.controller [GPU pods] [profiles]`: what the controller holds in memory and
+takes of a core with 50,000 pods in view, of which some ask for GPUs, and thousands of profiles,
+from a scripted server.
 
 It runs as in a pod, without the libraries that read a kubeconfig.
 """
@@ -51,10 +50,7 @@ IN_POD: Final = (
     "run(os.environ, ClientSettings(server=sys.argv[1]))"
 )
 _PREFIX: Final = "gpufence_controller_"
-_SHOWN: Final = tuple(
-    _PREFIX + key for key in ("profile", "needs", "pass", "pods", "report", "agents")
-)
-REPORTS_PATH: Final = f"/apis/{names.REPORT_GROUP}/{names.REPORTS}"
+_SHOWN: Final = tuple(_PREFIX + key for key in ("profile", "needs", "pass", "pods", "agents"))
 NEEDS_PATH: Final = f"/api/v1/namespaces/{SYSTEM}/configmaps"
 PROFILES_PATH: Final = f"/apis/{names.PROFILE_GROUP}/{names.PROFILES}"
 
@@ -62,10 +58,9 @@ PROFILES_PATH: Final = f"/apis/{names.PROFILE_GROUP}/{names.PROFILES}"
 class Collections:
     """What the server has, made object by object when it is asked for."""
 
-    def __init__(self, gpu_pods: int, profiles: int, *, reports: bool = False) -> None:
+    def __init__(self, gpu_pods: int, profiles: int) -> None:
         self.gpu_pods = gpu_pods
         self.nodes = max(gpu_pods // PODS_OF_NODE, 1)
-        self.absent = frozenset() if reports else frozenset([REPORTS_PATH])
         self.needs = needs(profiles)
         self.owners = max(gpu_pods // PODS_OF_OWNER, profiles)
         self._statuses = list(_profiles(self.needs))
@@ -76,7 +71,6 @@ class Collections:
             "/apis/apps/v1/deployments": (self.owners, lambda place: _owner(place, "Deployment")),
             "/apis/apps/v1/replicasets": (self.owners, lambda place: _owner(place, "ReplicaSet")),
             NEEDS_PATH: (len(self.needs), lambda place: _need(self.needs[place])),
-            REPORTS_PATH: (0, _namespace),
             PROFILES_PATH: (len(self._statuses), lambda place: self._statuses[place]),
         }
 
@@ -116,8 +110,6 @@ class Handler(BaseHTTPRequestHandler):
             self._say(self.lease)
         elif address.path.startswith("/node-"):
             self._say(json.loads(self.there.snapshot(int(address.path.split("/")[1][5:]))))
-        elif address.path in self.there.absent:
-            self._say({"kind": "Status", "code": 404}, 404)
         else:
             self._say_page(address.path, query)
 
@@ -319,10 +311,9 @@ def _profiles(remembered: list[NodeNeed]) -> Iterator[JsonObject]:
 
 
 def main() -> None:
-    words = [word for word in sys.argv[1:] if word != "reports"]
+    words = sys.argv[1:]
     gpu_pods, profiles = (int(text) for text in (words + ["10000", "5000"][len(words) :])[:2])
-    reports = "reports" in sys.argv[1:]
-    there = Collections(gpu_pods, profiles, reports=reports)
+    there = Collections(gpu_pods, profiles)
     server = serve(there)
     url = f"http://127.0.0.1:{server.server_port}"
     port = free_port()
@@ -342,7 +333,7 @@ def main() -> None:
         with subprocess.Popen(command, env=environment) as process:
             try:
                 _wait_for_all(port, profiles)
-                ends = time.monotonic() + (SECONDS * 4 if reports else SECONDS)
+                ends = time.monotonic() + SECONDS
                 while time.monotonic() < ends:
                     before = cpu_seconds(process.pid)
                     time.sleep(STEP_SECONDS)

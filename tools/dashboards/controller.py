@@ -124,19 +124,6 @@ _PROGRAM = Section(
             ),
             width=12,
         ),
-        Panel(
-            "Reports",
-            "Writes of OpenReports' Reports and what became of them (component reports).",
-            (
-                Query(
-                    many(f"{_P}report_writes_total", "", "step, outcome", "sum"),
-                    "{{step}} {{outcome}}",
-                ),
-                Query(f"max({_P}reports)", "Reports"),
-            ),
-            width=24,
-            missing="none",
-        ),
     ),
 )
 CONTROLLER = Dashboard(

@@ -26,7 +26,6 @@ from tests.support.manifests import objects as manifests
 from tests.support.owners import controlled
 from tests.support.processes import LOOPBACK
 from tests.support.prometheus import Prometheus, Target, prometheus
-from tests.support.reports import DEFINITION, report_definition
 from tests.support.reviews import encoded, review
 from tests.support.site import AGENT, RIGHTS, WEBHOOK
 from tests.support.webhook import Webhook
@@ -45,10 +44,8 @@ class ScrapedSite(NodeSite):
 
     def install(self) -> None:
         super().install()
-        components = (*manifests(COMPONENT), *manifests(COMPONENTS / "reports"))
-        shipped = (item for item in components if item["kind"] in RIGHTS | {"Lease"})
+        shipped = (item for item in manifests(COMPONENT) if item["kind"] in RIGHTS | {"Lease"})
         self.apply(*self.shipped("webhook"), *(moved(item, self.system) for item in shipped))
-        self.apply(report_definition())
         switch = objects.policy(self.system, "evict")
         switch["data"][names.POLICY_MAX_IDLE] = "release"
         self.apply(switch)
@@ -150,7 +147,6 @@ def running(plane: ControlPlane, folder: Path) -> Iterator[ScrapedSite]:
                 KUBECONFIG=str(site.kubeconfig_of(names.CONTROLLER)),
                 GPUFENCE_NAMESPACE=system,
                 GPUFENCE_AGENTS=f"{name}=http://{LOOPBACK}:{agent.port}",
-                GPUFENCE_REPORT_SECONDS="2",
             )
         )
         ports = {
@@ -164,4 +160,3 @@ def running(plane: ControlPlane, folder: Path) -> Iterator[ScrapedSite]:
         yield site
         site.fenced.append(site.team)
         site.clear()
-        site.drop(DEFINITION)

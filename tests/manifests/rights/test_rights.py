@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import yaml
 
-from controller.reports.document import NAME, REPORT
 from gpufence import names
 from kube.owners import NOTEBOOK, WORKLOAD
 from kubectl_gpufence.doctor import read
@@ -171,23 +170,9 @@ def test_the_controller_may_do_what_it_does() -> None:
         for rule in found(kind, names.CONTROLLER, folder)["rules"]
     ]
 
-    asked = {
-        right
-        for right in rights_of("controller", "writes.py")
-        if right.group not in {OF_NEED, REPORT.group}
-    }
+    asked = {right for right in rights_of("controller", "writes.py") if right.group != OF_NEED}
 
     assert sorted(asked | DYNAMIC) == sorted(spelled(rules))
-
-
-def test_of_reports_the_controller_may_touch_those_of_its_name_alone() -> None:
-    """Component reports grants what the code asks, and nothing of it without the name."""
-    (rule,) = found("ClusterRole", "gpufence-controller-reports", COMPONENTS / "reports")["rules"]
-    asked = {right for right in rights_of("controller", "writes.py") if right.group == REPORT.group}
-    made = {Right(REPORT.group, REPORT.plural, verb) for verb in ("create", "patch", "delete")}
-
-    assert asked | made == set(spelled([rule]))
-    assert [NAME] == rule["resourceNames"]
 
 
 def test_viewers_may_read_what_the_plugin_reads() -> None:

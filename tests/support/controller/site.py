@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-from controller.reports.document import NAME, REPORT
 from gpufence import names
 from gpufence.idle import ReleaseNote, WakeBy, read_note
 from gpufence.need import NodeNeed, need_configmap, write_need
@@ -37,7 +36,6 @@ from tests.support.objects import policy
 from tests.support.observing import wait_until
 from tests.support.owners import deployment
 from tests.support.policies import KINDS, wait_until_enforced
-from tests.support.reports import DEFINITION, report_definition
 from tests.support.site import RIGHTS, PlaneSite
 
 COMPONENT = COMPONENTS / "idle-release"
@@ -89,27 +87,6 @@ class ControllerSite(PlaneSite):
         """The same of the component that makes profiles, until the API server serves them."""
         self._apply_all(manifests(COMPONENTS / "need"))
         wait_until(lambda: self.serves(PROFILES), "profiles are not served")
-
-    def install_reports(self) -> None:
-        """The same of the component that writes Reports, without their kind."""
-        self._apply_all(manifests(COMPONENTS / "reports"))
-
-    def define_reports(self) -> None:
-        """Bring OpenReports' kind, until the API server serves it."""
-        self.apply(report_definition())
-        wait_until(lambda: self.serves(REPORT.everywhere), "Reports are not served")
-
-    def forget_reports(self) -> None:
-        """Take the kind away, with all Reports."""
-        self.drop(DEFINITION)
-        wait_until(lambda: not self.exists(DEFINITION), "the kind is still there")
-
-    def report(self, namespace: str, name: str = NAME) -> JsonObject:
-        """Return a namespace's Report, nothing where there is none."""
-        try:
-            return self.admin.get(REPORT.path(namespace, name))
-        except NotFoundError:
-            return {}
 
     def _apply_all(self, items: list[JsonObject]) -> None:
         kinds = RIGHTS | KINDS.keys() | {"Lease", "CustomResourceDefinition"}

@@ -1,1 +1,0 @@
-"""Reports for others' tools: of each fenced namespace, in the words of OpenReports."""

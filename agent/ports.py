@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from agent.events import EventCreate, EventPatch
     from agent.model.activity import CpuTime, IdleCondition
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
     from agent.model.sample import Sample
-    from agent.model.taint import Disorder
     from agent.model.use import Occupant
     from gpufence.cards import NodeCards
     from gpufence.need import NodeNeed
@@ -70,9 +69,6 @@ class ClusterPort(Protocol):
 
     def store_need(self, need: NodeNeed) -> None:
         """Have it stored; only the last word counts."""
-
-    def taint(self, cards: Mapping[str, Disorder]) -> None:
-        """Have cards take no more claims, or take them again, by UUID; others stay as they are."""
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         """

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
     from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
-    from agent.model.taint import Disorder
     from gpufence.cards import NodeCards
     from gpufence.need import NodeNeed
     from gpufence.snapshot import SnapshotCut
@@ -109,7 +108,6 @@ class Program:
             damping=settings.damping,
             activity=settings.activity,
             need=settings.need,
-            taints=settings.taints,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
         self._loop = Loop(ports, rules, self._worker)
@@ -198,7 +196,6 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         units=settings.unit_defaults,
         system_namespace=settings.namespace,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
-        taints=settings.taints.enabled,
     )
 
 
@@ -228,9 +225,6 @@ class NoCluster:
 
     def store_need(self, need: NodeNeed) -> None:
         del need
-
-    def taint(self, cards: Mapping[str, Disorder]) -> None:
-        del cards
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict

@@ -9,7 +9,6 @@ from agent.events import Damping
 from agent.model.activity import ActivityPolicy
 from agent.model.need import NeedPolicy
 from agent.model.policy import EvictionPolicy
-from agent.model.taint import TaintPolicy
 from agent.nvml.settings import SamplerSettings
 from gpufence import names
 from gpufence.dialects import Units
@@ -124,9 +123,6 @@ class AgentSettings:
         default_factory=ActivityPolicy, metadata=part("Who is busy and who is idle")
     )
     need: NeedPolicy = field(default_factory=NeedPolicy, metadata=part("What models have needed"))
-    taints: TaintPolicy = field(
-        default_factory=TaintPolicy, metadata=part("Which cards take no more claims")
-    )
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")
     )

@@ -16,7 +16,6 @@ from agent.cluster.node_view import NodeView
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.publisher import Publisher
 from agent.cluster.settings import Impersonation
-from agent.cluster.taint_writer import TaintWriter
 from agent.cluster.watches import Watches
 from agent.model.decision import Action, ActResult, Answer
 from agent.model.state import ClusterStatus, Identity
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
     from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
-    from agent.model.taint import Disorder
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
     from gpufence.need import NodeNeed
@@ -67,7 +65,6 @@ class AgentCluster:
         self._writer = EventWriter(settings)
         self._conditions = ConditionWriter(settings)
         self._need = NeedStore(settings)
-        self._taints = TaintWriter(settings)
         self._acts = Acts(settings, self._context, self._claims.of_pod)
         self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
 
@@ -88,7 +85,6 @@ class AgentCluster:
         self._conditions.stop()
         self._need.stop()
         self._claims.stop()
-        self._taints.stop()
         self._watches.stop()
         self._client.close()
 
@@ -125,9 +121,6 @@ class AgentCluster:
 
     def store_need(self, need: NodeNeed) -> None:
         self._need.store(need)
-
-    def taint(self, cards: Mapping[str, Disorder]) -> None:
-        self._taints.taint(cards)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         if verdict.action in {None, Action.KILL}:
@@ -175,8 +168,6 @@ class AgentCluster:
                 self._claims.start(acting)
                 self._writer.start(acting)
                 self._conditions.start(acting)
-                if self._settings.taints:
-                    self._taints.start(self._client, acting)
                 return
 
 

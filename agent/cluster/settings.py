@@ -36,9 +36,6 @@ class ClusterSettings:
     eviction_grace_seconds: int = 30
     """The most an evicted pod is given to end; the same number as the judge's policy."""
 
-    taints: bool = False
-    """Whether rules for the node's cards are written, which takes a right of its own."""
-
     outage_seconds: float = 5.0
     """A watch that keeps failing for longer than this makes what is known of the pods stale."""
 

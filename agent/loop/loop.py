@@ -32,9 +32,7 @@ from agent.model.state import (
     count_violations,
     one_more,
 )
-from agent.model.taint import TaintPolicy
 from agent.observe import Observer
-from agent.taints import NO_ORDER, decided, orders
 from gpufence.cards import NodeCards
 
 if TYPE_CHECKING:
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from agent.model.activity import UseKey
     from agent.model.decision import Decision, Verdict
     from agent.model.sample import Sample
-    from agent.model.taint import Disorder
     from agent.model.use import Observation
     from agent.ports import Cards, ClusterPort, Processes
 
@@ -70,7 +67,6 @@ class Rules:
     damping: Damping = field(default_factory=Damping)
     activity: ActivityPolicy = field(default_factory=ActivityPolicy)
     need: NeedPolicy = field(default_factory=NeedPolicy)
-    taints: TaintPolicy = field(default_factory=TaintPolicy)
 
     unmeasured_seconds: float = 15.0
     """How long a card may go unread before the Node says so: a child of ours is replaced faster."""
@@ -102,8 +98,6 @@ class Loop:
         self._unreadable: Mapping[str, float] = {}
         self._announced = NOTHING_ANNOUNCED
         self._published: tuple[object, ...] = ()
-        self._orders = NO_ORDER
-        self._tainted: Mapping[str, Disorder] = {}
         self.state = AgentState(started_at, started_at)
 
     def tick(self, skipped: int = 0) -> None:
@@ -139,8 +133,6 @@ class Loop:
         gap_seconds = policy.gap_after(now - observation.sample.taken_at)
         need = self._need.look(observation, gap_seconds)
         self._publish(observation.sample)
-        if self._rules.taints.enabled:
-            self._taint(decision)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
         before = None if self.state.last is None else self.state.last.observation
         self._ledger = entered(self._ledger, observation, before, decision, gap_seconds)
@@ -206,14 +198,6 @@ class Loop:
             observed = self._ports.timestamp()
             self._ports.cluster.publish(NodeCards(sample.driver, observed, cards))
             self._published = shown
-
-    def _taint(self, decision: Decision) -> None:
-        """Have cards in disorder take no more claims, whenever that changes."""
-        self._orders = orders(self._orders, decision.findings, self._rules.taints, decision.at)
-        tainted = decided(self._orders)
-        if tainted != self._tainted:
-            self._ports.cluster.taint(tainted)
-            self._tainted = tainted
 
     def _notices(self, sample: Sample, decision: Decision) -> Iterator[Notice]:
         rules = self._rules

@@ -33,14 +33,6 @@ class SliceCards(NamedTuple):
     least_bytes: int | None = None
 
 
-class TaintedDevice(NamedTuple):
-    """A device that takes no more claims, by the word of its node's agent, and why."""
-
-    node: str
-    device: str
-    why: str
-
-
 class ServedClass(NamedTuple):
     """
     A DeviceClass, and the extended resource by which pods may ask for its devices, if any; `gpus`:
@@ -65,18 +57,6 @@ def read_published(raw: Object) -> SliceCards:
     return SliceCards(node, len(devices), len(shared), least)
 
 
-def read_tainted(raw: Object) -> TaintedDevice:
-    """Read one DeviceTaintRule of an agent."""
-    spec = as_object(raw.get("spec"), "spec")
-    chosen = as_object(spec.get("deviceSelector"), "spec.deviceSelector")
-    taint = as_object(spec.get("taint"), "spec.taint")
-    return TaintedDevice(
-        as_text(chosen.get("pool"), "spec.deviceSelector.pool"),
-        as_text(chosen.get("device"), "spec.deviceSelector.device"),
-        as_text(taint.get("value"), "spec.taint.value"),
-    )
-
-
 def read_class(raw: Object) -> ServedClass:
     name = as_text(as_object(raw.get("metadata"), "metadata").get("name"), "metadata.name")
     spec = as_object(raw.get("spec"), "spec")
@@ -97,7 +77,6 @@ def check_claims(installation: Installation) -> Iterator[Finding]:
     if nodes:
         yield from _nodes(installation, nodes)
         yield from _served(installation)
-    yield from _taints(installation)
     yield from _pods(installation)
 
 
@@ -130,23 +109,6 @@ def _served(installation: Installation) -> Iterator[Finding]:
                 f"one gets as little as {readable(min(least))} of a card, and is held to that",
                 "let pods claim an amount, or raise the default of the driver's sharing policy",
             )
-
-
-def _taints(installation: Installation) -> Iterator[Finding]:
-    tainted = installation.tainted
-    for item in tainted.value or []:
-        yield look(
-            _CLAIMS,
-            f"{item.device} of node {item.node} takes no more claims: {item.why} memory",
-            "`kubectl gpufence top -A` shows who holds it; it takes claims again once it has been "
-            "in order for two minutes",
-        )
-    if installation.taints.value and tainted.value is None and not tainted.hidden:
-        yield wrong(
-            _CLAIMS,
-            "agents shall taint cards, and this API server has no DeviceTaintRules",
-            "Kubernetes >= 1.37 has them; on an older one leave out component device-taints",
-        )
 
 
 def _pods(installation: Installation) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpufence.shape import Object
-    from kubectl_gpufence.doctor.checks_claims import ServedClass, SliceCards, TaintedDevice
+    from kubectl_gpufence.doctor.checks_claims import ServedClass, SliceCards
     from kubectl_gpufence.doctor.checks_scaling import Scaler
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import NodeAgent, SeenNode
@@ -55,8 +55,7 @@ class Installation:
     """
     `rights` are questions to the API server, and whether it lets the caller do that. `serving` is
     the time in seconds that each webhook pod's certificate still lasts, `trusted` from when to when
-    each hook's CAs are valid, None where they cannot be read. `taints` is the policy of component
-    device-taints.
+    each hook's CAs are valid, None where they cannot be read.
     """
 
     now: float
@@ -78,8 +77,6 @@ class Installation:
     scalers: MaybeHidden[list[Scaler]] = field(default_factory=MaybeHidden)
     published: MaybeHidden[list[SliceCards]] = field(default_factory=MaybeHidden)
     classes: MaybeHidden[list[ServedClass]] = field(default_factory=MaybeHidden)
-    taints: MaybeHidden[Object] = field(default_factory=MaybeHidden)
-    tainted: MaybeHidden[list[TaintedDevice]] = field(default_factory=MaybeHidden)
 
 
 def read_labelled(raw: Object) -> LabelledNamespace:

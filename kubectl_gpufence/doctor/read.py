@@ -14,7 +14,7 @@ from gpufence.shape import Object, as_object, as_text, objects
 from gpufence.snapshot import CARD_ROWS
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kubectl_gpufence.ask import WEBHOOK_LABEL
-from kubectl_gpufence.doctor.checks_claims import read_class, read_published, read_tainted
+from kubectl_gpufence.doctor.checks_claims import read_class, read_published
 from kubectl_gpufence.doctor.installation import (
     POLICIES,
     Installation,
@@ -37,8 +37,6 @@ T = TypeVar("T")
 _SYSTEM = ("namespaces", names.SYSTEM_NAMESPACE)
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _EXPIRY = "gpufence_webhook_certificate_expiry_seconds"
-TAINTS = "gpufence-agent-taints"
-_OF_AGENTS: dict[str, str | int] = {"labelSelector": f"{names.MANAGED_BY}={names.AGENT}"}
 _PROXY = f"get pods/proxy in {names.SYSTEM_NAMESPACE}"
 RIGHTS: Mapping[str, dict[str, str]] = {
     "list pods in all namespaces": {"verb": "list", "resource": "pods"},
@@ -50,7 +48,7 @@ RIGHTS: Mapping[str, dict[str, str]] = {
             "group": names.RESOURCE_GROUP.partition("/")[0],
             "resource": kind,
         }
-        for kind in ("resourceslices", "deviceclasses", "devicetaintrules")
+        for kind in ("resourceslices", "deviceclasses")
     },
     "list events in all namespaces": {"verb": "list", "resource": "events"},
     _PROXY: {
@@ -104,8 +102,6 @@ def read_installation(reader: ClusterReader) -> Installation:
         scalers=read_scalers(reader, fenced),
         published=_claimed(reader, "resourceslices", read_published),
         classes=_claimed(reader, "deviceclasses", read_class),
-        taints=_object(reader, group(_ADMISSION, "validatingadmissionpolicies", TAINTS)),
-        tainted=_claimed(reader, "devicetaintrules", read_tainted, _OF_AGENTS),
     )
 
 
@@ -154,13 +150,10 @@ def _asked(ask: Callable[[], T], what: str) -> MaybeHidden[T]:
 
 
 def _claimed(
-    reader: ClusterReader,
-    kind: str,
-    keep: Callable[[JsonObject], T],
-    query: dict[str, str | int] | None = None,
+    reader: ClusterReader, kind: str, keep: Callable[[JsonObject], T]
 ) -> MaybeHidden[list[T]]:
     path = group(names.RESOURCE_GROUP, kind)
-    return _asked(lambda: list(reader.listed(path, keep, query)), f"{kind}, for claims of cards")
+    return _asked(lambda: list(reader.listed(path, keep)), f"{kind}, for claims of cards")
 
 
 def _object(reader: ClusterReader, path: str) -> MaybeHidden[Object]:

@@ -23,7 +23,6 @@ IMPERSONATION: Final = 36  # constrained impersonation: before it agents act by 
 AS_ITS_NODE: Final = (IMPERSONATION, "agents act as the node they run on, and as no other")
 DAMAGED: Final = (34, "a webhook whose patch is no JSON stops nobody (`failurePolicy: Ignore`)")
 BY_CLAIMS: Final = (34, "nodes publish cards for resource claims (`resource.k8s.io/v1`)")
-TAINTS: Final = (37, "agents taint cards in disorder (component `device-taints`)")
 BY_MEMORY: Final = (36, "the scheduler counts the memory of a card that claims share")
 
 

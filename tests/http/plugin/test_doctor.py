@@ -6,7 +6,6 @@ import pytest
 import trustme
 
 from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
-from kubectl_gpufence.doctor.read import TAINTS
 from tests.http.plugin.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.api_server import reply
 from tests.support.http_server import Exchange
@@ -44,8 +43,7 @@ def healthy(desk: Desk) -> Desk:
     desk.get(DEPLOYMENT, reply({"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}))
     desk.get(OBJECTS[2], reply({"webhooks": hooks}))
     desk.get(SLICES, listed({"endpoints": [endpoint]}))
-    desk.get(f"{ADMISSION}/validatingadmissionpolicies/{TAINTS}", ABSENT)
-    for kind in ("resourceslices", "deviceclasses", "devicetaintrules"):
+    for kind in ("resourceslices", "deviceclasses"):
         desk.get(f"/apis/resource.k8s.io/v1/{kind}", listed())
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
     desk.get(METRICS, reply(EXPIRY))

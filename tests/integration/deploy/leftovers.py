@@ -4,8 +4,6 @@ import re
 import shlex
 from typing import Any
 
-from agent.cluster.taint_writer import PublishedDevice, rule, rule_name
-from agent.model.taint import Disorder
 from gpufence import names
 from gpufence.need.codec import need_configmap
 from simulator.controlplane import ControlPlane
@@ -15,20 +13,11 @@ from tests.support.manifests import ROOT
 _NODE = "uninstalled"
 
 
-def taints_are_known(plane: ControlPlane) -> bool:
-    group = names.RESOURCE_GROUP.partition("/")[0]
-    found = plane.kubectl("api-resources", f"--api-group={group}", "-o", "name").stdout
-    return "devicetaintrules" in found
-
-
 def left_by_programs(plane: ControlPlane) -> None:
-    """Make what agents make while they run: what models have needed, and a card's taint."""
+    """Make what agents make while they run: what models have needed."""
     kept: dict[str, Any] = {"name": need_configmap(_NODE), "namespace": names.SYSTEM_NAMESPACE}
     kept["labels"] = {"app.kubernetes.io/name": names.NEED_LABEL}
     items: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept}]
-    if taints_are_known(plane):
-        device = PublishedDevice(_NODE, "gpu-0", ())
-        items.append(rule(rule_name(_NODE, "gpu-0"), device, Disorder.UNATTRIBUTED))
     plane.kubectl("create", "-f", "-", stdin=listed(items))
 
 
@@ -38,9 +27,3 @@ def documented(beginning: str) -> list[str]:
     found = re.search(rf"`{beginning}[^`]*`", page)
     assert found is not None
     return shlex.split(found.group().strip("`"))[1:]
-
-
-def lift_taints(plane: ControlPlane) -> None:
-    """Do as the manual says to whoever had cards tainted."""
-    if taints_are_known(plane):
-        plane.kubectl(*documented("kubectl delete devicetaintrules"))

@@ -17,7 +17,7 @@ from gpufence.idle import highest_rung
 from gpufence.mode import highest_mode
 from kube import ClientSettings, connect, core
 from simulator.controlplane import ControlPlane
-from tests.integration.deploy.leftovers import documented, left_by_programs, lift_taints
+from tests.integration.deploy.leftovers import documented, left_by_programs
 from tests.integration.deploy.pods import Kubelet
 from tests.integration.deploy.rendering import inventory, rendered
 from tests.integration.deploy.test_chart import value_of
@@ -55,7 +55,6 @@ class Life:
     said: str
     rolled_back: set[str]
     left: set[str]
-    after: set[str]
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +171,6 @@ def lived(helm: Helm, plane: ControlPlane, archive: Path, newer: Path, kubelet: 
     left_by_programs(plane)
     helm("uninstall", "gpufence", "--wait", "--timeout=60s")
     left = inventory(plane) - before
-    lift_taints(plane)
     return Life(
         *(
             before,
@@ -188,7 +186,7 @@ def lived(helm: Helm, plane: ControlPlane, archive: Path, newer: Path, kubelet: 
             stopped,
             said,
         ),
-        *(rolled_back, left, inventory(plane)),
+        *(rolled_back, left),
     )
 
 
@@ -271,11 +269,8 @@ def test_a_rollback_brings_back_what_was(life: Life) -> None:
 
 
 def test_nothing_is_left(life: Life) -> None:
-    """
-    The release's record and the namespace go, too, and taints of cards by the manual's command.
-    """
-    assert {line for line in life.left if not line.startswith("devicetaintrule ")} == set()
-    assert set() == life.after - life.before
+    """The release's record and the namespace go, too."""
+    assert set() == life.left
 
 
 def test_a_namespace_of_the_clusters_own_is_kept(helm: Helm, plane: ControlPlane) -> None:
@@ -287,7 +282,6 @@ def test_a_namespace_of_the_clusters_own_is_kept(helm: Helm, plane: ControlPlane
     left_by_programs(plane)
     helm("uninstall", "mine", "--wait", "--timeout=60s", *there)
     plane.kubectl(*documented("kubectl -n gpufence-system delete configmap"))
-    lift_taints(plane)
     left = {line for line in inventory(plane) - before if not line.startswith(("pod ", "job "))}
     plane.kubectl("delete", "namespace", names.SYSTEM_NAMESPACE, "--timeout=50s")
 

@@ -32,8 +32,6 @@ BY_NODE = {
 OWN = frozenset({"namespaces", "configmaps"})
 CARDS = Right("", "nodes", "patch")
 """As itself, since a node may label and cordon itself: a policy leaves one annotation of it."""
-OF_TAINTS = {Right("resource.k8s.io", "devicetaintrules", verb) for verb in ("create", "delete")}
-"""What component device-taints adds to the agent's."""
 ABOVE_PODS = {
     *(
         Right("apps", kind, "get")
@@ -102,7 +100,7 @@ def test_nobody_else_writes_what_admits_objects(component: str | None) -> None:
 
 def test_the_agent_may_do_as_its_node_what_it_does() -> None:
     """The agent reads words and tells its cards as itself, and does all the rest as its node."""
-    asked = rights_of("agent") - OF_TAINTS
+    asked = rights_of("agent")
     expected = {
         right
         if right.resource in OWN or right == CARDS
@@ -122,15 +120,7 @@ def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
     (patch,) = yaml.safe_load(rules)
     role = spelled(found("Role", "gpufence-agent")["rules"])
 
-    assert rights_of("agent") - BY_NODE - OF_TAINTS == {*spelled(patch["value"]), *role}
-
-
-def test_an_agent_that_taints_cards_may_do_so_by_a_role_of_its_own() -> None:
-    """Component device-taints grants what its code asks, and no other does."""
-    role = found("ClusterRole", "gpufence-agent-taints", COMPONENTS / "device-taints")
-
-    assert set(spelled(role["rules"])) == OF_TAINTS
-    assert rights_of("agent") >= OF_TAINTS
+    assert rights_of("agent") - BY_NODE == {*spelled(patch["value"]), *role}
 
 
 OF_NEED = "gpufence.io"

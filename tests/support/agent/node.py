@@ -3,7 +3,7 @@ A node in memory: cards, processes and an API server behind the agent's ports, o
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +15,6 @@ from agent.model.need import StoredNeed
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, CardWork, ProcessList, Sample, Trouble
-from agent.model.taint import Disorder, TaintPolicy
 from agent.model.use import Occupant
 from gpufence.cards import NodeCards
 from gpufence.need import NodeNeed
@@ -23,7 +22,6 @@ from tests.support.agent.builders import card_sample, process_of
 from tests.support.observing import eventually
 
 NOTHING_STORED = StoredNeed(NodeNeed("n1"))
-NO_TAINTS = TaintPolicy()
 QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
 
 
@@ -145,7 +143,6 @@ class ApiServer:
     published: list[NodeCards] = field(default_factory=list)
     stored: StoredNeed | None = NOTHING_STORED
     needs: list[NodeNeed] = field(default_factory=list)
-    tainted: list[dict[str, Disorder]] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
 
@@ -167,9 +164,6 @@ class ApiServer:
     def store_need(self, need: NodeNeed) -> None:
         self.needs.append(need)
 
-    def taint(self, cards: Mapping[str, Disorder]) -> None:
-        self.tainted.append(dict(cards))
-
     def carry_out(self, verdict: Verdict) -> ActResult:
         self.acts.append(verdict)
         self.open.wait(20)
@@ -185,7 +179,7 @@ class ApiServer:
 class Node:
     """All of it, and the loop that looks after it."""
 
-    def __init__(self, policy: EvictionPolicy = QUICK, taints: TaintPolicy = NO_TAINTS) -> None:
+    def __init__(self, policy: EvictionPolicy = QUICK) -> None:
         self.clock = Clock()
         self.cards = Cards(self.clock)
         self.processes = Processes()
@@ -194,7 +188,7 @@ class Node:
         self.killed: list[Verdict] = []
         self.worker = Worker(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
         ports = Ports(self.cards, self.processes, self.api, self.clock, lambda: "2026-01-02")
-        self.loop = Loop(ports, Rules(node="n1", policy=policy, taints=taints), self.worker)
+        self.loop = Loop(ports, Rules(node="n1", policy=policy), self.worker)
 
     def add(self, pod: PodOnNode, used: int | None, pid: int, card: int = 0) -> None:
         """Start a pod of one process."""
@@ -235,9 +229,9 @@ class Node:
 
 
 @contextmanager
-def running(policy: EvictionPolicy = QUICK, taints: TaintPolicy = NO_TAINTS) -> Iterator[Node]:
+def running(policy: EvictionPolicy = QUICK) -> Iterator[Node]:
     """Make a node whose agent can act."""
-    node = Node(policy, taints)
+    node = Node(policy)
     try:
         yield node
     finally:

@@ -8,11 +8,9 @@ from gpufence.quantity import GIB
 from kubectl_gpufence.doctor.checks_claims import (
     ServedClass,
     SliceCards,
-    TaintedDevice,
     check_claims,
     read_class,
     read_published,
-    read_tainted,
 )
 from kubectl_gpufence.doctor.installation import Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.explain.chapters import explanation
@@ -204,37 +202,13 @@ def test_a_resource_that_is_served_by_shared_cards_is_worth_a_look() -> None:
     assert [Level.OK] == [item.level for item in whole]
 
 
-def test_devices_that_take_no_more_claims_are_named() -> None:
-    """With the reason that their agents gave."""
-    tainted = [TaintedDevice("node-1", "gpu-0", "unattributed")]
-    (found,) = findings(tainted=MaybeHidden(tainted))
-
-    assert found.level is Level.LOOK
-    assert "gpu-0 of node node-1 takes no more claims: unattributed memory" == found.text
-
-
-def test_agents_that_shall_taint_cards_need_an_api_for_it() -> None:
-    """
-    Where the component is applied and the kind is missing; who may not see it is told nothing.
-    """
-    policy = MaybeHidden({"kind": "ValidatingAdmissionPolicy"})
-    (found,) = findings(taints=policy)
-
-    assert (Level.WRONG, True) == (found.level, "no DeviceTaintRules" in found.text)
-    assert [] == findings(taints=policy, tainted=MaybeHidden([]))
-    assert [] == findings(taints=policy, tainted=MaybeHidden(hidden="you may not see them"))
-
-
-def test_rules_and_classes_are_read_for_what_matters() -> None:
-    """Which device of which pool, and why; which resource stands for a class."""
-    chosen = {"driver": "gpu.nvidia.com", "pool": "node-1", "device": "gpu-0"}
-    rule = {"spec": {"deviceSelector": chosen, "taint": {"value": "overcommitted"}}}
+def test_classes_are_read_for_what_matters() -> None:
+    """Which resource stands for a class, and whether its devices are cards."""
     spec = {"extendedResourceName": "example.com/gpu"}
     served = {"metadata": {"name": "c"}, "spec": spec}
     ours = [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]
     shared = {"metadata": {"name": "s"}, "spec": {**spec, "selectors": ours}}
 
-    assert TaintedDevice("node-1", "gpu-0", "overcommitted") == read_tainted(rule)
     assert [
         ServedClass("c", "example.com/gpu"),
         ServedClass("s", "example.com/gpu", gpus=True),

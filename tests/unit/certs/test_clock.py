@@ -50,7 +50,7 @@ def test_time_goes_on_while_a_run_waits() -> None:
     before = clock.now()
     clock.sleep(0.01)
 
-    assert 0.01 <= clock.now() - before < 2
+    assert 0.01 <= clock.now() - before
     assert 0 <= clock.chance() < 1
 
 

@@ -1,6 +1,5 @@
 """All GPU nodes of a cluster, and the cards a pod might meet among them."""
 
-import time
 from typing import Any
 
 import pytest
@@ -9,9 +8,11 @@ from gpufence import names
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB
 from tests.support.builders import card, container, gpushare, node, pod
+from tests.support.cpu import quiet_seconds
 from tests.support.rewriting import T4, gpu_node
 from webhook.fleet import Fleet
 
+MOST_SECONDS = 0.02
 SIZES = {"a": 16 * GIB, "b": 24 * GIB, "c": 80 * GIB}
 LABELS = {"a": {"pool": "x", "level": "3"}, "b": {"pool": "y", "level": "7"}, "c": {"pool": "z"}}
 NODES = [
@@ -132,10 +133,8 @@ def test_an_affinity_costs_a_large_cluster_little(items: list[dict[str, Any]]) -
         pod(gpushare(), affinity=required(*({"matchExpressions": [e]} for e in items)))
     )
     fleet.candidates(asked, T4)
-    seconds = []
-    for _ in range(3):
-        began = time.process_time()
-        fleet.candidates(asked, T4)
-        seconds.append(time.process_time() - began)
+    seconds = quiet_seconds(
+        lambda _: fleet.candidates(asked, T4), lambda: None, enough=MOST_SECONDS
+    )
 
-    assert min(seconds) < 0.02
+    assert seconds < MOST_SECONDS

@@ -2,7 +2,6 @@
 What is started by wrappers, shells and interpreters, where the golden containers do not say it.
 """
 
-import time
 from typing import Any
 
 import pytest
@@ -10,12 +9,14 @@ import pytest
 from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import container, pod
+from tests.support.cpu import quiet_seconds
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
 from webhook.frameworks.budget import Budget
 from webhook.frameworks.launch import UNREAD, read_launch
 from webhook.rewrite import Refusal, Unchanged
 
 VLLM = ("vllm", "serve", "m")
+MOST_SECONDS = 2
 
 
 def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
@@ -127,10 +128,9 @@ def test_shells_without_end_are_given_up() -> None:
 def test_a_hostile_command_is_read_fast(item: dict[str, Any]) -> None:
     """A mebibyte of arguments takes no longer than a moment, whatever stands in it."""
     asked = container("main", **{names.NVIDIA_GPU: "1"}) | {"image": "vllm/vllm-openai"} | item
-    began = time.process_time()
-    decide(pod(asked, annotations={names.MEMORY: "6Gi", names.ARGS: "enabled"}))
+    made = pod(asked, annotations={names.MEMORY: "6Gi", names.ARGS: "enabled"})
 
-    assert time.process_time() - began < 2
+    assert quiet_seconds(decide, lambda: made, enough=MOST_SECONDS) < MOST_SECONDS
 
 
 def test_many_containers_take_no_longer_than_one() -> None:
@@ -141,10 +141,9 @@ def test_many_containers_take_no_longer_than_one() -> None:
         | {"image": "x", "command": ["sh", "-c", script]}
         for at in range(60)
     ]
-    began = time.process_time()
-    decide(pod(*items, annotations={names.MEMORY: "6Gi"}))
+    made = pod(*items, annotations={names.MEMORY: "6Gi"})
 
-    assert time.process_time() - began < 2
+    assert quiet_seconds(decide, lambda: made, enough=MOST_SECONDS) < MOST_SECONDS
 
 
 def test_a_command_that_takes_too_much_to_read_is_unread() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from simulator.nvml.faults import Fault
 from tests.support.agent.node_site import NodeSite, fenced_pod, is_gone, place
-from tests.support.observing import eventually
+from tests.support.observing import PATIENCE_SECONDS, eventually
 
 LISTS = "nvmlDeviceGetComputeRunningProcesses"
 CARDS = range(8)
@@ -51,7 +51,7 @@ def test_lists_that_add_up(site: NodeSite, namespace: str) -> None:
     }
     took = seconds_until_gone(site, namespace, slow, **settings)
 
-    assert took < 15.0
+    assert took < PATIENCE_SECONDS
 
 
 @pytest.mark.soak

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.cluster.filter import NO_TEXTS, filter_namespace, filter_pod, filter_policy
@@ -48,10 +48,10 @@ _BUDGET_CAUSE: Final = "DisruptionBudget"
 _BUDGET_KIND: Final = "poddisruptionbudget"
 MOST_READING: Final = 2
 """Pods that are read at once; a tenant decides how large they are, and when they are to go."""
-_ROOMS: Final[tuple[JsonObject, ...]] = ({}, {"status": {"conditions": None}})
+_ROOM: Final[JsonObject] = {"status": {"conditions": None}}
 """
-What is taken off a pod too large to be deleted: who wrote what of it, then the conditions of its
-status too, which its kubelet writes again.
+What is taken off a pod too large to be deleted: its conditions, and with them who wrote them. Its
+kubelet writes them again. Nothing else can be: through the status no other field manager's entry.
 """
 _SEVERAL_BUDGETS: Final = "more than one PodDisruptionBudget"
 
@@ -214,26 +214,32 @@ class Acts:
     def _delete(self, pod: PodOnNode, client: Client, deadline: _Deadline) -> None:
         """
         Delete the pod; where even the time of its deletion is too much for etcd to write, make room
-        for that first, as much as each body gives.
+        for that first.
         """
-        options = deletion(pod, self._settings.eviction_grace_seconds)
-        rooms = iter(_ROOMS)
-        while True:
-            try:
-                with self._turn(deadline):  # the answer is the pod
-                    client.delete(_path(pod), options, timeout_seconds=deadline.seconds())
-            except TooLargeError:
-                room = next(rooms, None)
-                if room is None or not self._make_room(pod, room, client, deadline):
-                    raise
-            else:
-                return
+        try:
+            self._delete_now(pod, client, deadline)
+        except TooLargeError:
+            if not self._make_room(pod, client, deadline):
+                raise
+            self._delete_after_pauses(pod, client, deadline)
 
-    def _make_room(
-        self, pod: PodOnNode, room: JsonObject, client: Client, deadline: _Deadline
-    ) -> bool:
+    def _delete_after_pauses(self, pod: PodOnNode, client: Client, deadline: _Deadline) -> None:
+        *others, last = self._settings.pauses_seconds
+        for pause in others:
+            time.sleep(pause)
+            with suppress(TooLargeError):
+                return self._delete_now(pod, client, deadline)
+        time.sleep(last)
+        return self._delete_now(pod, client, deadline)
+
+    def _delete_now(self, pod: PodOnNode, client: Client, deadline: _Deadline) -> None:
+        options = deletion(pod, self._settings.eviction_grace_seconds)
+        with self._turn(deadline):  # the answer is the pod
+            client.delete(_path(pod), options, timeout_seconds=deadline.seconds())
+
+    def _make_room(self, pod: PodOnNode, client: Client, deadline: _Deadline) -> bool:
         """Take off the pod's status what its end does not need; return whether that was done."""
-        body = {**room, "metadata": {"uid": pod.uid, "managedFields": [{}]}}
+        body = {**_ROOM, "metadata": {"uid": pod.uid}}
         path = f"{_path(pod)}/status"
         try:
             with self._turn(deadline):

@@ -45,6 +45,12 @@ class ClusterSettings:
     act_seconds: float = 20.0
     """For one eviction with its last look, whatever the API server does."""
 
+    pauses_seconds: tuple[float, ...] = (0.0, 0.2, 1.0)
+    """
+    How long is waited before each deletion of a pod in which room was made for that: an API server
+    may still judge by the pod that its cache has, for which etcd has no room.
+    """
+
     request_seconds: float = 10.0
     """For one request of an eviction, an Event or the Node's annotation."""
 

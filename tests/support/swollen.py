@@ -2,57 +2,66 @@
 
 from typing import Any, Final
 
-from kube import Client, PatchType, ReplyError
+from kube import Client, JsonObject, NotFoundError, PatchType, TooLargeError
+from tests.support.observing import wait_until
 
-_MANY: Final = 4096
-_TAIL: Final = "t"
-_LONGEST: Final = 63
-_REFUSAL: Final = "too large"
+MOST_OF_IT: Final = 1_500_000
+"""So many bytes leave less room in what etcd takes of one object than annotations may fill."""
+_MOST_OF_ANNOTATIONS: Final = 200_000
+_PADDING: Final = "padding"
 
 
-def swell(client: Client, path: str, room: int) -> None:
-    """
-    Put labels on a pod, as whoever may edit it can, until etcd takes no more than `room` bytes of
-    it, or a little less.
-    """
-    last, step = 0, _MANY
-    while step:
-        labels = {f"l{number:06}".ljust(_LONGEST, "l"): "v" * 63 for number in _next(last, step)}
-        if _fits(client, path, labels):
-            last += step
+def padded(pod: dict[str, Any]) -> dict[str, Any]:
+    """Make a pod so large that annotations can take the rest, by a probe that is never asked."""
+    probe = {"periodSeconds": 86_400, "exec": {"command": ["x" * MOST_OF_IT]}}
+    pod["spec"]["containers"][0]["startupProbe"] = probe
+    return pod
+
+
+def fill(client: Client, path: str, room: int) -> None:
+    """Annotate a padded pod, as anybody who may edit it can, until etcd takes `room` bytes more."""
+    fits, exceeds = 0, _MOST_OF_ANNOTATIONS
+    while exceeds - fits > 1:
+        middle = (fits + exceeds) // 2
+        if _has_room_for(client, path, middle):
+            fits = middle
         else:
-            step //= 2
-    _fill(client, path, room)
+            exceeds = middle
+    _has_room_for(client, path, fits - room)
 
 
-def _next(last: int, step: int) -> range:
-    return range(last, last + step)
+def forget_writers(client: Client, path: str) -> None:
+    """Take off a pod's entries of field managers, after which nothing is written into them."""
+    client.patch(path, {"metadata": {"managedFields": [{}]}}, PatchType.MERGE)
 
 
-def _fill(client: Client, path: str, room: int) -> None:
-    """Put short labels on it until not even one of a byte fits, then take off what `room` asks."""
-    number = 0
-    while _fits(client, path, {f"{_TAIL}{number:03}": ""}):
-        number += 1
-    length = 0
-    while number and _fits(client, path, {f"{_TAIL}000": "v" * (length + 1)}):
-        length += 1
-    spare, first = room - length, 0
-    if spare <= 0:
-        _fits(client, path, {f"{_TAIL}000": "v" * (length - room)})
-        return
-    while spare > 0 and first < number:
-        each = {f"{_TAIL}{first:03}": None}
-        client.patch(path, {"metadata": {"labels": each}}, PatchType.MERGE)
-        spare, first = spare - 20, first + 1
+def forget_conditions(client: Client, path: str) -> None:
+    client.patch(f"{path}/status", {"status": {"conditions": None}}, PatchType.MERGE)
 
 
-def _fits(client: Client, path: str, labels: dict[str, Any]) -> bool:
-    """Put labels on a pod; return whether they fitted."""
+def end(client: Client, path: str) -> None:
+    """
+    Take a pod out of the API at once, which needs room as well; without a status that was written
+    its kubelet would never do so.
+    """
+    _has_room_for(client, path, 0)
+    wait_until(lambda: _is_deleted(client, path), "the API server's cache has the full pod")
+
+
+def _is_deleted(client: Client, path: str) -> bool:
     try:
-        client.patch(path, {"metadata": {"labels": labels}}, PatchType.MERGE)
-    except ReplyError as error:
-        if _REFUSAL not in error.failure.message:
-            raise
+        client.delete(path, {"gracePeriodSeconds": 0})
+    except TooLargeError:
+        return False
+    except NotFoundError:
+        return True
+    return True
+
+
+def _has_room_for(client: Client, path: str, size: int) -> bool:
+    body: JsonObject = {"metadata": {"annotations": {_PADDING: "x" * size}}}
+    try:
+        client.patch(path, body, PatchType.MERGE)
+    except TooLargeError:
         return False
     return True

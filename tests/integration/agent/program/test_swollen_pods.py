@@ -5,48 +5,59 @@ from contextlib import contextmanager
 
 import pytest
 
-from kube import Client, PatchType, core
+from gpufence import names
+from kube import core
 from tests.support.agent.node_site import (
     OVER,
     WITHIN,
     Fenced,
     NodeSite,
+    events,
     fenced_pod,
     is_gone,
     place,
     wait_until_gone,
 )
-from tests.support.observing import eventually
-from tests.support.swollen import swell
+from tests.support.observing import eventually, wait_until
+from tests.support.swollen import end, fill, forget_conditions, forget_writers, padded
 
 ROOM_TO_BE_BOUND = 300
 """Less than a status takes, more than a binding does."""
 
 
 @contextmanager
-def swollen(ground: Fenced, room: int) -> Iterator[None]:
-    """Run a pod over its limit, and label it until so many bytes are left."""
-    place(ground, fenced_pod("good", WITHIN), fenced_pod("greedy", OVER))
+def swollen(ground: Fenced, room: int, *, hopeless: bool = False) -> Iterator[None]:
+    """
+    Run a pod over its limit, and fill it until so many bytes are left; if `hopeless`, what the
+    agent could have taken off it has gone before, and is filled as well.
+    """
+    place(ground, fenced_pod("good", WITHIN), padded(fenced_pod("greedy", OVER)))
     ground.wait_for_start("greedy", "main")
-    path = core("namespaces", ground.namespace, "pods", "greedy")
-    swell(ground.admin, path, room)
+    path = path_of(ground)
+    if hopeless:
+        forget_conditions(ground.admin, path)
+    forget_writers(ground.admin, path)
+    fill(ground.admin, path, room)
+    with ended(ground):
+        yield
+
+
+@contextmanager
+def ended(ground: Fenced) -> Iterator[None]:
     try:
         yield
     finally:
-        shrink(ground.admin, path, ground.get("greedy") is not None)
+        if ground.get("greedy") is not None:
+            end(ground.admin, path_of(ground))
+        wait_until(lambda: not ground.node.pids(ground.namespace, "greedy"))
 
 
-def shrink(client: Client, path: str, there: object) -> None:
-    """Take all labels away, so that the pod can be deleted."""
-    if there:
-        body = [{"op": "remove", "path": "/metadata/labels"}]
-        client.patch(path, body, PatchType.JSON)
+def path_of(ground: Fenced) -> str:
+    return core("namespaces", ground.namespace, "pods", "greedy")
 
 
 @pytest.mark.parametrize("room", [150, 0], ids=["no condition fits", "nothing fits"])
-def test_a_pod_that_labels_have_made_too_large_goes(
-    site: NodeSite, namespace: str, room: int
-) -> None:
+def test_a_pod_that_was_made_too_large_goes(site: NodeSite, namespace: str, room: int) -> None:
     """A pod over its limit goes, however little can be written into it; its neighbour stays."""
     ground = site.ground(namespace)
     with swollen(ground, room), site.agent() as agent:
@@ -55,13 +66,43 @@ def test_a_pod_that_labels_have_made_too_large_goes(
     assert not is_gone(ground, "good")
 
 
+def test_a_pod_that_the_api_cannot_end_is_named(site: NodeSite, namespace: str) -> None:
+    """Where neither eviction nor deletion can be written into a pod, its Event says so."""
+    ground = site.ground(namespace)
+    with swollen(ground, 0, hopeless=True), site.agent() as agent:
+        named = eventually(lambda: bool(events(ground, names.TERMINATION_STUCK)))
+        told = events(ground, names.TERMINATION_STUCK)
+        agent.wait_for_outcome("greedy", "stuck")
+        stays = not is_gone(ground, "greedy")
+
+    assert named
+    assert stays
+    assert ["greedy"] == [item["involvedObject"]["name"] for item in told]
+    assert "fills all that etcd takes" in told[0]["message"]
+
+
+def test_the_last_resort_ends_what_the_api_cannot(site: NodeSite, namespace: str) -> None:
+    """Where killing is allowed, a pod that the API cannot end loses its memory all the same."""
+    ground = site.ground(namespace)
+    with (
+        swollen(ground, 0, hopeless=True),
+        site.agent(GPUFENCE_LAST_RESORT_KILL="true") as agent,
+    ):
+        wait_until(lambda: not site.node.pids(namespace, "greedy"), agent.lines[-5:])
+        told = events(ground, names.TERMINATION_STUCK)
+
+    assert ["greedy"] == [item["involvedObject"]["name"] for item in told]
+    assert site.node.pids(namespace, "good")
+
+
 @pytest.mark.soak
 def test_a_pod_without_a_status_goes(site: NodeSite, namespace: str) -> None:
     """A pod so large that no status was ever written into it owns its memory, and goes for it."""
     ground = site.ground(namespace)
-    ground.create(fenced_pod("greedy", OVER))
-    path = core("namespaces", namespace, "pods", "greedy")
-    swell(site.admin, path, ROOM_TO_BE_BOUND)
+    ground.create(padded(fenced_pod("greedy", OVER)))
+    path = path_of(ground)
+    forget_writers(site.admin, path)
+    fill(site.admin, path, ROOM_TO_BE_BOUND)
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -69,10 +110,8 @@ def test_a_pod_without_a_status_goes(site: NodeSite, namespace: str) -> None:
         "target": {"kind": "Node", "name": site.node.name},
     }
     site.admin.post(f"{path}/binding", body)
-    assert eventually(lambda: bool(site.node.pids(namespace, "greedy")))
-    assert not ground.status("greedy").get("containerStatuses")
-    try:
+    with ended(ground):
+        assert eventually(lambda: bool(site.node.pids(namespace, "greedy")))
+        assert not ground.status("greedy").get("containerStatuses")
         with site.agent() as agent:
             wait_until_gone(ground, "greedy", agent)
-    finally:
-        shrink(site.admin, path, ground.get("greedy") is not None)

@@ -1,6 +1,6 @@
 """
 `kubectl gpufence`: top, explain, report, recommend, doctor, inspect, dashboard; idle, keep, wake,
-release; scale.
+release.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from kubectl_gpufence.options import (
     node_name,
     pod_name,
 )
-from kubectl_gpufence.scale_call import add_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,7 +175,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     inspect.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
     _add_dashboard(verbs)
-    add_scale(verbs)
     _add_idle(verbs)
 
     call = parser.parse_args(arguments)

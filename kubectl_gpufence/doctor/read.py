@@ -13,8 +13,10 @@ from gpufence.mode import MODES
 from gpufence.shape import Object, as_object, as_text, objects
 from gpufence.snapshot import CARD_ROWS
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
+from kube.discovery import Kinds
 from kubectl_gpufence.ask import WEBHOOK_LABEL
 from kubectl_gpufence.doctor.checks_claims import read_class, read_published
+from kubectl_gpufence.doctor.checks_scaling import asks_gpu, read_scaler
 from kubectl_gpufence.doctor.installation import (
     POLICIES,
     Installation,
@@ -22,15 +24,15 @@ from kubectl_gpufence.doctor.installation import (
     Validity,
     read_labelled,
 )
-from kubectl_gpufence.doctor.read_scaling import read_scalers
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.scene import by_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from kube import JsonObject
     from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.doctor.checks_scaling import Scaler
 
 T = TypeVar("T")
 
@@ -99,7 +101,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         agents=MaybeHidden(agents, no_agents),
         namespaces=namespaces,
         pods=pods,
-        scalers=read_scalers(reader, fenced),
+        scalers=_scalers(reader, fenced),
         published=_claimed(reader, "resourceslices", read_published),
         classes=_claimed(reader, "deviceclasses", read_class),
     )
@@ -154,6 +156,28 @@ def _claimed(
 ) -> MaybeHidden[list[T]]:
     path = group(names.RESOURCE_GROUP, kind)
     return _asked(lambda: list(reader.listed(path, keep)), f"{kind}, for claims of cards")
+
+
+def _scalers(reader: ClusterReader, fenced: Collection[str]) -> MaybeHidden[list[Scaler]]:
+    """Find the ScaledObjects of these namespaces whose targets ask for GPUs."""
+    path = group("keda.sh/v1alpha1", "scaledobjects")
+    found = _asked(lambda: reader.listed(path, read_scaler), "scaledobjects of all namespaces")
+    if found.value is None:
+        return found
+    kinds = Kinds(reader.client)
+
+    def concerns_us(scaler: Scaler) -> bool:
+        try:
+            kind = kinds.find(scaler.version, scaler.kind)
+            path = None if kind is None else kind.path(scaler.namespace, scaler.target)
+            return path is not None and asks_gpu(reader.client.get(path))
+        except (GpufenceError, ValueError):
+            return False  # the target is gone, hidden or odd
+
+    ours = [scaler for scaler in found.value if scaler.namespace in fenced]
+    concerning = reader.together(concerns_us, ours)
+    chosen = zip(ours, concerning, strict=True)
+    return MaybeHidden([scaler for scaler, concerned in chosen if concerned])
 
 
 def _object(reader: ClusterReader, path: str) -> MaybeHidden[Object]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from gpufence import names
-from kube import core, group
+from kube import KubeError, core, fetch_page, group
 from simulator.controlplane import ControlPlane, PlaneOptions
 from simulator.keda import Keda
 from simulator.keda.build import ensure
@@ -34,7 +34,8 @@ from tests.support.controller.site import COMPONENT
 from tests.support.manifests import objects as manifests
 from tests.support.observing import wait_until
 from tests.support.prometheus import Prometheus, Target, prometheus
-from tests.support.site import RIGHTS
+from tests.support.site import PATIENCE_SECONDS, RIGHTS
+from tests.support.sources import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 PACE = 5.0
 CARDS = "8xT4"
 NODE = "gpu-1"
+EXAMPLES = ROOT / "deploy" / "examples" / "keda"
 SECRET = "rabbitmq"
 SIGHT_SECONDS = 0.5
 HPA = (
@@ -114,13 +116,29 @@ class KedaSite(NodeSite):
         address = f"{LOOPBACK}:{self.broker.stomp}"
         return f"hold 200Mi; wait {START_SECONDS / PACE:g}s; serve {address}/{queue}"
 
-    def printed(self, name: str, *words: str, controller: str = "") -> list[JsonObject]:
-        """Return what the plugin prints for a Deployment, which is for times as they are here."""
-        direct = ("--controller", controller, "--activity", controller) if controller else ()
-        usual = ("--queue", name, "-n", self.team, *direct)
-        done = self.plugin("scale", f"deploy/{name}", *usual, *words)
-        assert 0 == done.returncode, done.stderr
-        return list(yaml.safe_load_all(done.stdout))
+    def example(self, name: str, controller: str) -> list[JsonObject]:
+        """Return the objects of deploy/examples for a Deployment."""
+        return list(yaml.safe_load_all(self._adapted("scaled-object.yaml", name, controller)))
+
+    def measuring(self, name: str) -> JsonObject:
+        """Return the example's other trigger, by which Prometheus knows what a message takes."""
+        trigger: JsonObject = yaml.safe_load(self._adapted("prometheus-trigger.yaml", name, ""))
+        trigger["metadata"]["serverAddress"] = self.prometheus.url
+        return trigger
+
+    def ceiling(self, name: str, controller: str) -> int:
+        """Return how many replicas there are or fit; 0 while the controller does not know."""
+        url = f"{controller}/v1/room/{self.team}/deployments/{name}"
+        try:
+            said = json.loads(fetch_page(url, PATIENCE_SECONDS, most_bytes=4096))
+        except KubeError:
+            return 0
+        return int(said["replicas"] + said["room"])
+
+    def _adapted(self, file: str, name: str, controller: str) -> str:
+        text = (EXAMPLES / file).read_text(encoding="utf-8")
+        text = text.replace("http://gpufence-controller.gpufence-system:8080", controller)
+        return text.replace("vision", self.team).replace("quality", name)
 
     def scale(
         self,
@@ -129,23 +147,24 @@ class KedaSite(NodeSite):
         *,
         target: float = 5.0,
         message: float = 2.0,
-        most: str = str(MOST),
+        most: int = MOST,
         cooldown: float = 900.0,
         busy: bool = True,
         measured: bool = False,
     ) -> None:
         """
-        Apply what the plugin prints for this pace; or the obvious rule: the first trigger alone,
-        with the window that nobody has thought of. `measured`: Prometheus is asked, and nobody
-        says how long a message takes.
+        Apply the example at this pace; or the obvious rule: the first trigger alone, with the
+        window that nobody has thought of. `measured`: Prometheus is asked, and nobody says how
+        long a message takes.
         """
-        words = ["--target", f"{target / PACE:g}s", "--max", most]
-        if measured:
-            words += ["--queue-kind", "prometheus", "--prometheus", self.prometheus.url]
-        else:
-            words += ["--seconds-per-message", f"{message / PACE:g}"]
-        made = self.printed(name, *words, controller=controller)
+        made = self.example(name, controller)
         spec = made[-1]["spec"]
+        spec["maxReplicaCount"] = most
+        if measured:
+            spec["triggers"][0] = self.measuring(name)
+            spec["triggers"][0]["metadata"]["threshold"] = f"{target / PACE:g}"
+        else:
+            spec["triggers"][0]["metadata"]["value"] = f"{target / message:g}"
         window = spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
         seconds = window["stabilizationWindowSeconds"] if busy else 300
         down = {"stabilizationWindowSeconds": round(seconds / PACE), "policies": _DOWN}

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from gpufence import names
-from kube import JsonObject, core, group
+from kube import JsonObject, core
 from tests.keda import report
 from tests.keda.loads import MESSAGE_SECONDS
 from tests.keda.play import Collector, play, send
@@ -60,12 +60,8 @@ def test_seconds_for_a_message_are_measured(site: KedaSite, controller: Controll
     site.scale("measured", controller.url, measured=True)
     times = [second / 2 for second in range(500)]
     played = play(site, ["measured"], times)
-    trigger = site.printed(
-        "measured",
-        *("--target", "5s", "--max", "4", "--queue-kind", "prometheus"),
-        *("--prometheus", site.prometheus.url, "--waiting", "vector(1)"),
-    )[-1]["spec"]["triggers"][0]
-    seconds = site.query(trigger["metadata"]["query"]) * PACE
+    _, _, for_each = site.measuring("measured")["metadata"]["query"].partition(" * ")
+    seconds = site.query(f"vector(1) * {for_each}") * PACE
     site.end("measured")
     report.store_figure("a message of 2 s, as Prometheus measures it", seconds)
 
@@ -103,19 +99,20 @@ def test_a_ceiling_from_the_cards_leaves_nobody_waiting(
     site: KedaSite, controller: ControllerProcess
 ) -> None:
     """
-    With neighbours on every card the printed ceiling is what is left of them; without it, replicas
-    wait for cards that nobody has.
+    With neighbours on every card the ceiling that the controller tells is what is left of them;
+    without it, replicas wait for cards that nobody has.
     """
     neighbours = [_neighbour(card) for card in range(8)]
     for item in neighbours:
         site.admin.post(core("namespaces", site.team, "pods"), item)
     wait_until(lambda: all(_runs(site, item["metadata"]["name"]) for item in neighbours))
     time.sleep(2)
-    for name, ceiling, busy in (("fits", "auto", True), ("waits", "60", False)):
+    for name in ("fits", "waits"):
         site.deploy(name, units=2)
+    wait_until(lambda: site.ceiling("fits", controller.url), "the controller knows no owner")
+    fitting = site.ceiling("fits", controller.url)
+    for name, ceiling, busy in (("fits", fitting, True), ("waits", 60, False)):
         site.scale(name, controller.url, most=ceiling, cooldown=QUICKLY, busy=busy)
-    path = group("keda.sh/v1alpha1", "namespaces", site.team, "scaledobjects", "fits")
-    fitting = site.admin.get(path)["spec"]["maxReplicaCount"]
     most, pending = _flooded(site, "fits")
     site.end("fits")
     _, waiting = _flooded(site, "waits")

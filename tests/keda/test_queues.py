@@ -100,17 +100,16 @@ def test_the_plain_broker_of_other_tests_is_like_this_one(site: KedaSite) -> Non
     assert 0 == done.returncode, done.stdout
 
 
-def test_what_is_printed_is_taken_by_the_api_server(
+def test_the_example_is_taken_by_the_api_server(
     site: KedaSite, controller: ControllerProcess
 ) -> None:
-    """Both kinds of queues pass the API server with KEDA's own definitions, as they are printed."""
-    site.deploy("printed")
-    most = ("--max", "4")
-    address = ("--queue-kind", "prometheus", "--prometheus", site.prometheus.url)
-    for words in (("--seconds-per-message", "0.5"), address):
-        made = site.printed("printed", "--target", "5s", *words, *most, controller=controller.url)
+    """Both triggers for what waits pass the API server with KEDA's own definitions."""
+    site.deploy("example")
+    by_broker, by_prometheus = (site.example("example", controller.url) for _ in range(2))
+    by_prometheus[-1]["spec"]["triggers"][0] = site.measuring("example")
+    for made in (by_broker, by_prometheus):
         text = report.as_list(made)
         done = site.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text, check=False)
 
         assert 0 == done.returncode, done.stderr
-    site.end("printed")
+    site.end("example")

@@ -13,7 +13,6 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
-from kube.kinds import ApiKind
 from kubectl_gpufence.doctor import examine, findings_lines
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import AgentEvent, PodStory
@@ -22,8 +21,6 @@ from kubectl_gpufence.idle.tables import idle_table, plan_lines
 from kubectl_gpufence.inspect import inspection
 from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.report.owners import owner_lines, owners_csv, owners_table
-from kubectl_gpufence.scale.manifest import yaml
-from kubectl_gpufence.scale.wish import Ceiling, Queue, Wish, documents
 from kubectl_gpufence.scene import NodeAgent, Scene
 from kubectl_gpufence.table import Display
 from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, nodes_table
@@ -268,25 +265,6 @@ def _inspect_odd() -> list[str]:
     return inspection(agent(troubled), troubled, TERMINAL)
 
 
-def scaled() -> Wish:
-    """Build the wish of a worker whose queue KEDA asks for."""
-    return Wish(
-        kind=ApiKind("apps/v1", "Deployment", "deployments", scalable=True),
-        namespace="vision",
-        name="quality",
-        queue=Queue("quality"),
-        ceiling=Ceiling(6, "2 there are, and 4 more fit: what is beyond waits for a card"),
-        target=5.0,
-        message=0.5,
-    )
-
-
-def measured() -> Wish:
-    """Build the same where Prometheus knows the queue, and nobody how long a message takes."""
-    queue = Queue("quality", kind="prometheus", prometheus="http://prometheus.monitoring:9090")
-    return replace(scaled(), queue=queue, message=None, target=3.0)
-
-
 CASES: dict[str, Callable[[], list[str]]] = {
     **NEED_CASES,
     **GPUSHARE_CASES,
@@ -311,8 +289,6 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "report-csv": lambda: owners_csv(owner_lines(reported(), "")),
     "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
     "inspect-odd": _inspect_odd,
-    "scale-rabbitmq": lambda: list(yaml(documents(scaled()))),
-    "scale-prometheus": lambda: list(yaml(documents(measured()))),
     "explain-typical": lambda: explained(seen_pod(), holding()),
     "explain-within": lambda: explained(seen_pod()),
     "explain-conservative": lambda: unplaced(seen_pod(bound=False)),

@@ -9,7 +9,6 @@ from tests.support.plugin_cases import CASES, FOLDER
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 PIPED = frozenset(
     {"top-wide", "idle-wide", "cards-odd", "nodes-odd", "top-piped", "report-csv", "top-coloured"}
-    | {"scale-rabbitmq", "scale-prometheus"}
     | {"recommend-csv", "recommend-typical", "recommend-patch"}
 )
 

@@ -60,7 +60,6 @@ class Desk:
         self.get("/api/v1/namespaces/empty/pods", listed())
         self.get("/api/v1/namespaces/empty/events", listed())
         self.get("/apis/keda.sh/v1alpha1/scaledobjects", ABSENT)
-        self.get("/apis/autoscaling/v2/horizontalpodautoscalers", listed())
 
     def get(self, path: str, answer: Answer) -> None:
         self.server.on(f"GET {path}", answer)

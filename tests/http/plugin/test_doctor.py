@@ -1,15 +1,19 @@
 """The doctor asks the API server and the webhooks."""
 
 import base64
+from typing import Any
 
 import pytest
 import trustme
+import yaml
 
+from gpufence import names
 from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
 from tests.http.plugin.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.api_server import reply
 from tests.support.http_server import Exchange
 from tests.support.plugin import NODE
+from tests.support.sources import ROOT
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -18,6 +22,9 @@ SLICES = "/apis/discovery.k8s.io/v1/namespaces/gpufence-system/endpointslices"
 REVIEWS = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 METRICS = f"{SYSTEM}/pods/gpufence-webhook-a:8080/proxy/metrics"
 EXPIRY = b"gpufence_webhook_certificate_expiry_seconds 5184000\n"
+SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
+TARGET = "/apis/apps/v1/namespaces/team-a/deployments/quality"
+EXAMPLE = ROOT / "deploy" / "examples" / "keda" / "scaled-object.yaml"
 OBJECTS = (
     SYSTEM,
     DEPLOYMENT,
@@ -113,3 +120,96 @@ def test_a_silent_agent_leads_to_its_address(healthy: Desk) -> None:
 
     assert 1 == said.code
     assert "-> see what the agent at http://127.0.0.1:9 logs" in said.out
+
+
+def scaler(within: str = "team-a", *, works: bool = True) -> dict[str, Any]:
+    """Build what the example scales by; or the same without the trigger for what works."""
+    made: dict[str, Any] = list(yaml.safe_load_all(EXAMPLE.read_text()))[-1]
+    made["metadata"]["namespace"] = within
+    if not works:
+        del made["spec"]["triggers"][1]
+    return made
+
+
+def deployment(**limits: str) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"limits": limits}}
+    return {
+        "metadata": {"name": "quality", "namespace": "team-a"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+
+
+@pytest.fixture
+def scaled(healthy: Desk) -> Desk:
+    """Script a ScaledObject of a Deployment that asks for a card, in a fenced namespace."""
+    group = {"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}}
+    resource = {"name": "deployments", "kind": "Deployment", "namespaced": True}
+    healthy.get("/apis", reply({"groups": [group]}))
+    healthy.get("/apis/apps/v1", reply({"resources": [resource]}))
+    healthy.get(TARGET, reply(deployment(**{names.GPUSHARE_MEMORY: "3"})))
+    healthy.get(SCALED_OBJECTS, listed(scaler()))
+    return healthy
+
+
+def autoscalers(scaled: Desk) -> list[tuple[str, str]]:
+    found = scaled.run("doctor", "-o", "json").json["checks"]
+    return [(each["level"], each["said"]) for each in found if each["subject"] == "autoscalers"]
+
+
+def test_the_example_is_well(scaled: Desk) -> None:
+    """The doctor finds nothing to look at in what deploy/examples has."""
+    expected = "1 ScaledObject of GPU owners: what waits counts, and what works"
+
+    assert [("ok", expected)] == autoscalers(scaled)
+
+
+def test_a_pool_scaled_by_its_queue_alone_is_found(scaled: Desk) -> None:
+    """Nothing of such a ScaledObject tells busy workers from idle ones."""
+    scaled.get(SCALED_OBJECTS, listed(scaler(works=False), scaler()))
+    ((level, text),) = autoscalers(scaled)
+
+    assert "look" == level
+    assert "ScaledObject team-a/quality of Deployment/quality counts what waits" in text
+
+
+@pytest.mark.parametrize(
+    "target",
+    [ABSENT, reply(deployment(cpu="1")), reply({"spec": {"template": "odd"}})],
+    ids=["gone", "no GPU", "odd"],
+)
+def test_what_asks_for_no_gpu_is_left_alone(scaled: Desk, target: Any) -> None:
+    """So is a ScaledObject whose target is gone or cannot be read."""
+    scaled.get(SCALED_OBJECTS, listed(scaler(works=False)))
+    scaled.get(TARGET, target)
+
+    assert [] == autoscalers(scaled)
+
+
+def test_a_kind_that_is_not_there_is_left_alone(scaled: Desk) -> None:
+    """A ScaledObject may name whatever it likes."""
+    odd = scaler(works=False)
+    odd["spec"]["scaleTargetRef"]["kind"] = "Unheard"
+    scaled.get(SCALED_OBJECTS, listed(odd))
+
+    assert [] == autoscalers(scaled)
+
+
+def test_namespaces_without_a_mode_are_left_alone(scaled: Desk) -> None:
+    """Nothing is measured there that could count."""
+    scaled.get(SCALED_OBJECTS, listed(scaler("team-b", works=False)))
+
+    assert [] == autoscalers(scaled)
+
+
+def test_a_cluster_without_keda_has_none(scaled: Desk) -> None:
+    """The doctor says nothing of what is not installed."""
+    scaled.get(SCALED_OBJECTS, ABSENT)
+
+    assert [] == autoscalers(scaled)
+
+
+def test_who_may_not_list_them_is_told(scaled: Desk) -> None:
+    """What cannot be seen is said, and nothing is claimed."""
+    scaled.get(SCALED_OBJECTS, DENIED)
+
+    assert [("unknown", "you may not see scaledobjects of all namespaces")] == autoscalers(scaled)

@@ -76,7 +76,7 @@ OF_DOCTOR: Final = {
                 "validatingadmissionpolicybindings.admissionregistration.k8s.io",
             ),
         ),
-        (EVERYWHERE, "list", ("horizontalpodautoscalers.autoscaling", "scaledobjects.keda.sh")),
+        (EVERYWHERE, "list", ("scaledobjects.keda.sh",)),
         (HERE, "get", ("deployments.apps", "configmaps")),
         (HERE, "list", ("endpointslices.discovery.k8s.io",)),
     )

@@ -180,7 +180,7 @@ def test_viewers_may_read_what_the_plugin_reads() -> None:
         for each in read.RIGHTS.values()
     }
 
-    asked = rights_of("kubectl_gpufence", "read.py", "read_scaling.py", "release.py") | table
+    asked = rights_of("kubectl_gpufence", "read.py", "release.py") | table
 
     assert asked | ABOVE_PODS == set(spelled(granted("gpufence-viewer")))
 

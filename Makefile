@@ -16,7 +16,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda versions images release release-check frameworks frameworks-clean soak bench scale lock docs manifests dashboards chart clean
+.PHONY: help setup check test demo e2e keda versions images release release-check frameworks frameworks-clean gpushare soak bench scale lock docs manifests dashboards chart clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -49,9 +49,10 @@ check: static ## format, lint, types, import contracts and unit tests (under a m
 test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m simulator build helm
+	@for each in chromium prometheus; do $(BIN)/python -m simulator build $$each > /dev/null || true; done
 	@echo "==> all tests, with branch coverage"
 	@rm -f .coverage .coverage.*
-	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not keda and not release and not soak"
+	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not gpushare and not keda and not nightly and not release and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
 demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)
@@ -64,7 +65,7 @@ e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packag
 
 keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of backlog (Debian packages; 25 minutes)
 	@$(BIN)/python -m simulator build
-	@$(BIN)/python -m simulator build keda
+	@$(BIN)/python -m simulator build keda prometheus
 	@$(BIN)/pytest -m keda --timeout 1800 -p no:randomly tests/keda; code=$$?; \
 	  $(BIN)/python -m tests.keda.report; exit $$code
 
@@ -93,6 +94,10 @@ frameworks: $(READY) ## real wheels on simulated cards: does each cap bite? (ten
 	@$(BIN)/python -m simulator wheels build $(ONLY)
 	@GPUFENCE_FRAMEWORKS_ONLY="$(ONLY)" $(BIN)/pytest -m frameworks --timeout 900 tests/frameworks; code=$$?; \
 	  $(BIN)/python -m tests.frameworks.report; exit $$code
+
+gpushare: $(READY) ## compare with a build of gpushare's own program (GPUSHARE_INSPECT=/path/to/inspect; CONTRIBUTING.md)
+	@test -x "$(GPUSHARE_INSPECT)" || { echo "name a build: make gpushare GPUSHARE_INSPECT=/path/to/inspect (CONTRIBUTING.md says how to make one)"; exit 1; }
+	@GPUSHARE_INSPECT="$(GPUSHARE_INSPECT)" $(BIN)/pytest -q -m gpushare tests/http/plugin/test_gpushare.py
 
 frameworks-clean: $(READY) ## remove the environments of make frameworks from the cache
 	@$(BIN)/python -m simulator wheels remove

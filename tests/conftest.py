@@ -6,12 +6,13 @@ by half.
 
 import signal
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from coverage import Coverage
 from hypothesis import settings
 
+from tests.support import tried
 from tests.support.examples import examples
 from tests.support.sources import ROOT
 
@@ -48,19 +49,32 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """
-    Begin with what takes long, so that no worker is left alone with it at the end, and deal out
-    between it what computes, so that cores have work while others wait.
+    Leave out what this machine lacks something for. Begin with what takes long, so that no worker
+    is left alone with it at the end, and deal out between it what computes, so that cores have work
+    while others wait.
 
     Within a folder the order stays random.
     """
+    tried.try_what_can_be(config, items)
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
     when = _spread([item.nodeid.partition("::")[0] for item in items])
     items.sort(key=lambda item: when[item.nodeid.partition("::")[0]])
     for item in items:
         if item.nodeid.startswith(UNCOVERED):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    tried.hear_of_worker(node.config, node.workeroutput)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    counts: dict[str, int] = config.stash.get(tried.NOT_TRIED, {})
+    for line in tried.sentences(counts):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,8 @@ from simulator.progress import Progress
 
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
-# Not Kubernetes' own; built from modules of their own.
-OTHERS = ("keda", "helm", "cosign")
+# Not Kubernetes' own: built from modules of their own, or packages of Debian.
+OTHERS = ("keda", "helm", "cosign", "chromium", "prometheus")
 _EVERY = "all"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
@@ -193,14 +193,18 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _others(assets: Assets, names: Sequence[str], progress: Progress) -> list[Path]:
-    from simulator import keda, published  # noqa: PLC0415 (they are built on this module)
+    from simulator import debian, keda, published  # noqa: PLC0415 (they are built on this module)
 
     paths: list[Path] = []
     if "keda" in names:
         made = keda.ensure(assets, progress)
         paths += [made.operator, made.adapter, made.resources]
     programs = (published.HELM, published.COSIGN)
-    return paths + [one.ensure(assets, progress) for one in programs if one.name in names]
+    paths += [one.ensure(assets, progress) for one in programs if one.name in names]
+    for packaged in debian.PACKAGES:
+        if packaged.package in names:
+            paths += debian.ensure(packaged, assets.environment, progress).values()
+    return paths
 
 
 def _older(assets: Assets, minors: Sequence[str], progress: Progress) -> list[Path]:

@@ -72,7 +72,7 @@ def command(
     words = [str(python_of(wheels, cache_folder)), *arguments]
     if wheels.framework not in NEEDS_DEVICE_FILE or DEVICE_FILE.exists():
         return words
-    return [*_namespace(), "sh", "-c", _OWN_DEV, "sh", *words]
+    return [*namespace(), "sh", "-c", _OWN_DEV, "sh", *words]
 
 
 def ours(module: str, *arguments: str) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def ours(module: str, *arguments: str) -> tuple[str, ...]:
 
 
 @cache
-def _namespace() -> tuple[str, ...]:
+def namespace() -> tuple[str, ...]:
     """Return the command that gives a program mounts of its own, as root or as anybody."""
     for prefix in _NAMESPACES:
         tried = [*prefix, "mount", "-t", "tmpfs", "none", "/mnt"]

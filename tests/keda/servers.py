@@ -9,18 +9,18 @@ from pathlib import Path
 from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from simulator.keda.programs import free_ports
 from simulator.workload.stomp import BrokerError, StompClient
-from tests.support.prometheus import PROMETHEUS
+from tests.support.tried import program
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 60.0
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-PACKAGES = {"rabbitmq-server": RABBITMQ, "prometheus": PROMETHEUS}
-INSTALL = "apt-get install --no-install-recommends rabbitmq-server prometheus"
+INSTALL = "apt-get install --no-install-recommends rabbitmq-server"
 
 
 def missing() -> list[str]:
     """Return the Debian packages that are not there."""
-    return [name for name, path in PACKAGES.items() if not path.exists()]
+    places = {"rabbitmq-server": RABBITMQ, "prometheus": program("prometheus")}
+    return [name for name, path in places.items() if not path.exists()]
 
 
 class Broker:

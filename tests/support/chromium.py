@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -13,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-PROGRAM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+from tests.support.tried import program
+
 PATIENCE_SECONDS = 30.0
 _OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
@@ -38,7 +38,7 @@ class Chromium:
         ours_in, theirs_out = os.pipe()
         self._out = os.fdopen(ours_out, "wb", buffering=0)
         self._in = os.fdopen(ours_in, "rb")
-        shell = ("bash", "-c", _EXEC.format(theirs_in, theirs_out), PROGRAM)
+        shell = ("bash", "-c", _EXEC.format(theirs_in, theirs_out), str(program("chromium")))
         profile = f"--user-data-dir={self._folder.name}"
         self._process = subprocess.Popen(
             [*shell, *_OPTIONS, profile, "about:blank"],

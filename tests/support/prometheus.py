@@ -1,4 +1,4 @@
-"""A real Prometheus, Debian's package, as a process of one test."""
+"""A real Prometheus, Debian's, as a process of one test."""
 
 import json
 import math
@@ -13,10 +13,8 @@ from urllib.parse import urlencode
 
 from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from simulator.keda.programs import free_ports
+from tests.support.tried import program
 
-PROMETHEUS = Path("/usr/bin/prometheus")
-PROMTOOL = Path("/usr/bin/promtool")
-INSTALL = "apt-get install --no-install-recommends prometheus"
 _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
@@ -70,7 +68,7 @@ def prometheus(
     (home / "prometheus.yml").write_text(json.dumps(settings))
     address = f"{_LOOPBACK}:{port}"
     command = [
-        str(PROMETHEUS),
+        str(program("prometheus")),
         f"--config.file={home / 'prometheus.yml'}",
         f"--storage.tsdb.path={home / 'data'}",
         f"--web.listen-address={address}",

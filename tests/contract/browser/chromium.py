@@ -1,7 +1,6 @@
 """A real browser, without a window, that tells what became of a page."""
 
 import json
-import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -12,8 +11,8 @@ from typing import Any, NamedTuple
 import websocket
 
 from tests.support.observing import wait_until
+from tests.support.tried import program
 
-PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 _ANSWER_SECONDS = 20.0
 _TOLD = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
 _LAID_OUT = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -77,7 +76,7 @@ class Tab:
 def browser(folder: Path) -> Iterator[Tab]:
     """Run it for as long as it is needed; what it keeps is in the folder."""
     command = [
-        str(PROGRAM),
+        str(program("chromium")),
         *("--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"),
         *("--no-first-run", f"--user-data-dir={folder}", "about:blank"),
     ]

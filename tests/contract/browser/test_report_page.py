@@ -7,10 +7,10 @@ import pytest
 
 from gpufence.need import Confidence, NeedKey, NeedReasons
 from kubectl_gpufence.report.page import ModelDays, page
-from tests.contract.browser.chromium import PROGRAM, Tab, browser
+from tests.contract.browser.chromium import Tab, browser
 from tests.support.needs import NEED_KEY, need_day, need_summary
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no chromium")
+pytestmark = pytest.mark.needs("chromium")
 HOSTILE = '"><script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(1)>\x1b[31m'
 WIDE = "w" * 253
 DAYS = tuple(need_day(number, evictions=number % 2) for number in range(1, 15))

@@ -115,6 +115,7 @@ def test_stand_ins_come_after_the_wheels_own(cache: Path, tmp_path: Path) -> Non
     assert (Path(told["LD_LIBRARY_PATH"].split(":")[-1]) / "libcusmall.so.1").exists()
 
 
+@pytest.mark.needs("mount namespaces")
 def test_jax_finds_a_device_file(cache: Path, tmp_path: Path) -> None:
     """
     JAX is started where there is a device file; nobody else sees it, and nothing is left of it.
@@ -127,10 +128,7 @@ def test_jax_finds_a_device_file(cache: Path, tmp_path: Path) -> None:
     python.parent.mkdir()
     python.write_text("#!/bin/sh\nls /dev/nvidiactl; echo hello > /dev/null\n")
     python.chmod(0o755)
-    try:
-        command = launch.command(jax, (), cache_folder=cache)
-    except install.WheelsError as error:
-        pytest.skip(str(error))
+    command = launch.command(jax, (), cache_folder=cache)
     variables = {**os.environ, "TMPDIR": str(temporary)}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 

@@ -13,6 +13,7 @@ from gpufence.quantity import MIB
 from simulator.nvml.state import State
 from tests.support.nvml_client import Client
 from tests.support.observing import PATIENCE_SECONDS
+from tests.support.tried import pid_namespace
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses(card(0))"
 USED = "nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used"
@@ -27,8 +28,6 @@ holding.work(10)
 print("holding", flush=True)
 sys.stdin.read()
 """
-INSIDE = ("--pid", "--fork", "--mount-proc", "--kill-child")
-NEW_NAMESPACE = (("unshare", "--user", "--map-root-user", *INSIDE), ("unshare", *INSIDE))
 
 
 def start_holder(
@@ -162,27 +161,18 @@ def test_a_dead_allocator_blocks_nobody(machine: State) -> None:
     assert time.monotonic() - begin < PATIENCE_SECONDS
 
 
-@pytest.fixture(scope="module")
-def new_namespace() -> tuple[str, ...]:
-    """The command that starts another one in a PID namespace of its own, as root or as anybody."""
-    for prefix in NEW_NAMESPACE:
-        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0:
-            return prefix
-    pytest.skip("this machine lets nobody make a PID namespace")
-
-
 @pytest.fixture
-def nested(machine: State, new_namespace: tuple[str, ...]) -> Iterator[subprocess.Popen[str]]:
+def nested(machine: State) -> Iterator[subprocess.Popen[str]]:
     """A holder in a PID namespace of its own."""
-    process = start_holder(machine, prefix=new_namespace)
+    process = start_holder(machine, prefix=pid_namespace())
     yield process
     finish(process)
 
 
 @pytest.fixture
-def nested_client(machine: State, new_namespace: tuple[str, ...]) -> Iterator[Client]:
+def nested_client(machine: State) -> Iterator[Client]:
     """A client in a PID namespace of its own."""
-    with Client(machine.path, prefix=new_namespace) as one:
+    with Client(machine.path, prefix=pid_namespace()) as one:
         yield one
 
 
@@ -191,6 +181,7 @@ def child_of(pid: int) -> int:
         return int(children.read())
 
 
+@pytest.mark.needs("PID namespaces")
 def test_the_outside_sees_a_nested_process_by_its_outer_pid(
     client: Client, nested: subprocess.Popen[str]
 ) -> None:
@@ -198,6 +189,7 @@ def test_the_outside_sees_a_nested_process_by_its_outer_pid(
     assert [child_of(nested.pid)] == pids(client)
 
 
+@pytest.mark.needs("PID namespaces")
 def test_the_inside_does_not_see_the_outside(
     nested_client: Client, holder: subprocess.Popen[str]
 ) -> None:

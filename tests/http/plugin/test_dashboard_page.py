@@ -9,14 +9,14 @@ import pytest
 
 from gpufence.quantity import GIB
 from kubectl_gpufence.dashboard.model import PageEvent
-from tests.support.chromium import PROGRAM, Chromium, Tab
+from tests.support.chromium import Chromium, Tab
 from tests.support.dashboard import HOSTILE, TOKEN, Served, crowd, served, with_hung_agent
 from tests.support.observing import wait_until
 from tests.support.other_site import other_site
 from tests.support.plugin import agent, card_row, pod_row, scene, snapshot, use_row
 from tests.support.plugin_cases import typical
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium is installed here")
+pytestmark = pytest.mark.needs("chromium")
 
 ROWS = "document.querySelectorAll('#rows tr').length"
 LONG_SECONDS = 1.5  # of a machine that does other things as well; alone it takes no twentieth

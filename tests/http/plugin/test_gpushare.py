@@ -21,7 +21,7 @@ from tests.support.gpushare_cases import ABSENT, CLUSTERS, Cluster, golden, serv
 from tests.support.plugin import card_row, pod_row, snapshot, use_row
 
 # A build of cmd/inspect of gpushare-device-plugin; CONTRIBUTING.md says how one is made.
-UPSTREAM = os.environ.get("GPUSHARE_INSPECT", "")
+UPSTREAM = os.environ.get("GPUSHARE_INSPECT", "GPUSHARE_INSPECT names no program")
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 AGENT_1 = f"{SYSTEM}/agent-1:8080/proxy/v1/snapshot"
 # Gpushare's program prints in the order of Go's maps, another one each time.
@@ -137,7 +137,7 @@ def test_without_agents_a_note_says_so(shared: Desk) -> None:
     assert said.err.startswith("note: no agent runs in this cluster")
 
 
-@pytest.mark.skipif(not UPSTREAM, reason="GPUSHARE_INSPECT names no build of gpushare's program")
+@pytest.mark.gpushare
 @pytest.mark.parametrize("by_pod", [False, True])
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_gpushares_own_program_prints_the_golden_files(
@@ -158,7 +158,7 @@ def test_gpushares_own_program_prints_the_golden_files(
     assert golden(name, details=by_pod).read_text() == ours
 
 
-@pytest.mark.skipif(not UPSTREAM, reason="GPUSHARE_INSPECT names no build of gpushare's program")
+@pytest.mark.gpushare
 def test_gpushares_own_program_fails_so(desk: Desk, tmp_path: Path) -> None:
     """A node that is not there is told in the same words, on the same place, with the same code."""
     ours = _run(desk, ABSENT)

@@ -13,7 +13,7 @@ from tests.integration.dashboards.site import ScrapedSite, running
 from tests.support.manifests import COMPONENTS, DEPLOY, found
 from tests.support.objects import gpu_pod
 from tests.support.observing import eventually
-from tests.support.prometheus import INSTALL, PROMETHEUS, Series
+from tests.support.prometheus import Series
 
 PATIENCE_SECONDS = 30.0
 WINDOW = "10s"  # several scrapes, as Grafana's own variable promises
@@ -22,7 +22,7 @@ METRIC = re.compile(r"\b(gpufence_\w+)(?:{([^}]*)})?")
 VARIABLE = re.compile(r"label_values\((\w+), (\w+)\)")
 FILES = sorted((DEPLOY / "dashboards").glob("*.json"))
 
-pytestmark = pytest.mark.skipif(not PROMETHEUS.exists(), reason=f"needs Prometheus: {INSTALL}")
+pytestmark = pytest.mark.needs("prometheus")
 
 
 class Asked(NamedTuple):

@@ -12,7 +12,7 @@ import yaml
 from agent.model.decision import Brake
 from tests.support.manifests import COMPONENTS, found
 from tests.support.metric_names import metric_names, metrics_in
-from tests.support.prometheus import INSTALL, PROMTOOL
+from tests.support.tried import program
 
 FOREIGN = "kube_"  # of kube-state-metrics
 RULES: dict[str, dict[str, Any]] = {
@@ -228,7 +228,7 @@ def test_every_alert_is_rehearsed() -> None:
     assert RULES.keys() == {alert for alert, _ in CASES}
 
 
-@pytest.mark.skipif(not PROMTOOL.exists(), reason=f"needs promtool: {INSTALL}")
+@pytest.mark.needs("promtool")
 def test_alerts_fire_when_they_should_and_not_when_they_should_not(tmp_path: Path) -> None:
     """
     Each alert fires in its loud hour, with the text that people read, and not in its quiet one.
@@ -240,7 +240,7 @@ def test_alerts_fire_when_they_should_and_not_when_they_should_not(tmp_path: Pat
         yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests})
     )
     done = subprocess.run(
-        [PROMTOOL, "test", "rules", "tests.yaml"],
+        [program("promtool"), "test", "rules", "tests.yaml"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -200,7 +200,7 @@ def test_a_rewrite_changes_nothing_but_the_flag(shell: str, script: str, stubs: 
     )
 
 
-@pytest.mark.skipif("bash" not in SHELLS, reason="lists are bash's")
+@pytest.mark.needs("bash")
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

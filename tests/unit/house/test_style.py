@@ -18,6 +18,15 @@ PARAMETERS = 7
 MANY_PARAMETERS = 12  # fixtures are parameters, too
 MEDIAN_MODULE_LINES = 160
 
+SKIPPED = re.compile(r"pytest\.(skip|xfail|importorskip)\(|mark\.(skip|skipif|xfail)\b")
+MAY_SKIP = {
+    "tests/frameworks/test_demo.py",  # what ONLY leaves out of make frameworks
+    "tests/frameworks/test_hook.py",
+    "tests/frameworks/test_layout.py",
+    "tests/http/release/test_whole.py",  # make release-check without root
+    "tests/support/kubernetes.py",  # what an older Kubernetes cannot do, in make versions
+}
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 SILENCED = re.compile(r"#\s*(?:noqa|type: ignore)\S*(?::\s*[A-Z0-9, ]+|\[[a-z, -]+\])?(?P<why>.*)")
 
@@ -106,6 +115,17 @@ def test_every_test_is_a_sentence() -> None:
     ]
 
     assert [] == silent
+
+
+def test_no_test_is_skipped() -> None:
+    """A test that this machine lacks something for says what it needs, and the run says so."""
+    skipping = {
+        shown(path)
+        for path in files_of_tests()
+        if any(SKIPPED.search(line) for line in _lines(path))
+    }
+
+    assert set() == skipping - MAY_SKIP
 
 
 def _largeness(node: Function, parameters: int, name: str) -> Iterator[str]:

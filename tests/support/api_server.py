@@ -86,6 +86,12 @@ class ApiServer(HttpServer):
         return self.seen(key)
 
 
+def refusal(code: int, reason: str, message: str = "no") -> Answer:
+    """Answer as an API server refuses."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
+    return reply({**body, "reason": reason, "message": message}, code)
+
+
 def reply(
     body: JsonObject | bytes, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Answer:

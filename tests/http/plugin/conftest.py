@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.plugin.desk import Desk
+from tests.support.desk import Desk
 from tests.support.api_server import ApiServer
 
 

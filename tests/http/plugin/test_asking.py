@@ -9,7 +9,7 @@ from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.ask import MissingError
 from kubectl_gpufence.reasons import advice
 from tests.http.kube.builders import status
-from tests.http.plugin.desk import (
+from tests.support.desk import (
     ABSENT,
     AGENT,
     DENIED,

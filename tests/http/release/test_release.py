@@ -20,7 +20,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.http.plugin.desk import Desk
+from tests.support.desk import Desk
 from tests.http.release.krew_rules import install, objections
 from tests.support.api_server import ApiServer, reply
 from tests.support.sources import ROOT

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from simulator.controlplane.build import cache_folder
-from tests.http.plugin.desk import Desk
+from tests.support.desk import Desk
 from tests.http.release.krew_rules import install, objections
 from tests.http.release.whole import (
     SOURCE,

@@ -1,22 +1,16 @@
 """
-Figures of the tree, for the Makefile: `coverage` holds them to the rules, `figures` prints the size
-of the tree and of its two walks, `walks` counts those for their test.
+Figures of the tree, for the Makefile: `coverage` holds them to the rules, `figures` prints the
+ledger and the walks beside what is recorded and wanted, `walks` counts those for their test.
 """
 
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-from tests.support.sources import (
-    ROOT,
-    files_of_tests,
-    files_of_tools,
-    product_files,
-    pure_files,
-    shown,
-)
-from tests.unit.house.walks import RECORDED, walks
+from tests.support.sources import ROOT, pure_files, shown
+from tests.unit.house.ledger import RECORDED as FIGURES
+from tests.unit.house.ledger import counted
+from tests.unit.house.walks import RECORDED, WANTED, Walk, walks
 
 OVERALL_PERCENT = 90
 PURE_PERCENT = 99  # 100 is wanted: what lacks an example is listed by each run
@@ -35,33 +29,27 @@ def coverage() -> int:
 
 
 def figures() -> int:
-    """Print what somebody has to read: modules and lines, and the two walks beside their record."""
-    simulator = ROOT / "simulator"
-    product = [path for path in product_files() if simulator not in path.parents]
-    simulated = [path for path in product_files() if simulator in path.parents]
-    for name, files in (
-        ("product", product),
-        ("simulator", simulated),
-        ("tools", files_of_tools()),
-        ("tests", files_of_tests()),
-    ):
-        print(f"    {name:12} {len(files):4} modules {sum(map(_lines, files)):7,} lines")
+    """Print the ledger: each figure of the tree and each walk, what is recorded, what is wanted."""
+    print(f"    {'':42} {'now':>12} {'recorded':>12} {'wanted':>12}")
+    for name, now in counted().items():
+        print(f"    {name:42}" + "".join(f" {_shown(each):>12}" for each in (now, *FIGURES[name])))
     for name, walk in walks().items():
-        recorded = RECORDED[name]
-        print(
-            f"    one {name:8} {walk.functions:4} functions in {walk.modules} modules"
-            f" (recorded: {recorded.functions} in {recorded.modules})"
-        )
+        row = (walk, RECORDED[name], WANTED[name])
+        print(f"    {f'walk of {name}: functions / modules':42}" + "".join(map(_pair, row)))
     return 0
+
+
+def _shown(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:,.0f}"
+
+
+def _pair(walk: Walk) -> str:
+    return f" {f'{walk.functions} / {walk.modules}':>12}"
 
 
 def print_walks() -> int:
     print(json.dumps(walks()))
     return 0
-
-
-def _lines(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 CHORES = {"coverage": coverage, "figures": figures, "walks": print_walks}

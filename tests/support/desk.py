@@ -1,6 +1,4 @@
-"""
-Somebody at a desk: a scripted API server, a kubeconfig for it, and the plugin run in this process.
-"""
+"""A desk: a scripted API server, a kubeconfig for it, and the plugin run in this process."""
 
 import io
 import json
@@ -16,15 +14,14 @@ from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.arguments import parse
 from kubectl_gpufence.output import Output
 from kubectl_gpufence.table import Display
-from tests.http.kube.builders import status
-from tests.support.api_server import Answer, ApiServer, reply
+from tests.support.api_server import Answer, ApiServer, refusal, reply
 from tests.support.plugin import NODE, raw_node, raw_pod, snapshot
 
 SYSTEM = "/api/v1/namespaces/gpufence-system/pods"
 PODS = "/api/v1/namespaces/team-a/pods"
 AGENT = f"{SYSTEM}/gpufence-agent-x:8080/proxy/v1/snapshot"
-DENIED = reply(status(403, "Forbidden", "not yours"), 403)
-ABSENT = reply(status(404, "NotFound", "not here"), 404)
+DENIED = refusal(403, "Forbidden", "not yours")
+ABSENT = refusal(404, "NotFound", "not here")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,180 @@
+"""
+How large the house is: figures of the tree as it stands, beside what is wanted of each.
+
+`make check` prints them. A guard lets none of them grow: a change that brings one down writes the
+new number here.
+"""
+
+import ast
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeGuard
+
+from tests.support.sources import (
+    ROOT,
+    files_of,
+    files_of_tests,
+    imported_by,
+    module_name,
+    product_files,
+    tree_of,
+)
+
+SHELVES = (
+    *("agent.activity", "agent.need", "agent.loop.activity_watch", "agent.loop.need_watch"),
+    *("agent.model.activity", "agent.model.need", "agent.cluster.condition_writer"),
+    *("agent.cluster.need_store", "agent.concerns", "controller.profiles", "controller.keepers"),
+    *("kubectl_gpufence.dashboard", "kubectl_gpufence.gpushare", "kubectl_gpufence.idle"),
+    *("kubectl_gpufence.recommend", "webhook.command", "gpufence.need", "gpufence.idle"),
+)
+"""What a cluster may do without. Only the programs' lists may name it."""
+
+ARGUMENTS = ROOT / "kubectl_gpufence" / "arguments.py"
+WIDE = 88
+
+
+class Figure(NamedTuple):
+    """`most` is what was counted last, which may only fall; `wanted` is where it is to go."""
+
+    most: float
+    wanted: float | None
+
+
+RECORDED = {
+    "product modules": Figure(365, 275),
+    "product lines of code": Figure(33500, 26500),
+    "core modules that import a shelf": Figure(32, 8),
+    "threads made by hand": Figure(22, 6),
+    "modules with one importer": Figure(100, 60),
+    "test files": Figure(830, 470),
+    "test lines": Figure(96000, 60000),
+    "product modules that unit tests import": Figure(235, 90),
+    "settings": Figure(91, 85),
+    "verbs of the plugin": Figure(11, 10),
+    "metrics": Figure(56, 55),
+    "median lines of a function": Figure(8, None),
+    "95 of 100 functions have at most": Figure(25, None),
+    "lines over 88 columns in a thousand": Figure(81, None),
+}
+
+
+def counted() -> dict[str, float]:
+    """Count everything; the simulator is no part of the product here, nor are the tools."""
+    functions = sorted(_functions())
+    lines = [line for path in _product() for line in _text(path).splitlines()]
+    wide = sum(len(line) > WIDE for line in lines)
+    figures = (
+        len(_product()),
+        sum(len(lines_of_code(path)) for path in _product()),
+        len(importers_of_shelves()),
+        sum(_threads(path) for path in _product()),
+        sum(len(readers) == 1 for readers in readers_of_modules().values()),
+        len(files_of_tests()),
+        sum(len(_text(path).splitlines()) for path in files_of_tests()),
+        len(_unit_tested()),
+        len(_named(r"^\| `(GPUFENCE_[A-Z_]+)`")),
+        len(_verbs()),
+        len(_named(r"`(gpufence_[a-z_]+)`")),
+        statistics.median(functions),
+        functions[len(functions) * 95 // 100],
+        round(1000 * wide / len(lines)),
+    )
+    return dict(zip(RECORDED, figures, strict=True))
+
+
+def lines_of_code(path: Path) -> set[int]:
+    """Return the lines that are neither blank, comment, docstring nor import."""
+    tree = tree_of(path)
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        if _is_text(node) or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    numbered = enumerate(_text(path).splitlines(), start=1)
+    return {
+        number
+        for number, line in numbered
+        if number not in left_out and line.strip() and not line.lstrip().startswith("#")
+    }
+
+
+@cache
+def readers_of_modules() -> dict[str, set[str]]:
+    """Return which modules of the product import each one; entry points are imported by none."""
+    modules = {module_name(path) for path in _product() if not path.name.startswith("__")}
+    readers: dict[str, set[str]] = defaultdict(set)
+    for path in product_files():
+        for name in _imports(path):
+            if name in modules:
+                readers[name].add(module_name(path))
+    return readers
+
+
+def importers_of_shelves() -> dict[str, set[str]]:
+    """Return which core modules import which shelves, the programs' lists among them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in _product():
+        if not _on_shelf(name := module_name(path)):
+            found[name] |= {each for each in _imports(path) if _on_shelf(each)}
+    return {name: shelves for name, shelves in found.items() if shelves}
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _on_shelf(module: str) -> bool:
+    return any(module == shelf or module.startswith(f"{shelf}.") for shelf in SHELVES)
+
+
+def _product() -> list[Path]:
+    return [path for path in product_files() if not path.is_relative_to(ROOT / "simulator")]
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield every module that may be meant; `from a import b` may mean `a.b`."""
+    for node in ast.walk(tree_of(path)):
+        yield from imported_by(node)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _threads(path: Path) -> int:
+    return sum(
+        isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Thread"
+        for node in ast.walk(tree_of(path))
+    )
+
+
+def _unit_tested() -> set[str]:
+    modules = {module_name(path) for path in _product()}
+    tests = files_of("tests/unit")
+    return {name for path in tests for name in _imports(path) if name in modules}
+
+
+def _named(pattern: str) -> set[str]:
+    pages = (ROOT / "docs").glob("settings-*.md")
+    return {name for page in pages for name in re.findall(pattern, _text(page), re.MULTILINE)}
+
+
+def _verbs() -> set[str]:
+    """Return the verbs that the plugin's arguments add."""
+    calls = [node for node in ast.walk(tree_of(ARGUMENTS)) if isinstance(node, ast.Call)]
+    added = [call for call in calls if getattr(call.func, "id", "") == "add_verb"]
+    return {ast.unparse(call.args[1]) for call in added}
+
+
+def _functions() -> Iterator[int]:
+    for path in _product():
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

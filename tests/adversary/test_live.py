@@ -44,6 +44,7 @@ def stage() -> Iterator[LiveStage]:
         yield ready
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", KNOWN.values(), ids=KNOWN)
 def test_known_schemes_stay_below_the_bound(stage: LiveStage, scheme: str) -> None:
     """What did best once takes no more than the policy allows, and has nobody else evicted."""

@@ -16,7 +16,16 @@ from tests.integration.certs.test_rotation import LEAST, Stage, staged
 from tests.support.manifests import found, moved
 
 OFF = [-400 * DAY, -3 * DAY, 3 * DAY, 70 * DAY, 9 * 365 * DAY]
-IDS = ["400 days behind", "3 days behind", "3 days ahead", "70 days ahead", "9 years ahead"]
+USUAL = "3 days behind"
+IDS = ["400 days behind", USUAL, "3 days ahead", "70 days ahead", "9 years ahead"]
+NEAR = (USUAL, "3 days ahead")
+far_nightly = pytest.mark.parametrize(
+    "off",
+    [
+        pytest.param(off, id=name, marks=() if name in NEAR else pytest.mark.nightly)
+        for name, off in zip(IDS, OFF, strict=True)
+    ],
+)
 OTHER = [3 * DAY, -3 * DAY, -400 * DAY, -3 * DAY, 0.0]
 
 
@@ -37,7 +46,7 @@ def assert_valid_now(site: CertsSite) -> None:
     assert timedelta(days=LEAF_DAYS) == leaf.not_valid_after_utc - leaf.not_valid_before_utc
 
 
-@pytest.mark.parametrize("off", OFF, ids=IDS)
+@far_nightly
 def test_a_clock_that_is_off_installs_what_is_valid(site: CertsSite, off: float) -> None:
     """Whatever its node takes for the time, an install issues by the API server's."""
     said = site.run("ensure", off=off)
@@ -47,7 +56,7 @@ def test_a_clock_that_is_off_installs_what_is_valid(site: CertsSite, off: float)
     assert ("ahead of" if off > 0 else "behind") in said
 
 
-@pytest.mark.parametrize("off", OFF, ids=IDS)
+@far_nightly
 def test_a_clock_that_is_off_renews_nothing_that_is_well(site: CertsSite, off: float) -> None:
     """Neither CA nor leaf is replaced because a node's clock finds them old, or too new."""
     site.run("ensure")
@@ -58,7 +67,7 @@ def test_a_clock_that_is_off_renews_nothing_that_is_well(site: CertsSite, off: f
     assert before == site.versions()
 
 
-@pytest.mark.parametrize("off", OFF, ids=IDS)
+@far_nightly
 def test_a_clock_that_is_off_renews_what_is_due(site: CertsSite, off: float) -> None:
     """A leaf that is due by the API server's clock is renewed on a node that thinks otherwise."""
     site.run("ensure")
@@ -72,7 +81,13 @@ def test_a_clock_that_is_off_renews_what_is_due(site: CertsSite, off: float) -> 
     assert_valid_now(site)
 
 
-@pytest.mark.parametrize(("off", "other"), list(zip(OFF, OTHER, strict=True)), ids=IDS)
+@pytest.mark.parametrize(
+    ("off", "other"),
+    [
+        pytest.param(*both, id=name, marks=() if name == USUAL else pytest.mark.nightly)
+        for name, *both in zip(IDS, OFF, OTHER, strict=True)
+    ],
+)
 def test_installs_killed_under_wrong_clocks_are_finished(
     site: CertsSite, off: float, other: float
 ) -> None:
@@ -94,7 +109,7 @@ def test_installs_killed_under_wrong_clocks_are_finished(
 @pytest.mark.parametrize(
     "off",
     [
-        pytest.param(-3 * DAY, id="3 days behind"),
+        pytest.param(-3 * DAY, id=USUAL, marks=pytest.mark.nightly),
         pytest.param(70 * DAY, id="70 days ahead", marks=pytest.mark.soak),
     ],
 )

@@ -39,6 +39,7 @@ def joined_node(plane: ControlPlane, node: str) -> dict[str, str]:
     return {"KUBECONFIG": str(plane.node_kubeconfig(node))}
 
 
+@pytest.mark.nightly
 def test_warm_start_is_fast(
     control_plane: ControlPlane, assets: Assets, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
     assert [] == [process for process in _processes() if folder in process]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("full_control_plane")
 def test_the_story_of_two_colleagues_happens() -> None:
@@ -89,6 +90,7 @@ def test_the_story_of_two_colleagues_happens() -> None:
     assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("full_control_plane")
 def test_the_story_of_three_models_happens() -> None:

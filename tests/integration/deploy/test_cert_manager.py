@@ -15,7 +15,7 @@ from tests.integration.deploy.rendering import inventory
 from tests.support.helm import CHART, FROM, Helm
 from tests.support.manifests import COMPONENTS, ROOT, all_of, found
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
 PAGE = COMPONENTS / "cert-manager" / "certificates.yaml"

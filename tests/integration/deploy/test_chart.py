@@ -138,6 +138,7 @@ def test_an_older_cluster_is_refused_by_its_version(helm: Helm) -> None:
         helm.template(kubernetes="1.29.14")
 
 
+@pytest.mark.nightly
 def test_any_components_make_the_same_together(
     helm: Helm, kubectl: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

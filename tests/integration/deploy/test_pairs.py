@@ -16,6 +16,7 @@ from tests.support.manifests import COMPONENTS, own_overlay, pod_spec
 
 NAMES = sorted(path.name for path in COMPONENTS.iterdir())
 RIGHTS = re.compile("hostPID|privileged|runAs|securityContext")
+KILLS = "last-resort-kill"
 MIGHTY = [
     name
     for name in NAMES
@@ -39,7 +40,10 @@ def built(plane: ControlPlane, folder: Path, *components: str) -> Objects:
     return rendered(plane, own_overlay(here, components))
 
 
-@pytest.mark.parametrize("mighty", MIGHTY)
+@pytest.mark.parametrize(
+    "mighty",
+    [pytest.param(name, marks=() if name == KILLS else pytest.mark.nightly) for name in MIGHTY],
+)
 def test_no_pair_makes_a_pod_that_owns_its_node(
     control_plane: ControlPlane, tmp_path: Path, mighty: str
 ) -> None:
@@ -56,7 +60,7 @@ def test_no_pair_makes_a_pod_that_owns_its_node(
 
 def test_alone_it_is_root_who_kills(control_plane: ControlPlane, tmp_path: Path) -> None:
     """The component does what it is for where nothing else makes the agent mighty."""
-    items = built(control_plane, tmp_path, "last-resort-kill")
+    items = built(control_plane, tmp_path, KILLS)
     spec = pod_spec(items["DaemonSet", "gpufence-agent"])
 
     assert (0, False) == (

@@ -27,7 +27,7 @@ from tests.support.manifests import BASE, DEPLOY, REGISTRY, components
 from tests.support.observing import eventually
 from tools.release.chart import packed
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
 SWITCH = core("namespaces", names.SYSTEM_NAMESPACE, "configmaps", names.POLICY_CONFIGMAP)

@@ -234,6 +234,7 @@ def test_a_pod_of_no_fenced_namespace_costs_the_policy_nothing(policies: Webhook
         assert _changes(policies.admin, name, "p", names.PLAN)
 
 
+@pytest.mark.nightly
 def test_a_label_of_a_fat_pod_costs_what_it_costs_without_the_policy(policies: WebhookSite) -> None:
     """
     A label PATCH of a pod with 20,000 annotations takes the API server less than twice the CPU that

@@ -88,6 +88,7 @@ def tellings(stage: Stage) -> dict[str, int]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("assets")
 def test_a_minute_of_chaos() -> None:

@@ -3,6 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from gpufence.quantity import MIB
 from kube import PatchType, core
 from tests.support.agent.node_site import (
@@ -21,6 +23,7 @@ WRITTEN = "<" * (1_150 * 1024)  # JSON makes six bytes of each
 MOST_BYTES = 128 * MIB
 
 
+@pytest.mark.nightly
 def test_fat_pods_of_a_stranger_leave_the_agent_its_memory(site: NodeSite, namespace: str) -> None:
     """
     An agent starts, follows changes and evicts within its memory limit, however large the pods of

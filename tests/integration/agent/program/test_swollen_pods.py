@@ -56,7 +56,13 @@ def path_of(ground: Fenced) -> str:
     return core("namespaces", ground.namespace, "pods", "greedy")
 
 
-@pytest.mark.parametrize("room", [150, 0], ids=["no condition fits", "nothing fits"])
+@pytest.mark.parametrize(
+    "room",
+    [
+        pytest.param(150, id="no condition fits", marks=pytest.mark.nightly),
+        pytest.param(0, id="nothing fits"),
+    ],
+)
 def test_a_pod_that_was_made_too_large_goes(site: NodeSite, namespace: str, room: int) -> None:
     """A pod over its limit goes, however little can be written into it; its neighbour stays."""
     ground = site.ground(namespace)

@@ -9,6 +9,9 @@ from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.ask import MissingError
 from kubectl_gpufence.reasons import advice
 from tests.http.kube.builders import status
+from tests.support import claims
+from tests.support.api_server import Answer, hang, reply
+from tests.support.builders import container
 from tests.support.desk import (
     ABSENT,
     AGENT,
@@ -19,9 +22,6 @@ from tests.support.desk import (
     agent_pod,
     listed,
 )
-from tests.support import claims
-from tests.support.api_server import Answer, hang, reply
-from tests.support.builders import container
 from tests.support.plugin import NODE, Screen, raw_pod, snapshot
 
 OF_CLAIMS = "/apis/resource.k8s.io/v1"

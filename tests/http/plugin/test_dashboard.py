@@ -17,9 +17,9 @@ import pytest
 from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.dashboard.model import PageEvent
 from kubectl_gpufence.dashboard.server import PageServer, PortError, read_page
-from tests.support.desk import AGENT, DENIED, PODS, Desk, listed
 from tests.support.api_server import reply
 from tests.support.dashboard import TOKEN, Served, served
+from tests.support.desk import AGENT, DENIED, PODS, Desk, listed
 from tests.support.observing import wait_until
 from tests.support.plugin import raw_pod, snapshot
 from tests.support.plugin_cases import silent, typical

@@ -9,8 +9,8 @@ import yaml
 
 from gpufence import names
 from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
-from tests.support.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.api_server import reply
+from tests.support.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.http_server import Exchange
 from tests.support.plugin import NODE
 from tests.support.sources import ROOT

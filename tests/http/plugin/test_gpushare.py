@@ -15,8 +15,8 @@ from kubectl_gpufence.gpushare import command
 from kubectl_gpufence.output import Output
 from kubectl_gpufence.table import Display
 from tests.http.kube.builders import status
-from tests.support.desk import SYSTEM, Desk, Said, agent_pod, listed
 from tests.support.api_server import reply
+from tests.support.desk import SYSTEM, Desk, Said, agent_pod, listed
 from tests.support.gpushare_cases import ABSENT, CLUSTERS, Cluster, golden, serve
 from tests.support.plugin import card_row, pod_row, snapshot, use_row
 

@@ -7,8 +7,8 @@ from kubectl_gpufence.arguments import parse
 from kubectl_gpufence.ask import ClusterReader, reading
 from kubectl_gpufence.live import AGENT_SECONDS, REST_SECONDS, LiveScene, Seldom
 from kubectl_gpufence.scene import NodeAgent, SeenObjects
-from tests.support.desk import AGENT, DENIED, PODS, SYSTEM, Desk, agent_pod, listed
 from tests.support.api_server import hang
+from tests.support.desk import AGENT, DENIED, PODS, SYSTEM, Desk, agent_pod, listed
 from tests.support.plugin import raw_pod
 
 

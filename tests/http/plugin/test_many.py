@@ -9,8 +9,8 @@ import pytest
 
 from gpufence.snapshot import CUTS, write_snapshot
 from kubectl_gpufence.agents import MOST_ASKED
-from tests.support.desk import SYSTEM, Desk, agent_pod, listed
 from tests.support.api_server import reply
+from tests.support.desk import SYSTEM, Desk, agent_pod, listed
 from tests.support.http_server import Exchange
 from tests.support.plugin import raw_node, snapshot
 

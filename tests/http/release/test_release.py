@@ -20,9 +20,9 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.support.desk import Desk
 from tests.http.release.krew_rules import install, objections
 from tests.support.api_server import ApiServer, reply
+from tests.support.desk import Desk
 from tests.support.sources import ROOT
 from tools.release import archive
 from tools.release.__main__ import notices, ordered, parser

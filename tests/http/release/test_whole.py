@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from simulator.controlplane.build import cache_folder
-from tests.support.desk import Desk
 from tests.http.release.krew_rules import install, objections
 from tests.http.release.whole import (
     SOURCE,
@@ -29,6 +28,7 @@ from tests.http.release.whole import (
     released,
 )
 from tests.support.api_server import ApiServer
+from tests.support.desk import Desk
 from tools.release.files import project_version
 from tools.release.standalone import this_platform
 

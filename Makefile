@@ -16,7 +16,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda versions images release release-check frameworks frameworks-clean gpushare soak bench scale lock docs manifests dashboards chart clean
+.PHONY: help setup check test demo e2e keda versions images release release-check frameworks frameworks-clean gpushare soak bench scale slow nightly lock docs manifests dashboards chart clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -116,6 +116,15 @@ scale: $(READY) ## 5,000 GPU nodes and 50,000 pods on a real API server: what ev
 	@$(BIN)/python -m tests.scale $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) \
 	  $(if $(SILENT),--silent $(SILENT)) $(if $(AGENTS),--agents $(AGENTS)) $(if $(RATE),--rate $(RATE)) \
 	  $(if $(SECONDS),--seconds $(SECONDS))
+
+slow: $(READY) ## the tests that take too long for make test (marker nightly)
+	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m simulator build helm
+	@for each in chromium prometheus; do $(BIN)/python -m simulator build $$each > /dev/null || true; done
+	@$(PYTEST) -q -m nightly --timeout 3600
+
+nightly: $(READY) ## all that is not in make test, one after the other, resumable; docs/nightly.md says how it ended (many hours; VERB=keda)
+	@$(BIN)/python -m tools.nightly $(foreach verb,$(VERB),--only $(verb))
 
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
 	@$(BIN)/python -m tools lock

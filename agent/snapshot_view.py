@@ -9,7 +9,6 @@ from gpufence.snapshot import (
     ActivityRow,
     CardRow,
     NobodyRow,
-    OwnerRow,
     PodActivityRow,
     PodRow,
     ProcessRow,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from agent.model.sample import CardSample
-    from agent.model.state import About, AgentState, OwnerTally, TickResult
+    from agent.model.state import About, AgentState, TickResult
     from agent.model.use import CardUse, PodOnCard, ProcessUse
 
 
@@ -63,7 +62,6 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         cards=() if last is None else tuple(_cards(last, now, current=current)),
         pods=() if last is None else _pods(last, activities, current=current),
         nobody=() if last is None or not current else tuple(_nobody(last)),
-        owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
         cap_slack_bytes=about.cap_slack_bytes,
     )
 
@@ -208,18 +206,3 @@ def _nobody(last: TickResult) -> Iterator[NobodyRow]:
             if not process.pod_uid:
                 command = "" if process.occupant is None else process.occupant.command
                 yield NobodyRow(uuid, _process(process, command))
-
-
-def _owner(tally: OwnerTally) -> OwnerRow:
-    return OwnerRow(
-        namespace=tally.namespace,
-        kind=tally.kind,
-        name=tally.name,
-        limit_bytes=tally.limit_bytes,
-        peak_bytes=tally.peak_bytes,
-        over_seconds=tally.over_seconds,
-        processes=tally.processes,
-        injected=tally.injected,
-        pods=tally.pods,
-        evictions=tally.evictions,
-    )

@@ -39,20 +39,11 @@ examples:
   kubectl gpufence explain -n team-a pod/trainer-0
   kubectl gpufence explain trainer-0 -o json | jq '.injected.containers'
 """
-_REPORT = """\
-examples:
-  kubectl gpufence report -A                  every owner of GPU pods since the agents started
-  kubectl gpufence report -n team-a -o csv > report.csv
-  kubectl gpufence report -A -o html > report.html    one page with pictures, for a browser
-
-The suggested limit is the peak and 15 %, turned into a limit by the rule that webhook and agents
-share. It knows only the time since the agents started. A framework that takes all it is told to at
-its start shows its cap, not its need: set gpufence.io/growth in mode observe to see that.
-"""
 _RECOMMEND = """\
 examples:
   kubectl gpufence recommend -A               every model: peak, target, and how far to trust it
-  kubectl gpufence recommend -A --pack        how many cards they need at their targets
+  kubectl gpufence recommend -A -o html > memory.html    a page with each model's days, and the
+                                              cards that would be free
   kubectl gpufence recommend -n team-a -o patch > patches.yaml
   kubectl gpufence recommend -n team-a -o kustomize > gpu-memory/kustomization.yaml
 
@@ -164,8 +155,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     explain.add_argument("-n", "--namespace", type=name, metavar="NAMESPACE")
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
-    _add_report(verbs)
-    recommend = _add_recommend(verbs)
+    _add_recommend(verbs)
 
     doctor = add_verb(verbs, "doctor", "check the installation", _DOCTOR)
     doctor.add_argument("-o", "--output", choices=("table", "json"), default="table")
@@ -180,8 +170,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     call = parser.parse_args(arguments)
     call.namespace = getattr(call, "namespace", None) or ""
     call.node = getattr(call, "node", None) or ""
-    if call.verb == "recommend" and call.pack and call.output not in ("table", "json"):
-        recommend.error("--pack counts cards, as -o table or -o json")
     if call.verb == "top" and call.watch and call.output == "json":
         top.error("--watch shows tables; ask for -o json once, as often as you like")
     if call.verb == "release" and not (call.owner or call.dry_run):
@@ -189,29 +177,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return call
 
 
-def _add_report(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = add_verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
-    add_scope(report)
-    report.add_argument("-o", "--output", choices=("table", "json", "csv", "html"), default="table")
-    report.add_argument(
-        "--every-node",
-        action="store_true",
-        help="ask all agents, wherever the namespace's pods are",
-    )
-
-
-def _add_recommend(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
+def _add_recommend(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add what is proposed of what was measured."""
     recommend = add_verb(verbs, "recommend", "how much each model needs, as limits", _RECOMMEND)
     add_scope(recommend)
-    forms = ("table", "json", "csv", "patch", "kustomize")
+    forms = ("table", "json", "csv", "patch", "kustomize", "html")
     recommend.add_argument("-o", "--output", choices=forms, default="table")
-    recommend.add_argument(
-        "--pack", action="store_true", help="how many cards the models need at their targets"
-    )
-    return recommend
 
 
 def _add_dashboard(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

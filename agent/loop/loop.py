@@ -18,14 +18,12 @@ from agent.events import (
 from agent.judge import judge, objection, settle
 from agent.loop.activity_watch import ActivityWatch
 from agent.loop.need_watch import NeedWatch
-from agent.loop.owners import entered, evicted
 from agent.model.activity import ActivityPolicy
 from agent.model.decision import Answer
 from agent.model.memory import Memory
 from agent.model.need import NeedPolicy
 from agent.model.policy import EvictionPolicy, Mps
 from agent.model.state import (
-    NO_LEDGER,
     AgentState,
     Counts,
     TickResult,
@@ -92,7 +90,6 @@ class Loop:
         self._memory = Memory(started_at)
         self._suspects: frozenset[str] = frozenset()
         self._counts = Counts()
-        self._ledger = NO_LEDGER
         self._violations: Mapping[UseKey, float] = {}
         self._episodes = NO_EPISODES
         self._unreadable: Mapping[str, float] = {}
@@ -113,7 +110,7 @@ class Loop:
         except Exception:  # noqa: BLE001 - measuring has to go on
             _log.exception("a tick failed; nobody is evicted by it")
             self._counts = replace(self._counts, failed=self._counts.failed + 1)
-            self.state = replace(self.state, at=began, counts=self._counts, ledger=self._ledger)
+            self.state = replace(self.state, at=began, counts=self._counts)
 
     def end(self) -> None:
         """Have stored what was remembered since it was stored last; no tick comes any more."""
@@ -134,8 +131,6 @@ class Loop:
         need = self._need.look(observation, gap_seconds)
         self._publish(observation.sample)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
-        before = None if self.state.last is None else self.state.last.observation
-        self._ledger = entered(self._ledger, observation, before, decision, gap_seconds)
         violations, self._violations = count_violations(
             self._counts.violations, self._violations, decision
         )
@@ -151,7 +146,6 @@ class Loop:
             last=TickResult(observation, decision),
             measured_at=_measured_at(observation.sample, self.state.measured_at),
             counts=self._counts,
-            ledger=self._ledger,
             activity=activity,
             need=need,
         )
@@ -167,7 +161,6 @@ class Loop:
             evictions = one_more(self._counts.evictions, key)
             self._counts = replace(self._counts, evictions=evictions)
             if result.answer is Answer.ACCEPTED:
-                self._ledger = evicted(self._ledger, verdict.pod)
                 self._need.evicted(verdict)
             level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
             _log.log(level, "acted", extra={"fields": _fields(act)})

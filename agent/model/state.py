@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent.model.activity import NO_ACTIVITY
 from agent.model.memory import NO_WATCH
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from agent.model.activity import ActivityMemory, UseKey
     from agent.model.decision import Decision
-    from agent.model.memory import Lineage
     from agent.model.need import NeedLedger
     from agent.model.use import Observation
 
@@ -94,39 +93,6 @@ class Counts:
     violations: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
-class OwnerTally(NamedTuple):
-    """One owner of pods; `seen_at` is when any of them last held memory, to a minute."""
-
-    namespace: str
-    kind: str
-    name: str
-    limit_bytes: int | None = None
-    peak_bytes: int = 0
-    over_seconds: float = 0.0
-    processes: int = 0
-    injected: bool = True
-    pods: int = 0
-    evictions: int = 0
-    seen_at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """
-    All owners by lineage, and the pods that have been counted and are still there.
-
-    `entered_at` is when all pods were last looked at.
-    """
-
-    owners: Mapping[Lineage, OwnerTally] = field(default_factory=dict)
-    counted: frozenset[str] = frozenset()
-    at: float | None = None
-    entered_at: float = 0.0
-
-
-NO_LEDGER = Ledger()
-
-
 @dataclass(frozen=True, slots=True)
 class TickResult:
     """One look at the cards and what came of it."""
@@ -144,7 +110,6 @@ class AgentState:
     last: TickResult | None = None
     measured_at: float | None = None
     counts: Counts = field(default_factory=Counts)
-    ledger: Ledger = NO_LEDGER
     activity: ActivityMemory = NO_ACTIVITY
     need: NeedLedger = NO_NEED
 

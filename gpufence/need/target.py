@@ -1,10 +1,11 @@
 """
 From what was measured to a limit under which it fits: the share rule, backwards.
 
-The one place for it: reports, advice and profiles say the same. A framework may use seven tenths of
-its part, and all of it but the contexts (gpufence.share). What was measured holds both; how much of
-it the contexts are nobody can tell. They count as a quarter of their reserve, the least that a
-process with CUDA holds: so the limit is never too small for tensors that took the rest.
+The one place for it: what is advised, recommended and kept in profiles is the same. A framework may
+use seven tenths of its part, and all of it but the contexts (gpufence.share). What was measured
+holds both; how much of it the contexts are nobody can tell. They count as a quarter of their
+reserve, the least that a process with CUDA holds: so the limit is never too small for tensors that
+took the rest.
 """
 
 from __future__ import annotations

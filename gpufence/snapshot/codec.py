@@ -28,7 +28,6 @@ from gpufence.snapshot.rows import (
     ActivityRow,
     CardRow,
     NobodyRow,
-    OwnerRow,
     PodActivityRow,
     PodRow,
     ProcessRow,
@@ -156,22 +155,6 @@ _POD: Final = RowKind(
     ),
 )
 
-_OWNER: Final = RowKind(
-    OwnerRow,
-    (
-        ("namespace", TEXT),
-        ("kind", TEXT),
-        ("name", TEXT),
-        ("limit", MAYBE_BYTES),
-        ("peak", BYTES),
-        ("over", SECONDS),
-        ("processes", COUNT),
-        ("injected", FLAG),
-        ("pods", COUNT),
-        ("evictions", COUNT),
-    ),
-)
-
 _SNAPSHOT: Final = RowKind(
     Snapshot,
     (
@@ -188,7 +171,6 @@ _SNAPSHOT: Final = RowKind(
         ("cards", several(_CARD)),
         ("pods", several(_POD)),
         ("nobody", list_of(_write_nobody, _read_nobody)),
-        ("owners", several(_OWNER)),
         ("cap_slack", MAYBE_BYTES),
     ),
 )

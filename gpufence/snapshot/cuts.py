@@ -51,6 +51,5 @@ def _outline(pod: Object) -> Object:
 CARD_ROWS: Final = _only("cards")
 POD_ROWS: Final = _only("pods")
 CARDS_AND_PODS: Final = _only("cards", "pods")
-OWNER_ROWS: Final = _only("owners")
 OUTLINES: Final = SnapshotCut("outlines", _outlines)
-CUTS: Final = (CARD_ROWS, POD_ROWS, CARDS_AND_PODS, OWNER_ROWS, OUTLINES)
+CUTS: Final = (CARD_ROWS, POD_ROWS, CARDS_AND_PODS, OUTLINES)

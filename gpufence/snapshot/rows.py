@@ -39,7 +39,7 @@ class ProcessRow(NamedTuple):
     command: str = ""
 
 
-SnapshotPart: TypeAlias = Literal["cards", "pods", "nobody", "owners"]
+SnapshotPart: TypeAlias = Literal["cards", "pods", "nobody"]
 """
 The lists of a snapshot, which is nearly all of it: a reader of thousands takes those it shows.
 """
@@ -117,26 +117,6 @@ class PodRow(NamedTuple):
     activity: PodActivityRow | None = None
 
 
-class OwnerRow(NamedTuple):
-    """
-    What the pods of one owner did on this node since the agent started: the ground for a report.
-
-    `limit_bytes` is the latest, `peak_bytes` the most one pod held on one card, `over_seconds` the
-    time any of them was over its limit, `processes` the most GPU processes of one pod on one card.
-    """
-
-    namespace: str
-    kind: str
-    name: str
-    limit_bytes: int | None
-    peak_bytes: int
-    over_seconds: float
-    processes: int
-    injected: bool
-    pods: int
-    evictions: int
-
-
 class NobodyRow(NamedTuple):
     """A process on a card that belongs to no pod the API server knows on this node."""
 
@@ -167,5 +147,4 @@ class Snapshot(NamedTuple):
     cards: tuple[CardRow, ...] = ()
     pods: tuple[PodRow, ...] = ()
     nobody: tuple[NobodyRow, ...] = ()
-    owners: tuple[OwnerRow, ...] = ()
     cap_slack_bytes: int | None = None

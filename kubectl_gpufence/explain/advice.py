@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.mode import MODES
+from gpufence.need import MostHeld, limit_for
 from gpufence.plan import Done
 from gpufence.share import CAP_SLACK, reserve_bytes
-from kubectl_gpufence.report.owners import suggested_limit
 from kubectl_gpufence.scene import card_of
 from kubectl_gpufence.table import UNKNOWN, allowed, held
 from kubectl_gpufence.verdicts import what_follows
@@ -91,7 +91,7 @@ def _about_use(story: PodStory) -> Iterator[str]:
         used, limit = use.used_bytes, use.limit_bytes
         count = len(use.processes)
         if used is not None and limit is not None and used > limit:
-            enough = suggested_limit(used, count, _reserve(story))
+            enough = limit_for(MostHeld(used, count, shares=count), _reserve(story))
             yield (
                 f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
                 f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "

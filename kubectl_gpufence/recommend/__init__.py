@@ -11,16 +11,18 @@ import yaml
 
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError
+from gpufence.need import merged
 from gpufence.shape import as_object
 from gpufence.snapshot import CARDS_AND_PODS
 from gpufence.text import printable
 from kube import ForbiddenError, NotFoundError
 from kubectl_gpufence.pods import owner_of
 from kubectl_gpufence.recommend.amounts import NodeWords
+from kubectl_gpufence.recommend.freed import packings
 from kubectl_gpufence.recommend.lines import need_json, needs_csv, needs_table, title
-from kubectl_gpufence.recommend.pack import packing_json, packing_table, packings
+from kubectl_gpufence.recommend.page import ModelDays, page
 from kubectl_gpufence.recommend.patches import OWNER_KINDS, kustomization, patch_of
-from kubectl_gpufence.recommend.read import read_needs
+from kubectl_gpufence.recommend.read import read_needs, remembered
 
 if TYPE_CHECKING:
     import argparse
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     needs = read_needs(reader, call.namespace)
-    if call.pack:
-        return _pack(call, reader, needs, output)
+    if call.output == "html":
+        return _show_page(call, reader, needs, output)
     if call.output in ("patch", "kustomize"):
         return _patches(call, reader, needs, output)
     if call.output == "json":
@@ -55,16 +57,18 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     return 0
 
 
-def _pack(call: argparse.Namespace, reader: ClusterReader, needs: Needs, output: Output) -> int:
+def _show_page(
+    call: argparse.Namespace, reader: ClusterReader, needs: Needs, output: Output
+) -> int:
+    """Write what each model needs and took from day to day, and the cards that would be free."""
+    nodes = needs.nodes or remembered(reader)[0]
+    days = {owner.key: owner.days for owner in merged(nodes)}
+    models = [ModelDays(item, days.get(item.key, ())) for item in needs.items]
     scene = reader.scene_of_nodes("", CARDS_AND_PODS)
-    rows = packings(scene.snapshots, needs.items, call.namespace)
+    cards = packings(scene.snapshots, needs.items, call.namespace)
     notes = tuple(dict.fromkeys((*needs.notes, *scene.notes)))
-    if call.output == "json":
-        cards = [packing_json(row) for row in rows]
-        output.json({"v": 1, "source": needs.source, "cards": cards, "notes": list(notes)})
-        return 0
-    if rows:
-        output.lines(packing_table(rows, output.display))
+    where = f"namespace {call.namespace}" if call.namespace else "all namespaces"
+    output.lines(page(models, cards, where, notes))
     output.notes(notes)
     return 0
 
@@ -118,7 +122,7 @@ def _patch(
     try:
         raw = reader.client.get(kind.path(key.namespace, key.name))
         above, _, name = owner_of(as_object(raw.get("metadata"), "metadata")).partition("/")
-        if above:  # reports know no more than the controller
+        if above:  # a pod alone does not always tell its topmost owner
             owned = [item._replace(key=item.key._replace(kind=above, name=name)) for item in items]
             return _patch(reader, owned, nodes)
         return patch_of(items, raw, _words(items, nodes))
@@ -138,7 +142,7 @@ def _words(items: Sequence[NeedSummary], nodes: Mapping[str, SeenNode]) -> NodeW
     units: set[Units] = set()
     for node in nodes.values():
         cards = () if node.cards is None else node.cards.cards
-        fitting = [card.memory_bytes for card in cards if {card.full_model, ""} & models]
+        fitting = [card.memory_bytes for card in cards if card.full_model in models]
         if fitting and node.gpu is not None:
             sizes.update(fitting)
             units.add(node.gpu.units)

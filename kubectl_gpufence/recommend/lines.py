@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpufence.need import Confidence
+from gpufence.need.measured import LEAST_PODS, LEAST_SECONDS
 from gpufence.text import duration
 from kubectl_gpufence.table import (
-    NOT_THERE,
     Cell,
     Column,
     Tone,
@@ -45,12 +45,20 @@ def title(item: NeedSummary) -> str:
     return f"{item.key.kind}/{item.key.name}"
 
 
+def unsure(items: Iterable[NeedSummary]) -> tuple[str, ...]:
+    """Say why some have no target yet, where they are measured too little."""
+    if all(item.confidence is not Confidence.LOW for item in items):
+        return ()
+    takes = f"{duration(LEAST_SECONDS)} of memory held, by {LEAST_PODS} pods"
+    return (f"no target at low confidence: it takes {takes}; a PEAK is no limit to set",)
+
+
 def needs_table(items: Sequence[NeedSummary], display: Display, *, namespaces: bool) -> list[str]:
     columns: list[Column[NeedSummary]] = [
         Column("NAMESPACE", lambda item: item.key.namespace, shrinks=True),
         Column("OWNER", title, shrinks=True),
-        Column("CONTAINER", lambda item: item.key.container or NOT_THERE, shrinks=True),
-        Column("CARD", lambda item: item.key.card or NOT_THERE, shrinks=True),
+        Column("CONTAINER", lambda item: item.key.container, shrinks=True),
+        Column("CARD", lambda item: item.key.card, shrinks=True),
         Column("LIMIT", lambda item: allowed(item.limit_bytes), right=True),
         Column("PEAK", lambda item: held(item.peak_bytes), right=True),
         Column("TARGET", _target, right=True),

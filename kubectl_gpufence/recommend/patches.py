@@ -79,7 +79,7 @@ def patch_of(
     kind = OWNER_KINDS[key.kind]
     template = _template(raw, TEMPLATES[kind])
     pod = read_pod(template)
-    change = wanted(pod, _named(targets_of(items), pod), nodes)
+    change = wanted(pod, targets_of(items), nodes)
     notes = tuple(
         f"{key.namespace} {title(items[0])}, container {name}: {why}"
         for name, why in change.unsaid.items()
@@ -107,18 +107,6 @@ def kustomization(patches: Sequence[OwnerPatch], texts: Sequence[str]) -> dict[s
             for patch, text in zip(patches, texts, strict=True)
         ],
     }
-
-
-def _named(targets: dict[str, int], pod: Pod) -> dict[str, int]:
-    """
-    Give a target without a container's name, as reports have it, to the only one that it can be of.
-    """
-    asking = [item.name for item in pod.containers if item.gpu] or [
-        item.name for item in pod.containers
-    ]
-    if "" in targets and len(asking) == 1:
-        return {asking[0]: targets[""]}
-    return targets
 
 
 def _template(raw: Object, parts: tuple[str, ...]) -> Object:
@@ -164,7 +152,7 @@ def _requests(
 
 def _comments(items: Sequence[NeedSummary]) -> tuple[str, ...]:
     return tuple(
-        f"{item.key.container or 'all containers'} on {item.key.card or 'its card'}: "
+        f"{item.key.container} on {item.key.card}: "
         f"{limit_mebibytes(item.target_bytes, unknown='no target')}, confidence {item.confidence}, "
         f"{item.reasons.target}"
         for item in items

@@ -1,22 +1,15 @@
-"""
-Where recommendations come from: profiles of the cluster, else what agents remember, else what they
-report since they started.
-"""
+"""Where recommendations come from: profiles of the cluster, else what agents remember."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpufence.annotations import read_namespace_options
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import PROFILE_GROUP, PROFILES
 from gpufence.need import (
-    Confidence,
-    NeedKey,
-    NeedReasons,
-    NeedSummary,
     ProposalTerms,
     bounded,
     read_need,
@@ -24,22 +17,19 @@ from gpufence.need import (
 )
 from gpufence.need.profile import KIND, read_profile
 from gpufence.need.summary import NO_TERMS
-from gpufence.snapshot import OWNER_ROWS
 from gpufence.times import write_moment
 from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
 from kubectl_gpufence.pods import annotations_of, is_ready, name_of, node_of
-from kubectl_gpufence.recommend.lines import chosen
-from kubectl_gpufence.report.owners import owner_lines
+from kubectl_gpufence.recommend.lines import chosen, unsure
 from kubectl_gpufence.scene import named
 from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
-    from gpufence.need import NodeNeed
+    from gpufence.need import NeedSummary, NodeNeed
     from gpufence.need.profile import MemoryProfile
     from kube import JsonObject
     from kubectl_gpufence.ask import ClusterReader
-    from kubectl_gpufence.report.owners import OwnerLine
 
 PROFILE: Final = ApiKind(PROFILE_GROUP, KIND, PROFILES)
 PAGE: Final = "/v1/need"
@@ -49,18 +39,19 @@ _DAY: Final = len("2026-11-19")
 
 FROM_PROFILES: Final = "profiles"
 FROM_AGENTS: Final = "agents"
-FROM_REPORT: Final = "report"
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
     """
-    What is known of the models of a namespace, or of all, whose words it is, and what is missing.
+    What is known of the models of a namespace, or of all, whose words it is, and what is missing;
+    `nodes` is what agents remember, where they were asked.
     """
 
     source: str
     items: tuple[NeedSummary, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    nodes: tuple[NodeNeed, ...] = ()
 
 
 def read_needs(reader: ClusterReader, namespace: str) -> Needs:
@@ -68,19 +59,13 @@ def read_needs(reader: ClusterReader, namespace: str) -> Needs:
     profiles, why_not = _profiles(reader, namespace)
     if profiles:
         every = (item for profile in profiles for item in profile.containers)
-        return Needs(FROM_PROFILES, tuple(chosen(every, namespace)), why_not)
+        items = tuple(chosen(every, namespace))
+        return Needs(FROM_PROFILES, items, (*why_not, *unsure(items)))
     nodes, silent = remembered(reader)
-    if nodes:
-        terms = _ceilings(reader, namespace)
-        said = summaries(nodes, lambda key: terms.get(key.namespace, NO_TERMS))
-        items = tuple(chosen(said, namespace))
-        return Needs(FROM_AGENTS, items, (*why_not, *silent))
-    scene = reader.scene_of_nodes("", OWNER_ROWS)
-    items = tuple(_reported(line) for line in owner_lines(scene, namespace))
-    since = (
-        "no agent remembers days: these are figures since the agents started, to be trusted less"
-    )
-    return Needs(FROM_REPORT, items, (*why_not, since, *scene.notes))
+    terms = _ceilings(reader, namespace) if nodes else {}
+    said = summaries(nodes, lambda key: terms.get(key.namespace, NO_TERMS))
+    items = tuple(chosen(said, namespace))
+    return Needs(FROM_AGENTS, items, (*why_not, *silent, *unsure(items)), tuple(nodes))
 
 
 def _ceilings(reader: ClusterReader, namespace: str) -> dict[str, ProposalTerms]:
@@ -142,25 +127,3 @@ def _need(reader: ClusterReader, pod: JsonObject, today: str) -> NodeNeed | None
         return bounded(read_need(reader.ask_agent(pod, PAGE)), today) if is_ready(pod) else None
     except GpufenceError:
         return None
-
-
-def _reported(line: OwnerLine) -> NeedSummary:
-    """Make a need of a report's line, which knows neither containers nor days."""
-    row = line.row
-    target = None if line.full else line.suggested_bytes
-    why = f"since the agents started; {line.remark}".removesuffix("; ")
-    return NeedSummary(
-        NeedKey(row.namespace, row.kind, row.name, "", ""),
-        row.peak_bytes,
-        target,
-        Confidence.LOW,
-        days=0,
-        pods=row.pods,
-        held_seconds=0.0,
-        limit_bytes=row.limit_bytes,
-        told_bytes=None,
-        capped=line.full,
-        out_of_memory=0,
-        evictions=row.evictions,
-        reasons=NeedReasons(why, why, why),
-    )

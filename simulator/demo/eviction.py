@@ -145,8 +145,8 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
         "What was declared, what it was told and why, by the plan on the pod, and what it holds:"
     )
     say.kubectl("gpufence", "explain", "-n", NEIGHBOUR, "trainer")
-    say.tell("Who took what since the agent started, and which limit would do:")
-    say.kubectl("gpufence", "report", "-A")
+    say.tell("What each model took, and how far that can be trusted after so short a time:")
+    say.kubectl("gpufence", "recommend", "-A")
     say.tell("And whether everything that this needs is there:")
     say.kubectl("gpufence", "doctor")
     say.tell("What an operator sees on the node, with no cluster at all:")

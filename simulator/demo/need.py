@@ -116,9 +116,9 @@ def _proposed(stage: Stage, say: Narrator) -> None:
     _let_days_pass(stage)
     wait_for(lambda: _ready(stage) == len(MODELS), "each model has a target")
     say.kubectl("get", "gmp", "-n", TEAM)
-    say.tell("Why, of one of them, and what that would mean for the cards:")
+    say.tell("Why, of one of them, and all of them together:")
     say.kubectl("get", "gmp", "-n", TEAM, "deployment-ranker", "-o", _REASONS)
-    say.kubectl("gpufence", "recommend", "-n", TEAM, "--pack")
+    say.kubectl("gpufence", "recommend", "-n", TEAM)
     say.expect(
         all(item["status"]["confidence"] == "high" for item in _profiles(stage)),
         "seven days and three pods: the targets can be trusted",

@@ -16,7 +16,6 @@ from gpufence.snapshot import (
     CUTS,
     ActivityRow,
     CardRow,
-    OwnerRow,
     PodActivityRow,
     PodRow,
     ProcessRow,
@@ -48,7 +47,6 @@ def snapshot(number: int, wanted: Size) -> Snapshot:
         stale_seconds=0.4,
         cards=tuple(_card(number, index, len(pods)) for index in range(size.CARDS)),
         pods=tuple(_pod(pod, number) for pod in pods),
-        owners=tuple(_owner(pod) for pod in pods),
         cap_slack_bytes=256 * MIB,
     )
 
@@ -72,23 +70,6 @@ def _pod(pod: int, node: int) -> PodRow:
         f"ReplicaSet/{size.replica_set_name(owner)}",
         uses=(use,),
         activity=PodActivityRow("busy", 0.0, "Kernels", busy_share=0.75),
-    )
-
-
-def _owner(pod: int) -> OwnerRow:
-    owner = size.owner_of(pod)
-    name = size.deployment_name(owner)
-    return OwnerRow(
-        size.team_of(owner),
-        "Deployment",
-        name,
-        _LIMIT,
-        2 * GIB,
-        0.0,
-        1,
-        injected=True,
-        pods=1,
-        evictions=0,
     )
 
 

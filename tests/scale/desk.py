@@ -11,7 +11,6 @@ from tests.support.figures import Figure, at_most
 _CALLS: Final = (
     (("top", "nodes"), 6.0, 200.0),
     (("top", "-A"), 15.0, None),
-    (("report", "-A"), None, None),
     (("doctor",), None, None),
 )
 

@@ -11,11 +11,9 @@ from gpufence.shape import Object
 from kubectl_gpufence.recommend import patch_lines
 from kubectl_gpufence.recommend.amounts import NodeWords
 from kubectl_gpufence.recommend.lines import chosen, need_json, needs_csv, needs_table
-from kubectl_gpufence.recommend.pack import Packing, packing_json, packing_table, packings
 from kubectl_gpufence.recommend.patches import OwnerPatch, patch_of
 from kubectl_gpufence.table import Display
 from tests.support.needs import NEED_KEY, need_summary
-from tests.support.plugin import card_row, pod_row, snapshot, use_row
 
 TERMINAL = Display(width=100)
 
@@ -49,20 +47,11 @@ def recommended() -> list[NeedSummary]:
             limit_bytes=None,
         ),
         need_summary(
-            key=NeedKey("speech", "ReplicaSet", 'web", "7d9', "", ""), confidence=Confidence.LOW
+            key=NeedKey("speech", "ReplicaSet", 'web", "7d9', "main", "Tesla T4"),
+            target_bytes=None,
+            confidence=Confidence.LOW,
         ),
     ]
-
-
-def packed() -> list[Packing]:
-    """Pack three pods of one owner on two cards."""
-    rows = tuple(
-        pod_row(use_row(GIB, card=f"GPU-{at % 2}"), uid=f"u{at}", namespace="vision")
-        for at in range(3)
-    )
-    held = tuple(row._replace(owner="ReplicaSet/classifier-7d9f8b6c4d") for row in rows)
-    cards = (card_row(), card_row(1))
-    return packings({"gpu-1": snapshot(*held, cards=cards)}, recommended(), "")
 
 
 def patched() -> list[OwnerPatch]:
@@ -88,8 +77,6 @@ NEED_CASES: dict[str, Callable[[], list[str]]] = {
     ),
     "recommend-csv": lambda: needs_csv(recommended()),
     "recommend-json": lambda: json.dumps(need_json(recommended()[1]), indent=2).splitlines(),
-    "recommend-pack": lambda: packing_table(packed(), TERMINAL),
-    "recommend-pack-json": lambda: json.dumps(packing_json(packed()[0]), indent=2).splitlines(),
     "recommend-patch": lambda: patch_lines(patched(), together=False),
     "recommend-kustomize": lambda: patch_lines(patched(), together=True),
 }

@@ -15,7 +15,6 @@ from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import (
     CardRow,
     NobodyRow,
-    OwnerRow,
     PodRow,
     ProcessRow,
     Snapshot,
@@ -122,21 +121,6 @@ def card_row(index: int = 0, **changes: Any) -> CardRow:
     )._replace(**changes)
 
 
-def owner_row(**changes: Any) -> OwnerRow:
-    return OwnerRow(
-        namespace="team-a",
-        kind="Job",
-        name="trainer",
-        limit_bytes=LIMIT,
-        peak_bytes=2 * GIB,
-        over_seconds=0.0,
-        processes=1,
-        injected=True,
-        pods=1,
-        evictions=0,
-    )._replace(**changes)
-
-
 def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
     """Build the snapshot of a healthy agent with one card."""
     return Snapshot(
@@ -151,7 +135,6 @@ def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
         cards=(card_row(),),
         pods=pods or (pod_row(),),
         nobody=(NobodyRow(CARD, ProcessRow(7, 12 * MIB, command="Xorg")),),
-        owners=(owner_row(),),
     )._replace(**changes)
 
 

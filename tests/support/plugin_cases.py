@@ -20,7 +20,6 @@ from kubectl_gpufence.idle.lines import IdleScene, idle_lines, waiting_note
 from kubectl_gpufence.idle.tables import idle_table, plan_lines
 from kubectl_gpufence.inspect import inspection
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.report.owners import owner_lines, owners_csv, owners_table
 from kubectl_gpufence.scene import NodeAgent, Scene
 from kubectl_gpufence.table import Display
 from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, nodes_table
@@ -35,7 +34,6 @@ from tests.support.plugin import (
     LIMIT,
     agent,
     card_row,
-    owner_row,
     pod_row,
     raw_pod,
     scene,
@@ -229,30 +227,6 @@ def _doing(activity: PodActivityRow, *, holds: bool = True) -> list[str]:
     return explained(seen_pod(), agent(snapshot(row if holds else row._replace(uses=()))))
 
 
-def reported() -> Scene:
-    """Build owners on two nodes."""
-    here = (
-        owner_row(),
-        owner_row(
-            namespace="team-b",
-            name="greedy",
-            kind="Deployment",
-            peak_bytes=5 * GIB,
-            over_seconds=3700.0,
-            evictions=2,
-            pods=4,
-            processes=2,
-        ),
-        owner_row(
-            namespace="team-b", name="wild", limit_bytes=None, injected=False, peak_bytes=GIB
-        ),
-        owner_row(namespace="team-c", name="idle", peak_bytes=0, processes=0),
-    )
-    there = (owner_row(name="trainer", limit_bytes=4 * GIB, peak_bytes=GIB, over_seconds=5.0),)
-    later = snapshot(node="gpu-2", owners=there, started="2026-01-02T02:00:00Z")
-    return scene(agents=(agent(snapshot(owners=here)), agent(later, node="gpu-2")))
-
-
 def _inspect_odd() -> list[str]:
     rows = (
         pod_row(use_row(None, card="GPU-gone", limit_bytes=None, allowance_bytes=None), mode=""),
@@ -282,11 +256,6 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "nodes-typical": lambda: nodes_table(node_lines(typical()), TERMINAL, wide=False),
     "nodes-odd": lambda: nodes_table(node_lines(odd_cards()), Display(), wide=True),
     "nodes-stale": lambda: nodes_table(node_lines(stale()), TERMINAL, wide=False),
-    "report-typical": lambda: owners_table(owner_lines(reported(), ""), TERMINAL, namespaces=True),
-    "report-one": lambda: owners_table(
-        owner_lines(reported(), "team-b"), TERMINAL, namespaces=False
-    ),
-    "report-csv": lambda: owners_csv(owner_lines(reported(), "")),
     "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
     "inspect-odd": _inspect_odd,
     "explain-typical": lambda: explained(seen_pod(), holding()),

@@ -8,7 +8,7 @@ from tests.support.plugin_cases import CASES, FOLDER
 
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 PIPED = frozenset(
-    {"top-wide", "idle-wide", "cards-odd", "nodes-odd", "top-piped", "report-csv", "top-coloured"}
+    {"top-wide", "idle-wide", "cards-odd", "nodes-odd", "top-piped", "top-coloured"}
     | {"recommend-csv", "recommend-typical", "recommend-patch"}
 )
 

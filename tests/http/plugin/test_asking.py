@@ -119,9 +119,8 @@ def test_only_agents_of_the_nodes_in_question_are_asked(desk: Desk) -> None:
         (("top", "-A", "--node", "gpu-9"), "no pod in any namespace has to do with GPU memory on"),
         (("top", "cards", "--node", "gpu-9"), "there are no cards on node gpu-9"),
         (("top", "nodes", "--node", "gpu-9"), "there are no GPU nodes on node gpu-9"),
-        (("report", "-n", "empty"), "no agent has seen a pod with GPU memory in namespace empty"),
     ],
-    ids=["namespace", "all", "cards", "nodes", "report"],
+    ids=["namespace", "all", "cards", "nodes"],
 )
 def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: str) -> None:
     """An empty table would leave open whether the question was understood."""
@@ -183,45 +182,6 @@ def test_whoever_sits_there_is_told_what_takes_so_long(desk: Desk) -> None:
     desk.run("top", "--request-timeout", "2500ms", err=screen)
 
     assert screen.getvalue().startswith("waiting for 1 of 1 agent\n")
-
-
-def test_a_report_says_since_when_it_counts(desk: Desk) -> None:
-    """A suggestion comes with its words of caution; in CSV there are only rows."""
-    table, rows = desk.run("report"), desk.run("report", "-o", "csv", "-A")
-
-    assert "Job/trainer" in table.out
-    assert "note: measured since 2026-01-02T00:00:00Z\n" in table.err
-    assert "SUGGESTED is the peak and 15 %" in table.err
-    assert 2 == len(rows.out.splitlines())
-    assert "trainer" == desk.run("report", "-o", "json").json["owners"][0]["name"]
-
-
-def test_a_report_asks_the_nodes_of_its_namespace(desk: Desk) -> None:
-    """
-    Agents on whose nodes the namespace has neither pods nor Events are not asked, and a note says
-    so; they are where somebody wants it.
-    """
-    agents = [agent_pod(), agent_pod("gpufence-agent-y", "gpu-2"), agent_pod("z", "gpu-3")]
-    desk.get(SYSTEM, listed(*agents))
-    event = {"metadata": {"name": "e"}, "source": {"component": "kubelet", "host": "gpu-2"}}
-    desk.get("/api/v1/namespaces/team-a/events", listed(event))
-
-    said = desk.run("report")
-
-    assert "note: 1 agent not asked, on whose nodes team-a has no pods" in said.err
-    assert (True, False) == ("(gpu-2)" in said.err, "(gpu-3)" in said.err)
-    assert "(gpu-3)" in desk.run("report", "--every-node").err
-    assert "(gpu-3)" in desk.run("report", "-A").err
-
-
-def test_a_report_asks_all_where_nobody_knows_better(desk: Desk) -> None:
-    """Without the right to list pods, and without any pod, every agent is asked as ever."""
-    desk.get(PODS, DENIED)
-
-    said = desk.run("report")
-
-    assert "Job/trainer" in said.out
-    assert "not asked" not in said.err + desk.run("report", "-n", "empty").err
 
 
 def test_a_story_is_also_json(desk: Desk) -> None:

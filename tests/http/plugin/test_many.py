@@ -47,7 +47,6 @@ class Agents:
         (("top", "nodes"), "outlines"),
         (("top", "cards"), "outlines"),
         (("top", "-A"), "cards-and-pods"),
-        (("report", "-A"), "owners"),
     ],
 )
 def test_each_agent_is_asked_once_for_what_is_shown(
@@ -61,7 +60,7 @@ def test_each_agent_is_asked_once_for_what_is_shown(
     assert len(agents.connections) <= MOST_ASKED + 1
 
 
-@pytest.mark.parametrize("arguments", [("top", "nodes"), ("top", "-A"), ("report", "-A")])
+@pytest.mark.parametrize("arguments", [("top", "nodes"), ("top", "-A")])
 def test_older_agents_say_everything_and_show_the_same(
     desk: Desk, arguments: tuple[str, ...]
 ) -> None:

@@ -96,7 +96,7 @@ def test_pods_of_one_claim_may_hold_it_together(site: NodeSite, full_namespace: 
         create(ground, "large", "hold 6Gi", ref)
         create(ground, "small", "hold 1Gi; wait 8s; hold 4Gi", ref)
         ground.wait_for_log("large", "script done")
-        wait_until(lambda: "small" in {owner.name for owner in agent.snapshot().owners})
+        wait_until(lambda: "small" in {pod.name for pod in agent.snapshot().pods if pod.uses})
         together = not is_gone(ground, "large")
         wait_until_gone(ground, "large", agent)
 

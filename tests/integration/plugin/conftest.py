@@ -11,7 +11,6 @@ from tests.support.api_server import ApiServer, reply
 from tests.support.http_server import own_address
 from tests.support.plugin import (
     card_row,
-    owner_row,
     pod_row,
     raw_node,
     raw_pod,
@@ -46,6 +45,5 @@ def _furnish(site: PluginSite) -> None:
     site.create(raw_pod(name="early-bird", mode=None))
     over = use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)
     row = pod_row(over, uid=item["metadata"]["uid"], namespace=site.team)
-    owner = owner_row(namespace=site.team, peak_bytes=3500 * MIB, over_seconds=12.0)
-    state = snapshot(row, node=site.node, cards=(card_row(),), owners=(owner,))
+    state = snapshot(row, node=site.node, cards=(card_row(),))
     site.standin.on("GET /v1/snapshot", reply(write_snapshot(state).encode()))

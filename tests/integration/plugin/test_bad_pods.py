@@ -31,7 +31,6 @@ def bad(site: PluginSite) -> None:
         ("top", "-A", "-o", "json"),
         ("top", "nodes"),
         ("top", "cards"),
-        ("report", "-A"),
         ("doctor",),
         *(("explain", f"bad-{name}") for name in PLANS),
     ],

@@ -1,4 +1,4 @@
-"""Recommendations on a real API server: from profiles, from what agents remember, from reports."""
+"""Recommendations on a real API server: from profiles, and from what agents remember."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,14 +60,30 @@ def test_without_profiles_the_agents_are_asked(remembering: PluginSite) -> None:
     assert any("no GPUMemoryProfiles" in note for note in said["notes"])
 
 
-def test_an_agent_that_remembers_nothing_still_reports(deployed: PluginSite) -> None:
-    """Figures since the agents started are better than none, and said to be so."""
+def test_an_agent_that_remembers_nothing_is_named(deployed: PluginSite) -> None:
+    """Where no agent tells of days nothing is proposed, and a note says whose are missing."""
     deployed.standin.on(f"GET {PAGE}", reply(write_need(NodeNeed("x")).encode(), status=404))
     said = recommended(deployed)
 
-    assert "report" == said["source"]
-    assert {"low"} == {need["confidence"] for need in said["needs"]}
-    assert any("since the agents started" in note for note in said["notes"])
+    assert ("agents", []) == (said["source"], said["needs"])
+    assert any("told of no days" in note for note in said["notes"])
+
+
+def test_two_hours_are_no_ground_for_a_target(remembering: PluginSite) -> None:
+    """At low confidence the peak is shown, no number to apply, and a note says what it takes."""
+    key = NEED_KEY._replace(namespace=remembering.team)
+    owner = owner_need(1, key, held_seconds=7200.0)
+    remembering.standin.on(f"GET {PAGE}", reply(write_need(node_need(owner)).encode()))
+    said = recommended(remembering)
+    patches = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
+
+    (need,) = said["needs"]
+    assert ("low", None, "4096Mi") == (need["confidence"], need["target"], need["peak"])
+    assert any(
+        "no target at low confidence: it takes 1d of memory" in note for note in said["notes"]
+    )
+    assert "" == patches.stdout
+    assert "no target at low confidence" in patches.stderr
 
 
 def test_patches_are_taken_as_they_are_written(remembering: PluginSite, tmp_path: Path) -> None:
@@ -108,14 +124,6 @@ def test_kustomize_takes_the_component(remembering: PluginSite, tmp_path: Path) 
     assert {names.GPUSHARE_MEMORY: "7"} == container["resources"]["limits"]
 
 
-def test_pods_are_packed_at_their_targets(remembering: PluginSite) -> None:
-    """Who has no target yet counts by his limit."""
-    said = remembering.json("recommend", "-n", remembering.team, "--pack")
-
-    (cards,) = said["cards"]
-    assert (1, 1, 1, "3072Mi") == (cards["held"], cards["needed"], cards["pods"], cards["sum"])
-
-
 def test_an_owner_that_is_gone_is_named(remembering: PluginSite) -> None:
     """What cannot be patched is said aside, and the rest is written."""
     gone = owner_need(key=NEED_KEY._replace(namespace=remembering.team, name="gone"))
@@ -142,26 +150,22 @@ def test_tables_show_what_json_does(remembering: PluginSite) -> None:
     """The table and CSV have the same figures."""
     table = remembering.run("recommend", "-A").stdout.splitlines()
     rows = remembering.run("recommend", "-A", "-o", "csv").stdout.splitlines()
-    packed = remembering.run("recommend", "-A", "--pack").stdout.splitlines()
 
     assert "6528Mi" in table[1]
     assert "6528Mi" in rows[1]
-    assert ["CARD", "MEMORY", "CARDS", "HELD", "NEEDED", "PODS", "BY", "TARGET", "SUM"] == (
-        packed[0].split()
-    )
 
 
-def test_the_report_is_a_page_for_a_browser(remembering: PluginSite) -> None:
+def test_there_is_a_page_for_a_browser(remembering: PluginSite) -> None:
     """It has a picture of each model's days, and is there without any days as well."""
-    done = remembering.run("report", "-A", "-o", "html")
+    done = remembering.run("recommend", "-A", "-o", "html")
 
     assert 0 == done.returncode, done.stderr
     assert done.stdout.startswith("<!DOCTYPE html>")
     assert 1 == done.stdout.count("<svg")
     remembering.standin.on(f"GET {PAGE}", reply(b"no such page", status=404))
-    bare = remembering.run("report", "-n", remembering.team, "-o", "html").stdout
+    bare = remembering.run("recommend", "-n", remembering.team, "-o", "html").stdout
     assert 0 == bare.count("<svg")
-    assert "figures since the agents started" in bare
+    assert "No model has been measured yet." in bare
 
 
 def test_a_namespace_bounds_its_targets(remembering: PluginSite) -> None:

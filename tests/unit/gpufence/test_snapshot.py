@@ -13,7 +13,6 @@ from gpufence.snapshot import (
     OUTLINES,
     CardRow,
     NobodyRow,
-    OwnerRow,
     PodActivityRow,
     PodRow,
     ProcessRow,
@@ -60,20 +59,6 @@ SNAPSHOT = Snapshot(
         ),
     ),
     nobody=(NobodyRow("GPU-0", ProcessRow(7, None, command="Xorg")),),
-    owners=(
-        OwnerRow(
-            namespace="team-a",
-            kind="Job",
-            name="trainer",
-            limit_bytes=3 * GIB,
-            peak_bytes=4 * GIB,
-            over_seconds=12.0,
-            processes=1,
-            injected=True,
-            pods=1,
-            evictions=0,
-        ),
-    ),
     cap_slack_bytes=256 * MIB,
 )
 
@@ -100,7 +85,7 @@ def test_a_snapshot_is_one_line_of_versioned_json_that_people_can_read() -> None
         '"fresh":false,"stale":null,"brake":"","trouble":"","cards":[{"uuid":"GPU-0","index":0,'
         '"model":"T4","total":"15360Mi","used":null,"free":null,"reserved":null,"committed":"0",'
         '"unattributed":null,"listed":null,"mps":false,"trouble":""}],"pods":[],'
-        '"nobody":[{"card":"GPU-0","pid":7,"used":"1048577","command":"Xorg"}],"owners":[],"cap_slack":null}'
+        '"nobody":[{"card":"GPU-0","pid":7,"used":"1048577","command":"Xorg"}],"cap_slack":null}'
     ) == write_snapshot(said)
 
 
@@ -121,11 +106,11 @@ def test_parts_that_nobody_wants_are_not_read() -> None:
     Of thousands of snapshots a reader takes the lists that it shows, whatever is in the others.
     """
     said = written()
-    said["owners"] = "none of these"
+    said["pods"] = "none of these"
 
     read = read_snapshot(json.dumps(said), CARD_ROWS)
 
-    assert (SNAPSHOT.cards, (), (), ()) == (read.cards, read.pods, read.nobody, read.owners)
+    assert (SNAPSHOT.cards, (), ()) == (read.cards, read.pods, read.nobody)
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=[cut.name for cut in CUTS])
@@ -159,7 +144,7 @@ def test_an_outline_of_what_is_no_snapshot_names_the_field() -> None:
         read_snapshot(json.dumps(said), OUTLINES)
 
 
-@pytest.mark.parametrize("rows", ["cards", "pods", "nobody", "owners"])
+@pytest.mark.parametrize("rows", ["cards", "pods", "nobody"])
 def test_fields_of_a_newer_agent_are_passed_over(rows: str) -> None:
     """What this program does not know changes nothing of what it does."""
     said = written()
@@ -189,9 +174,6 @@ def test_a_newer_version_is_named() -> None:
         ("pods", {"name": 1}, "snapshot.pods[0].name"),
         ("pods", {"uses": {}}, "snapshot.pods[0].uses"),
         ("nobody", {"pid": "7"}, "snapshot.nobody[0].pid"),
-        ("owners", {"over": None}, "snapshot.owners[0].over"),
-        ("owners", {"over": 1e300}, "snapshot.owners[0].over"),
-        ("owners", {"peak": "much"}, "snapshot.owners[0].peak"),
     ],
 )
 def test_a_broken_field_is_named(row: str, change: dict[str, object], field: str) -> None:

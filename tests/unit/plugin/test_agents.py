@@ -72,10 +72,9 @@ def test_of_a_snapshot_only_what_is_wanted_is_kept() -> None:
     [cards] = ask_agents([ready("a")], lambda _: text, quietly, CARD_ROWS)
 
     assert (snapshot(), text) == (whole.snapshot, whole.text)
-    assert (snapshot().cards, (), (), ()) == (
+    assert (snapshot().cards, (), ()) == (
         cards.snapshot and cards.snapshot.cards,
         cards.snapshot and cards.snapshot.pods,
-        cards.snapshot and cards.snapshot.owners,
         cards.snapshot and cards.snapshot.nobody,
     )
     assert "" == cards.text

@@ -75,7 +75,7 @@ def test_a_pod_may_be_named_with_its_kind(text: str) -> None:
         ["explain"],
         ["explain", "../secrets"],
         ["inspect", "node/a b"],
-        ["report", "-o", "wide"],
+        ["recommend", "-o", "wide"],
         ["top", "--request-timeout", "soon"],
         ["dashboard", "--port", "0"],
         ["dashboard", "--port", "65536"],
@@ -93,7 +93,9 @@ def test_a_call_that_cannot_be_read_ends_with_two(
     assert "usage: kubectl gpufence" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["", "top", "dashboard", "explain", "report", "doctor", "inspect"])
+@pytest.mark.parametrize(
+    "verb", ["", "top", "dashboard", "explain", "recommend", "doctor", "inspect"]
+)
 def test_every_verb_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Help ends with lines that can be typed."""
     with pytest.raises(SystemExit) as caught:

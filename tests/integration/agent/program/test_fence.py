@@ -46,7 +46,6 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
         (told,) = events(ground, names.EVICTED)
         shown = site.plane.kubectl("get", "events", "-n", namespace).stdout
         metrics = agent.metrics()
-        owners = {owner.name: owner for owner in agent.snapshot().owners}
         acted = agent.wait_for("acted")
 
     assert not is_gone(ground, "good")
@@ -55,8 +54,6 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
     assert "2048 MiB" in told["message"]
     assert 1 == metrics['gpufence_evictions_total{action="evict",result="accepted"}']
     assert 0 == metrics["gpufence_agent_ticks_failed_total"]
-    assert (1, 3172 << 20) == (owners["greedy"].evictions, owners["greedy"].peak_bytes)
-    assert 0 == owners["good"].evictions
     assert HOLD_SECONDS - JITTER_SECONDS <= acted["over_seconds"]
     assert acted["over_seconds"] + acted["seconds"] < HOLD_SECONDS + LATE_SECONDS
 

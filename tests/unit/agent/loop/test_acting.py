@@ -32,7 +32,6 @@ def test_a_violator_is_evicted_once_its_time_is_up() -> None:
     assert ["greedy"] == [item.pod.name for item in node.api.acts]
     assert 1 == state.counts.evictions[EVICT]
     assert names.EVICTED in node.api.reasons
-    assert 1 == state.ledger.owners["team-a", "Pod", "greedy"].evictions
 
 
 def test_the_card_is_looked_at_again_right_before() -> None:

@@ -105,22 +105,6 @@ def test_nothing_to_say_makes_no_patch(resources: dict[str, Any], notes: tuple[s
     assert (None, notes) == patch_of([need_summary()], owner(resources), WORDS)
 
 
-def test_a_report_knows_no_containers() -> None:
-    """
-    Its target is that of the only container it can be of, and of none where there are several.
-    """
-    item = need_summary(key=NEED_KEY._replace(container="", card=""))
-    several = owner(gpushare("8"))
-    several["spec"]["template"]["spec"]["containers"].append(
-        {"name": "other", "resources": gpushare("1")}
-    )
-    plain = {"spec": {"template": {"spec": {"containers": [{"name": "server"}]}}}}
-
-    assert patch_of([item], owner(gpushare("8")), WORDS)[0] is not None
-    assert patch_of([item], plain, WORDS)[0] is not None
-    assert patch_of([item], several, WORDS)[0] is None
-
-
 def test_the_card_on_which_it_needs_most_counts() -> None:
     """One amount serves all models of card, and none where one of them is not known."""
     other = need_summary(key=NEED_KEY._replace(card="NVIDIA L4"), target_bytes=7 * GIB)

@@ -1,4 +1,4 @@
-"""PURE. The style sheet of the report's page: light, dark, narrow and on paper."""
+"""PURE. The style sheet of the page of all models: light, dark, narrow and on paper."""
 
 from __future__ import annotations
 

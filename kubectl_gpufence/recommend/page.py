@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.need import Confidence
 from gpufence.text import limit_mebibytes, mebibytes, printable
-from kubectl_gpufence.report.chart import chart, chart_days, words
-from kubectl_gpufence.report.style import STYLE
+from kubectl_gpufence.recommend.chart import chart, chart_days, words
+from kubectl_gpufence.recommend.style import STYLE
 from kubectl_gpufence.table import NOT_THERE, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpufence.need import NeedDay, NeedSummary
+    from kubectl_gpufence.recommend.freed import Packing
 
 _TITLES: Final = (
     *("Owner", "Namespace", "Container", "Card", "Limit", "Peak", "Target", "Confidence"),
@@ -34,8 +35,10 @@ class ModelDays(NamedTuple):
     days: tuple[NeedDay, ...] = ()
 
 
-def page(models: Sequence[ModelDays], where: str, notes: Sequence[str]) -> list[str]:
-    """Write the page; `where` says whose models they are."""
+def page(
+    models: Sequence[ModelDays], cards: Sequence[Packing], where: str, notes: Sequence[str]
+) -> list[str]:
+    """Write the page; `where` says whose models they are, and `cards` what they are packed on."""
     title = f"GPU memory: {_text(where)}"
     return [
         "<!DOCTYPE html>",
@@ -53,6 +56,7 @@ def page(models: Sequence[ModelDays], where: str, notes: Sequence[str]) -> list[
         f"<p>{_sentence(models)}</p></header>",
         "<main>",
         *_overview(models),
+        *_freed(cards),
         *_legend(models),
         '<section class="models">',
         *(line for number, model in enumerate(models) for line in _model(model, number)),
@@ -97,6 +101,21 @@ def _overview(models: Sequence[ModelDays]) -> Iterator[str]:
         yield "<tr>" + "".join(f'<td data-title="{title}">{text}</td>' for title, text in cells)
         yield "</tr>"
     yield "</tbody></table></section>"
+
+
+def _freed(cards: Sequence[Packing]) -> Iterator[str]:
+    """Say of each model of card how many the targets would free, where any pod has one."""
+    proposed = [item for item in cards if item.by_target]
+    if proposed:
+        yield '<section class="overview"><h2>Cards</h2><ul class="reasons">'
+        for item in proposed:
+            yield (
+                f"<li><b>{_text(item.model)}</b> {counted(item.shares, 'pod')} on {item.held} of "
+                f"{counted(item.cards, 'card')}; at their targets {item.needed} would do, which "
+                f"frees {item.freed}. {item.by_target} of the pods have a target, the others count "
+                "by their limits.</li>"
+            )
+        yield "</ul></section>"
 
 
 def _legend(models: Sequence[ModelDays]) -> Iterator[str]:

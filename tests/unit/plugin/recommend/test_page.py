@@ -1,4 +1,4 @@
-"""The report as a page for a browser."""
+"""All models' needs as a page for a browser."""
 
 import datetime as dt
 import re
@@ -10,12 +10,21 @@ import pytest
 
 from gpufence.need import Confidence, NeedReasons
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.report.chart import ChartDay, amount_label, chart, chart_days, ordinal, words
-from kubectl_gpufence.report.page import ModelDays, page
-from kubectl_gpufence.report.style import STYLE
+from kubectl_gpufence.recommend.chart import (
+    ChartDay,
+    amount_label,
+    chart,
+    chart_days,
+    ordinal,
+    words,
+)
+from kubectl_gpufence.recommend.freed import Packing
+from kubectl_gpufence.recommend.page import ModelDays, page
+from kubectl_gpufence.recommend.style import STYLE
 from tests.support.needs import NEED_KEY, need_day, need_summary
 
 HOSTILE = '"><script>alert(1)</script>\x1b[31m'
+PACKED = Packing("Tesla T4", 15 * GIB, 4, 3, 1, 5, 2, 12 * GIB)
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
@@ -66,8 +75,10 @@ def model(**changes: Any) -> ModelDays:
     return ModelDays(need_summary(**changes), tuple(need_day(number) for number in range(1, 9)))
 
 
-def written(*models: ModelDays, notes: tuple[str, ...] = ()) -> str:
-    return "\n".join(page(models, "all namespaces", notes))
+def written(
+    *models: ModelDays, cards: tuple[Packing, ...] = (), notes: tuple[str, ...] = ()
+) -> str:
+    return "\n".join(page(models, cards, "all namespaces", notes))
 
 
 def test_rows_of_one_day_are_one_bar() -> None:
@@ -213,14 +224,30 @@ def test_names_are_text_whatever_they_are() -> None:
     """
     key = NEED_KEY._replace(namespace=HOSTILE, kind=HOSTILE, name=HOSTILE, container=HOSTILE)
     hostile = model(key=key._replace(card=HOSTILE), reasons=NeedReasons(HOSTILE, HOSTILE, HOSTILE))
-    outline = Outline("\n".join(page([hostile], HOSTILE, [HOSTILE])))
-    plain = Outline(written(model(), notes=("a",)))
+    cards = PACKED._replace(model=HOSTILE)
+    text = "\n".join(page([hostile], [cards], HOSTILE, [HOSTILE]))
+    outline, plain = Outline(text), Outline(written(model(), cards=(PACKED,), notes=("a",)))
 
     assert [tag for tag, _ in plain.elements] == [tag for tag, _ in outline.elements]
     assert [each.keys() for _, each in plain.elements] == [
         each.keys() for _, each in outline.elements
     ]
-    assert "\x1b" not in "".join(page([hostile], HOSTILE, [HOSTILE]))
+    assert "\x1b" not in text
+
+
+def test_the_page_says_which_cards_the_targets_would_free() -> None:
+    """Held and needed are told of each model of card on which any pod has a target."""
+    none = PACKED._replace(model="NVIDIA L4", by_target=0)
+    text = written(model(), cards=(PACKED, none, PACKED._replace(model="NVIDIA A2", needed=4)))
+
+    assert (
+        "<b>Tesla T4</b> 5 pods on 3 of 4 cards; at their targets 1 would do, which frees 2. "
+        "2 of the pods have a target, the others count by their limits."
+    ) in text
+    assert (
+        "NVIDIA A2</b> 5 pods on 3 of 4 cards; at their targets 4 would do, which frees 0." in text
+    )
+    assert "NVIDIA L4" not in text
 
 
 def test_the_head_says_how_much_there_is() -> None:

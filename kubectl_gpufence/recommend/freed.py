@@ -1,5 +1,5 @@
 """
-PURE. How many cards the present models need at their targets, beside how many they hold.
+PURE. Which cards the targets would free: how many the present pods hold, and how many would do.
 
 First fit, the largest first, on each model of card by itself: never more than 11/9 of the least
 number and one card (Johnson 1973), and what a person would do by hand.
@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.need.rows import POD_TEMPLATE_HASH, top_owner
 from gpufence.need.summary import together
-from kubectl_gpufence.table import Column, exact, held, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gpufence.need import NeedSummary
     from gpufence.snapshot import CardRow, PodRow, Snapshot, UseRow
-    from kubectl_gpufence.table import Display
 
 Owner = tuple[str, str, str]
 
@@ -37,7 +35,10 @@ class PodShare(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """The cards of one model: how many there are, are held, and would do."""
+    """
+    The cards of one model: how many there are, are held, and would do for `shares` of pods, of
+    which so many count by their target.
+    """
 
     model: str
     memory_bytes: int
@@ -47,6 +48,10 @@ class Packing(NamedTuple):
     shares: int
     by_target: int
     share_bytes: int
+
+    @property
+    def freed(self) -> int:
+        return max(self.held - self.needed, 0)
 
 
 def packings(
@@ -86,33 +91,6 @@ def cards_needed(shares: Iterable[PodShare], memory_bytes: int) -> int:
         free[place] -= amount
         pods[place].add(share.pod)
     return len(free)
-
-
-def packing_table(rows: Sequence[Packing], display: Display) -> list[str]:
-    columns: list[Column[Packing]] = [
-        Column("CARD", lambda row: row.model, shrinks=True),
-        Column("MEMORY", lambda row: held(row.memory_bytes), right=True),
-        Column("CARDS", lambda row: str(row.cards), right=True),
-        Column("HELD", lambda row: str(row.held), right=True),
-        Column("NEEDED", lambda row: str(row.needed), right=True),
-        Column("PODS", lambda row: str(row.shares), right=True),
-        Column("BY TARGET", lambda row: str(row.by_target), right=True),
-        Column("SUM", lambda row: held(row.share_bytes), right=True),
-    ]
-    return table(columns, rows, display)
-
-
-def packing_json(row: Packing) -> dict[str, object]:
-    return {
-        "card": row.model,
-        "memory": exact(row.memory_bytes),
-        "cards": row.cards,
-        "held": row.held,
-        "needed": row.needed,
-        "pods": row.shares,
-        "by_target": row.by_target,
-        "sum": exact(row.share_bytes),
-    }
 
 
 def _packing(model: str, cards: Sequence[CardRow], shares: Sequence[PodShare]) -> Packing:

@@ -1,4 +1,4 @@
-"""The report's page as a real browser shows it."""
+"""The page of all models as a real browser shows it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpufence.need import Confidence, NeedKey, NeedReasons
-from kubectl_gpufence.report.page import ModelDays, page
+from kubectl_gpufence.recommend.freed import Packing
+from kubectl_gpufence.recommend.page import ModelDays, page
 from tests.contract.browser.chromium import Tab, browser
 from tests.support.needs import NEED_KEY, need_day, need_summary
 
@@ -20,7 +21,7 @@ UNSURE = need_summary(
 PAGES = {
     "nobody": ([], "nobody has measured a model yet"),
     "one": ([ModelDays(need_summary(), DAYS)], ""),
-    "without days": ([ModelDays(UNSURE)], "these are figures since the agents started"),
+    "without days": ([ModelDays(UNSURE)], "no agent told of any day"),
     "many": (
         [
             ModelDays(need_summary(key=NEED_KEY._replace(name=f"model-{number}")), DAYS)
@@ -52,8 +53,9 @@ def test_a_page_fits_runs_nothing_and_asks_nobody(tab: Tab, name: str, tmp_path:
     """
     models, note = PAGES[name]
     file = tmp_path / "page.html"
+    cards = [] if name == "nobody" else [Packing(f"{HOSTILE}{WIDE}", 0, 4, 3, 1, 5, 2, 0)]
     where = f"namespace {HOSTILE}" if name == "hostile" else "all namespaces"
-    file.write_text("\n".join(page(models, where, [note])), encoding="utf-8")
+    file.write_text("\n".join(page(models, cards, where, [note])), encoding="utf-8")
     looks = ((360, "light", "screen"), (1280, "dark", "screen"), (720, "light", "print"))
     seen = {look: tab.show(file, *look) for look in looks}
 

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from functools import partial
+from typing import TYPE_CHECKING
 
 from agent.settings import AgentSettings
-from gpufence.errors import GpufenceError
-from gpufence.settings import help_text
+from service.command import command_parser, exit_code
 
-_WRONG = 2
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+_NAME = "gpufence-agent"
 
 
 def main() -> int:
     """Run the command that the arguments name; return the exit code."""
     arguments = _parser().parse_args(sys.argv[1:] or ["run"])
-    try:
-        return _COMMANDS[arguments.command](arguments)
-    except GpufenceError as error:
-        print(f"gpufence-agent: {error}", file=sys.stderr)
-        return _WRONG
+    return exit_code(_NAME, partial(_COMMANDS[arguments.command], arguments))
 
 
 def _parser() -> ArgumentParser:
-    settings = (
-        "Settings are environment variables; what stands in brackets holds where one is not set."
-        f"\n\n{help_text(AgentSettings, 'The program')}"
-    )
-    parser = ArgumentParser(
-        "gpufence-agent",
-        description="Hold the pods of this node to their shares of its cards.",
-        epilog=settings,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    description = "Hold the pods of this node to their shares of its cards."
+    parser, shown = command_parser(_NAME, AgentSettings, description, "The program")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     about = "measure this node's cards and evict who breaks a limit, until SIGTERM (the default)"
-    commands.add_parser(
-        "run",
-        help=about,
-        description=about,
-        epilog=settings,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    commands.add_parser("run", help=about, description=about, **shown)
     snapshot = commands.add_parser(
         "snapshot",
         help="look at this machine's cards and processes once, without a cluster",
@@ -76,7 +61,7 @@ def _run(_arguments: Namespace) -> int:
     from agent.program import run  # noqa: PLC0415 (each command loads what it needs)
     from kube import read_client_settings  # noqa: PLC0415 (each command loads what it needs)
 
-    run(os.environ, read_client_settings(os.environ, user_agent="gpufence-agent"))
+    run(os.environ, read_client_settings(os.environ, user_agent=_NAME))
     return 0
 
 

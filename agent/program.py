@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import logging
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -24,24 +22,19 @@ from agent.model.state import About
 from agent.need import need_of
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
-from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
+from agent.settings import STATUS_LISTEN, read_agent_settings
 from agent.snapshot_view import snapshot_of
 from agent.version import version
 from gpufence.names import SIMULATOR_STATE
 from gpufence.need import write_bounded
-from gpufence.settings import shown_settings, unknown_settings
 from gpufence.snapshot import CUTS, write_snapshot
 from kube import connect
-from service.endings import end_signals, first_of
+from service import program
 from service.exposition import CONTENT_TYPE
-from service.listen import listen
-from service.logs import start_logging
 from service.status_server import (
-    BACKLOG,
     JSON,
     CachedPage,
     StatusReply,
-    StatusServer,
     text_reply,
 )
 
@@ -53,10 +46,12 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
     from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
+    from agent.settings import AgentSettings
     from gpufence.cards import NodeCards
     from gpufence.need import NodeNeed
     from gpufence.snapshot import SnapshotCut
     from kube import ClientSettings
+    from service.status_server import PageQuestion
 
 _LAST_TICK_SECONDS = 1.0
 _LAST_ACT_SECONDS = 0.5
@@ -71,26 +66,15 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
     settings = read_agent_settings(environ, needs_node=True)
-    start_logging(settings.log_level)
-    _log.info("settings", extra={"fields": shown_settings(settings)})
-    for name in sorted({*unknown_settings(AgentSettings, environ)} - {SIMULATOR_STATE}):
-        _log.warning("%s is no setting of the agent; see gpufence-agent --help", name)
-    with ExitStack() as undo:
-        listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
+
+    def build() -> AgentProgram:
         cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
-        program = Program(settings, cluster)
-        server = StatusServer(listener, program.pages)
-        with end_signals() as signals:
-            program.start()
-            undo.callback(program.stop)
-            server.start()
-            undo.callback(server.close)
-            _log.info("serving", extra={"fields": {"statusListen": server.address}})
-            _log.info("%s: ending", first_of(signals))
-    _log.info("ended")
+        return AgentProgram(settings, cluster)
+
+    program.run("agent", settings, environ, build, STATUS_LISTEN, {SIMULATOR_STATE})
 
 
-class Program:
+class AgentProgram:
     """The parts that run together, and what they say of themselves."""
 
     def __init__(self, settings: AgentSettings, cluster: AgentCluster | NoCluster) -> None:
@@ -137,12 +121,13 @@ class Program:
             "/v1/need": CachedPage(JSON, self._need, boottime),
         }
 
+    @property
+    def folders(self) -> dict[str, Callable[[PageQuestion], StatusReply]]:
+        return {}
+
     def start(self) -> None:
         if isinstance(self._cluster, AgentCluster):
             self._cluster.start()
-        # What is there now stays; looking over it again and again would only cost time.
-        gc.collect()
-        gc.freeze()
         self._ticker.start()
 
     def stop(self) -> None:

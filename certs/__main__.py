@@ -18,7 +18,7 @@ from certs.ports import World
 from certs.renewal import CLOCK_SKEW_SECONDS
 from certs.settings import PREFIX, CertsSettings, help_epilog, read_endpoints
 from certs.status import status_of
-from certs.store import Store
+from certs.store import SecretStore
 from gpufence.errors import GpufenceError, SettingsError
 from gpufence.names import CERTS_INSTALL
 from gpufence.settings import read_settings, unknown_settings
@@ -133,7 +133,7 @@ def _ensure(client: Client, settings: CertsSettings, options: RunOptions) -> tup
 
 
 def _status(client: Client, settings: CertsSettings) -> int:
-    store = Store(client, settings.names.namespace)
+    store = SecretStore(client, settings.names.namespace)
     leaf, ca = store.read_leaf(), store.read_ca()
     status = status_of(
         look_at(ca.pair, leaf.pair, leaf.authority),

@@ -25,7 +25,7 @@ from certs.material import WaitSettings
 from certs.overlap import Overlap
 from certs.ports import ContendedError, NeedsInstallError, OvertakenError
 from certs.renewal import Keep, Reason, Renewal, RenewCA, RenewLeaf, decide, decide_leaf, examine
-from certs.store import Store
+from certs.store import SecretStore
 from kube import ConflictError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Run:
         self._names = names
         self._options = options
         self._say = say
-        self._store = Store(world.api, names.namespace)
+        self._store = SecretStore(world.api, names.namespace)
         self._injector = Injector(world.api)
         self._overlap = Overlap(world, names, options.patience, options.endpoints, self._say)
         self._found: tuple[KeyPair | None, KeyPair | None] | None = None

@@ -13,7 +13,7 @@ from certs.bundle import Injector
 from certs.dial import endpoints_of
 from certs.facts import der_of
 from certs.ports import OvertakenError
-from certs.store import Store
+from certs.store import SecretStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class Overlap:
         self._patience = patience
         self._endpoints = endpoints
         self._say = say
-        self._store = Store(world.api, names.namespace)
+        self._store = SecretStore(world.api, names.namespace)
         self._injector = Injector(world.api)
 
     def end(self, leaf: KeyPair, authority: bytes) -> tuple[str, ...] | None:

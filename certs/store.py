@@ -44,7 +44,7 @@ class Secret:
         return self.data.get(AUTHORITY, b"")
 
 
-class Store:
+class SecretStore:
     """
     Reads and writes the Secrets of one namespace.
 

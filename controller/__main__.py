@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING
 
 from controller.settings import ControllerSettings
 from gpufence import names
-from gpufence.errors import GpufenceError
-from gpufence.settings import help_text
+from service.command import command_parser, exit_code
 
-_WRONG = 2
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 
 def main() -> int:
     """Run the command that the arguments name; return the exit code."""
     _parser().parse_args(sys.argv[1:] or ["run"])
-    try:
-        return _run()
-    except GpufenceError as error:
-        print(f"gpufence-controller: {error}", file=sys.stderr)
-        return _WRONG
+    return exit_code(names.CONTROLLER, _run)
 
 
 def _parser() -> ArgumentParser:
-    settings = (
-        "Settings are environment variables; what stands in brackets holds where one is not set."
-        f"\n\n{help_text(ControllerSettings, 'The program')}"
-    )
     about = "release claimed GPUs that nobody uses, and answer how busy an owner is, until SIGTERM"
-    parser = ArgumentParser(
-        "gpufence-controller",
-        description="Release claimed GPUs that nobody uses, and answer how busy an owner is.",
-        epilog=settings,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    description = "Release claimed GPUs that nobody uses, and answer how busy an owner is."
+    parser, shown = command_parser(names.CONTROLLER, ControllerSettings, description, "The program")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser(
-        "run",
-        help=f"{about} (the default)",
-        description=about,
-        epilog=settings,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    commands.add_parser("run", help=f"{about} (the default)", description=about, **shown)
     return parser
 
 

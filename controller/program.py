@@ -4,10 +4,7 @@ Put the controller together from its settings: everything is built here, once, a
 
 from __future__ import annotations
 
-import gc
-import logging
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -24,33 +21,28 @@ from controller.metrics import ControllerCounts, page
 from controller.pages import ActivityPage, ActivitySources, owners_page
 from controller.profiles.keeper import ProfileKeeper, ProfileSources
 from controller.profiles.writes import ProfileWrites
-from controller.settings import STATUS_LISTEN, ControllerSettings, read_controller_settings
+from controller.settings import STATUS_LISTEN, read_controller_settings
 from gpufence import names
-from gpufence.settings import shown_settings, unknown_settings
 from kube import connect
-from service.endings import end_signals, first_of
+from service import program
 from service.exposition import CONTENT_TYPE
-from service.listen import listen
-from service.logs import start_logging
 from service.status_server import (
-    BACKLOG,
     JSON,
     CachedPage,
     StatusReply,
-    StatusServer,
     text_reply,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from controller.settings import ControllerSettings
     from kube import ClientSettings
     from service.status_server import PageQuestion
 
 _LONGEST_REPLY_BYTES: Final = 4 * 2**20
 STUCK_SECONDS: Final = 120.0
 """Without one pass ending for so long, the program hangs."""
-_log = logging.getLogger(__name__)
 
 
 def run(environ: Mapping[str, str], access: ClientSettings) -> None:
@@ -60,22 +52,8 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
     settings = read_controller_settings(environ)
-    start_logging(settings.log_level)
-    _log.info("settings", extra={"fields": shown_settings(settings)})
-    for name in unknown_settings(ControllerSettings, environ):
-        _log.warning("%s is no setting of the controller; see gpufence-controller --help", name)
-    with ExitStack() as undo:
-        listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
-        program = ControllerProgram(settings, access)
-        server = StatusServer(listener, program.pages, folders=program.folders)
-        with end_signals() as signals:
-            program.start()
-            undo.callback(program.stop)
-            server.start()
-            undo.callback(server.close)
-            _log.info("serving", extra={"fields": {"statusListen": server.address}})
-            _log.info("%s: ending", first_of(signals))
-    _log.info("ended")
+    build = partial(ControllerProgram, settings, access)
+    program.run("controller", settings, environ, build, STATUS_LISTEN)
 
 
 class ControllerProgram:
@@ -155,9 +133,6 @@ class ControllerProgram:
         self._cluster.start()
         self._events.start()
         self._lease.start()
-        # What is there now stays; looking over it again and again would only cost time.
-        gc.collect()
-        gc.freeze()
         self._loop.start()
         self._profiles.start()
 

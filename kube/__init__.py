@@ -26,10 +26,10 @@ from kube.errors import (
     TooLargeError,
     UnreachableError,
 )
+from kube.informers.reflector import Handler, Reflector, ReflectorState
 from kube.lists import Listing, as_is, collect
 from kube.pages import fetch_page
 from kube.paths import core, group
-from kube.reflector import Handler, Reflector, ReflectorState
 from kube.replies import JsonObject
 from kube.watch import ChangeType, Source, WatchSettings
 

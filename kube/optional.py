@@ -9,11 +9,11 @@ import time
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kube.errors import ForbiddenError, KubeError, NotFoundError
-from kube.reflector import Reflector
+from kube.informers.reflector import Reflector
 
 if TYPE_CHECKING:
     from kube.client import Client
-    from kube.reflector import Handler
+    from kube.informers.reflector import Handler
     from kube.watch import Source, WatchSettings
 
 T = TypeVar("T")

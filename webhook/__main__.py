@@ -7,19 +7,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from gpufence.errors import GpufenceError
 from gpufence.mode import MODES
 from gpufence.settings import help_text
+from service.command import command_parser, exit_code
 from webhook.settings import PodSettings, WebhookSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_WRONG = 2
+_NAME = "gpufence-webhook"
 _FORMATS = ("explain", "yaml", "patch", "json")
-_SETTINGS = (
-    "Settings are environment variables; what stands in brackets holds where one is not set.\n\n"
-)
 _EXIT_CODES = """
 exit code: 0 well, 1 a pod would be refused, 2 the call or the manifest cannot be read
 """
@@ -33,33 +30,30 @@ def main(
 ) -> int:
     """Run the command that the arguments name; return the exit code."""
     arguments = parser().parse_args(argv)
-    try:
-        # Each command loads only what it needs: `rewrite` answers in a tenth of a second, and a
+    if arguments.command == "rewrite":
+        # Each command loads only what it needs: this one answers in a tenth of a second, and a
         # server carries no parser of manifests.
-        if arguments.command == "rewrite":
-            from webhook.command import show_rewrite  # noqa: PLC0415 (see above)
+        from webhook.command import show_rewrite  # noqa: PLC0415 (see above)
 
-            return show_rewrite(arguments, environ, stdin, stdout)
-        from kube import read_client_settings  # noqa: PLC0415 (see above)
-        from webhook.program import run  # noqa: PLC0415 (see above)
+        return exit_code(_NAME, lambda: show_rewrite(arguments, environ, stdin, stdout))
+    return exit_code(_NAME, lambda: _serve(environ))
 
-        run(environ, read_client_settings(environ, user_agent="gpufence-webhook"))
-    except GpufenceError as error:
-        print(f"gpufence-webhook: {error}", file=sys.stderr)
-        return _WRONG
+
+def _serve(environ: Mapping[str, str]) -> int:
+    from kube import read_client_settings  # noqa: PLC0415 (`rewrite` needs none of it)
+    from webhook.program import run  # noqa: PLC0415 (`rewrite` needs none of it)
+
+    run(environ, read_client_settings(environ, user_agent=_NAME))
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    epilog = _SETTINGS + help_text(WebhookSettings)
-    form = argparse.RawDescriptionHelpFormatter
-    top = argparse.ArgumentParser("gpufence-webhook", epilog=epilog, formatter_class=form)
+    top, shown = command_parser(_NAME, WebhookSettings)
     commands = top.add_subparsers(dest="command", metavar="command")
     commands.add_parser(
         "serve",
         help="answer the API server's admission reviews until SIGTERM (the default)",
-        epilog=epilog,
-        formatter_class=form,
+        **shown,
     )
     rewrite = commands.add_parser(
         "rewrite",
@@ -67,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
         description="Show what gpufence would do to the pods of a manifest, without a cluster.",
         epilog=help_text(PodSettings, "settings from the environment, as for the server:")
         + _EXIT_CODES,
-        formatter_class=form,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_arguments(rewrite)
     return top

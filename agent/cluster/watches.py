@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agent.cluster.filter import filter_namespace, filter_node, filter_pod, filter_policy
 from gpufence import names
 from gpufence.mode import highest_mode
-from kube import Cache, Reflector, Source, core
+from kube import Reflector, Source, core
+from kube.informers import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,10 +48,10 @@ class Watches:
     ) -> None:
         self._settings = settings
         self._reflectors: dict[str, Reflector[Any]] = {}
-        self._pods: Cache[JsonObject] = Cache(on_pods)
-        self._namespaces: Cache[NamespaceTexts] = Cache()
-        self._policies: Cache[Mapping[str, str]] = Cache()
-        self.nodes: Cache[JsonObject] = Cache(on_node)
+        self._pods: Store[JsonObject] = Store(on_pods)
+        self._namespaces: Store[NamespaceTexts] = Store()
+        self._policies: Store[Mapping[str, str]] = Store()
+        self.nodes: Store[JsonObject] = Store(on_node)
 
     @property
     def pods(self) -> Mapping[str, JsonObject]:
@@ -151,7 +152,7 @@ class Watches:
             ),
         )
 
-    def _follow(self, client: Client, kind: str, cache: Cache[Any], source: Source[Any]) -> None:
+    def _follow(self, client: Client, kind: str, cache: Store[Any], source: Source[Any]) -> None:
         reflector: Reflector[Any] = Reflector(client, source, cache, self._settings.watching)
         self._reflectors[kind] = reflector
         reflector.start()

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.kinds_watch import KindsWatch
 from controller.cluster.owners import Assembler
-from controller.cluster.shared import Shared
 from controller.cluster.tree import SeenCluster
 from controller.cluster.watches import ClusterWatches, is_current
 from gpufence import names
 from gpufence.idle import highest_rung
 from kube import WatchSettings
 from kube.discovery import Kinds
+from kube.informers.interning import Interner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ class Cluster:
     ) -> None:
         pace = pace or WatchSettings()
         self._client = client
-        shared = Shared()
+        shared = Interner()
         units = settings.unit_defaults
         self.kinds = Kinds(client, remembered_seconds=settings.kinds_seconds / 2)
         self._given = dict(settings.agents)

@@ -19,8 +19,8 @@ from kube.replies import objects_of, only_texts, part_of, texts_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.cluster.shared import Shared
     from gpufence.dialects import Units
+    from kube.informers.interning import Interner
     from kube.kinds import ApiKind
     from kube.replies import JsonObject
 
@@ -54,7 +54,7 @@ class NamespaceWords(NamedTuple):
     annotations: Mapping[str, str]
 
 
-def keep_owner(item: JsonObject, kind: ApiKind, shared: Shared) -> tuple[str, KeptOwner | None]:
+def keep_owner(item: JsonObject, kind: ApiKind, shared: Interner) -> tuple[str, KeptOwner | None]:
     """Keep, by UID, who may own pods; old ReplicaSets, of which there are many, own none."""
     owner = owner_of(kind, item)
     words = {
@@ -77,7 +77,7 @@ def keep_owner(item: JsonObject, kind: ApiKind, shared: Shared) -> tuple[str, Ke
     return owner.uid, KeptOwner(owner, None if state.gpu is None else state)
 
 
-def keep_node(node: JsonObject, units: Units, shared: Shared) -> tuple[str, NodeRoom | None]:
+def keep_node(node: JsonObject, units: Units, shared: Interner) -> tuple[str, NodeRoom | None]:
     """
     Keep of a GPU node what decides who may run there; of another one, or one that cannot be read,
     nothing.

@@ -13,20 +13,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from controller.cluster.kept import keep_owner, keep_scaler
-from controller.cluster.store import LiveStore
 from controller.cluster.tree import OWN_GROUP
 from controller.cluster.watches import is_current
 from gpufence import names
 from kube import ForbiddenError, KubeError, NotFoundError, Reflector, Source
+from kube.informers.store import Store
 from kube.owners import is_notebook, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.cluster.kept import KeptOwner, ScaleTarget
-    from controller.cluster.shared import Shared
     from kube import Client, ReflectorState, WatchSettings
     from kube.discovery import Kinds
+    from kube.informers.interning import Interner
     from kube.kinds import ApiKind
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ _Name: TypeAlias = "tuple[str, str]"
 
 class _Followed(NamedTuple):
     kind: ApiKind
-    store: LiveStore[Any]
+    store: Store[Any]
     reflector: Reflector[Any]
 
 
@@ -77,7 +77,7 @@ class KindsWatch:
     """
 
     def __init__(
-        self, client: Client, kinds: Kinds, shared: Shared, pace: WatchSettings, seconds: float
+        self, client: Client, kinds: Kinds, shared: Interner, pace: WatchSettings, seconds: float
     ) -> None:
         self._client = client
         self._kinds = kinds
@@ -197,7 +197,7 @@ class KindsWatch:
             self._end(name)
             return ""  # it is gone since we heard of it
         keep = keep_scaler if name in SCALERS else partial(_keep, kind=kind, shared=self._shared)
-        store: LiveStore[Any] = LiveStore()
+        store: Store[Any] = Store()
         source: Source[Any] = Source(path=kind.everywhere, keep=keep, from_cache=True)
         reflector: Reflector[Any] = Reflector(self._client, source, store, self._pace)
         reflector.start()
@@ -253,5 +253,5 @@ def _concerns(kind: ApiKind) -> bool:
     return scalable or name in SCALERS or is_notebook(kind) or is_workload(kind)
 
 
-def _keep(item: Any, kind: ApiKind, shared: Shared) -> tuple[str, KeptOwner | None]:  # noqa: ANN401 - JSON as it came
+def _keep(item: Any, kind: ApiKind, shared: Interner) -> tuple[str, KeptOwner | None]:  # noqa: ANN401 - JSON as it came
     return keep_owner(item, kind, shared)

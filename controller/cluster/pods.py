@@ -25,8 +25,8 @@ from kube.replies import objects_of, only_texts, part_of, texts_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from controller.cluster.shared import Shared
     from gpufence.pods import Pod
+    from kube.informers.interning import Interner
     from kube.replies import JsonObject
 
 MOST_CONTAINERS: Final = 512
@@ -50,7 +50,7 @@ class KeptPod(NamedTuple):
     labels: Mapping[str, str] | None = {}
 
 
-def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
+def keep_pod(pod: JsonObject, shared: Interner) -> tuple[str, KeptPod | None]:
     """
     Keep, by UID, what decides whether it is idle, waits, or takes room; what ended is forgotten.
     """
@@ -83,7 +83,7 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
 
 
 def read_state(
-    metadata: JsonObject, spec: JsonObject, shared: Shared, *, always_gpu: bool
+    metadata: JsonObject, spec: JsonObject, shared: Interner, *, always_gpu: bool
 ) -> PodState:
     """Read what a pod, or a template of pods, asks for."""
     gpu, unread = _gpu(metadata, spec, shared, always_gpu=always_gpu)
@@ -106,7 +106,7 @@ def read_state(
 
 
 def _gpu(
-    metadata: JsonObject, spec: JsonObject, shared: Shared, *, always_gpu: bool
+    metadata: JsonObject, spec: JsonObject, shared: Interner, *, always_gpu: bool
 ) -> tuple[Pod | None, str]:
     """Read what a pod asks of GPUs, and say what of it was too much to be kept."""
     meant = {

@@ -15,9 +15,9 @@ from controller.cluster.kept import (
     keep_policy,
 )
 from controller.cluster.pods import keep_pod
-from controller.cluster.store import LiveStore
 from gpufence import names
 from kube import Reflector, Source, core, group
+from kube.informers.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from controller.cluster.budgets import KeptBudget
     from controller.cluster.kept import NamespaceWords
     from controller.cluster.pods import KeptPod
-    from controller.cluster.shared import Shared
     from controller.model import NodeRoom
     from gpufence.dialects import Units
     from kube import Client, ReflectorState, WatchSettings
+    from kube.informers.interning import Interner
 
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 OUTAGE_SECONDS: Final = 5.0
@@ -42,18 +42,18 @@ class ClusterWatches:
     """Six collections, each followed on a thread of its own."""
 
     def __init__(
-        self, client: Client, namespace: str, units: Units, shared: Shared, pace: WatchSettings
+        self, client: Client, namespace: str, units: Units, shared: Interner, pace: WatchSettings
     ) -> None:
-        self.pods: LiveStore[KeptPod] = LiveStore()
-        self.nodes: LiveStore[NodeRoom] = LiveStore()
-        self.namespaces: LiveStore[NamespaceWords] = LiveStore()
-        self.policies: LiveStore[Mapping[str, str]] = LiveStore()
-        self.agents: LiveStore[tuple[str, str]] = LiveStore()
-        self.budgets: LiveStore[KeptBudget] = LiveStore()
+        self.pods: Store[KeptPod] = Store()
+        self.nodes: Store[NodeRoom] = Store()
+        self.namespaces: Store[NamespaceWords] = Store()
+        self.policies: Store[Mapping[str, str]] = Store()
+        self.agents: Store[tuple[str, str]] = Store()
+        self.budgets: Store[KeptBudget] = Store()
         of_ours = core("namespaces", namespace, "configmaps")
         policy = {"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"}
         agents = {"labelSelector": AGENT_LABELS}
-        sources: tuple[tuple[LiveStore[Any], Source[Any]], ...] = (
+        sources: tuple[tuple[Store[Any], Source[Any]], ...] = (
             (
                 self.pods,
                 Source(

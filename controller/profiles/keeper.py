@@ -14,8 +14,6 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.shared import Shared
-from controller.cluster.store import LiveStore
 from controller.profiles.figures import (
     ProfileOwner,
     ProfileStep,
@@ -43,6 +41,8 @@ from kube import (
     core,
     group,
 )
+from kube.informers.interning import Interner
+from kube.informers.store import Store
 from kube.optional import OptionalWatch
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ class ProfileKeeper:
         self._writes = writes
         self._sources = sources
         self._settings = settings
-        self._needs: LiveStore[KeptNeed] = LiveStore()
-        self._profiles: LiveStore[KeptProfile] = LiveStore()
-        ask, shared = sources.ask_seconds, Shared()
+        self._needs: Store[KeptNeed] = Store()
+        self._profiles: Store[KeptProfile] = Store()
+        ask, shared = sources.ask_seconds, Interner()
         of_needs = Source(
             path=core("namespaces", namespace, "configmaps"),
             keep=partial(keep_need, shared=shared, today=today),

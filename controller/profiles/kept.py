@@ -10,7 +10,6 @@ import zlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from controller.cluster.shared import digest
 from gpufence import names
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.need import (
@@ -24,13 +23,14 @@ from gpufence.need import (
 from gpufence.need.profile import profile_name, read_profile
 from gpufence.shape import as_object, as_text, as_texts, objects
 from gpufence.text import printable
+from kube.informers.interning import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from controller.cluster.shared import Shared
     from gpufence.need import CardNeed
     from gpufence.need.profile import MemoryProfile
+    from kube.informers.interning import Interner
     from kube.replies import JsonObject
 
 _DAY: Final = len("2026-11-19")
@@ -80,7 +80,7 @@ class KeptProfile(NamedTuple):
     conditions: tuple[ConditionTime, ...]
 
 
-def keep_need(item: JsonObject, shared: Shared, today: Callable[[], str]) -> tuple[str, KeptNeed]:
+def keep_need(item: JsonObject, shared: Interner, today: Callable[[], str]) -> tuple[str, KeptNeed]:
     """Keep what a node remembers up to `today`, or why nobody can read that."""
     metadata = _part(item, "metadata")
     name, uid, version = (str(metadata.get(key, "")) for key in ("name", "uid", "resourceVersion"))
@@ -113,7 +113,7 @@ def unpacked(namespace: str, kind: str, name: str, packed: bytes) -> OwnerNeed:
     return OwnerNeed(key, tuple(NeedDay(*day) for day in days))
 
 
-def keep_profile(item: JsonObject, shared: Shared) -> tuple[str, KeptProfile | None]:
+def keep_profile(item: JsonObject, shared: Interner) -> tuple[str, KeptProfile | None]:
     """
     Keep a profile, by UID, whatever its status says; one whose spec nobody can read is none, nor is
     one that has not the name of its owner's.

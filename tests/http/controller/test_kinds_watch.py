@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import pytest
 
 from controller.cluster.kinds_watch import KindsWatch
-from controller.cluster.shared import Shared
 from controller.cluster.watches import OUTAGE_SECONDS
 from kube import JsonObject
 from kube.discovery import Kinds
+from kube.informers.interning import Interner
 from tests.http.kube.builders import WATCHING, client_of, status
 from tests.support.api_server import ApiServer, reply, watch
 from tests.support.observing import wait_until
@@ -53,7 +53,7 @@ def server() -> Iterator[ApiServer]:
 @contextmanager
 def following(server: ApiServer) -> Iterator[KindsWatch]:
     with client_of(server) as client:
-        made = KindsWatch(client, Kinds(client), Shared(), WATCHING, 0.3)
+        made = KindsWatch(client, Kinds(client), Interner(), WATCHING, 0.3)
         made.start()
         yield made
         made.stop()

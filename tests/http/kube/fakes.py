@@ -1,5 +1,6 @@
 """A handler that remembers and a clock that does not wait."""
 
+import math
 import threading
 from collections.abc import Sequence
 
@@ -34,7 +35,10 @@ class Recorder:
 
 
 class FakeClock:
-    """Time that passes only by waiting, at once; after `pauses` waits it rests until stopped."""
+    """
+    Time that passes only by waiting, at once; a wait without bound is a real one, and after
+    `pauses` waits it rests until stopped.
+    """
 
     def __init__(self, pauses: int = 1000) -> None:
         self.now = 1000.0
@@ -49,6 +53,9 @@ class FakeClock:
         return 0.0
 
     def wait(self, stop: threading.Event, seconds: float) -> None:
+        if seconds == math.inf:
+            stop.wait(PATIENCE_SECONDS)
+            return
         self.pauses.append(seconds)
         self.now += seconds
         self._left -= 1

@@ -26,6 +26,7 @@ from tests.http.kube.builders import (
 from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
 from tests.support.api_server import Answer, ApiServer, cut, hang, reply, watch
+from tests.support.observing import wait_until
 
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:
@@ -220,8 +221,7 @@ def test_stop_is_quick_while_blocked_in_a_read(server: ApiServer) -> None:
         took = time.monotonic() - began
 
     assert took < AT_ONCE_SECONDS
-    assert reflector._thread is not None
-    assert not reflector._thread.is_alive()
+    assert not reflector.running
 
 
 def test_stop_is_quick_while_waiting_for_a_list(server: ApiServer) -> None:
@@ -234,8 +234,7 @@ def test_stop_is_quick_while_waiting_for_a_list(server: ApiServer) -> None:
         took = time.monotonic() - began
 
     assert took < AT_ONCE_SECONDS
-    assert reflector._thread is not None
-    assert not reflector._thread.is_alive()
+    assert not reflector.running
 
 
 def test_stop_is_no_failure(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -314,8 +313,7 @@ def test_a_handler_may_stop_what_calls_it(server: ApiServer) -> None:
     with following(server, handler := Content()) as reflector:
         known.set()
         handler.wait_for(2)
-        assert reflector._thread is not None
-        reflector._thread.join(30)
+        wait_until(lambda: not reflector.running)
 
     assert [("replace", []), ("ADDED", "a")] == handler.calls
 
@@ -334,8 +332,7 @@ def test_a_list_that_arrives_after_the_stop_is_not_delivered(server: ApiServer) 
     handler = Recorder()
     with following(server, handler, source=Source(path=PODS, keep=keep)) as reflector:
         known.set()
-        assert reflector._thread is not None
-        reflector._thread.join(30)
+        wait_until(lambda: not reflector.running)
 
     assert [] == handler.calls
 

@@ -11,7 +11,8 @@ from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
-from kube import Cache, JsonObject
+from kube import JsonObject
+from kube.informers import Store
 from tests.support.builders import card, gpushare, node, node_cards, pod
 
 FENCED = NamespaceTexts({names.MODE: "evict"}, {})
@@ -86,7 +87,7 @@ def test_exempt_namespaces() -> None:
 
 def test_memory_is_flat() -> None:
     """Pods that come, change and go leave nothing behind."""
-    index, cache = PodIndex(ClusterSettings(node="node-1")), Cache[Any]()
+    index, cache = PodIndex(ClusterSettings(node="node-1")), Store[Any]()
 
     def live(first: int, last: int) -> None:
         for number in range(first, last):

@@ -14,9 +14,9 @@ from controller.cluster.kept import (
 )
 from controller.cluster.pods import MOST_CHARACTERS, MOST_LABELS, UNREADABLE, KeptPod, keep_pod
 from controller.cluster.requests import effective_requests, offered
-from controller.cluster.shared import MOST_SHARED, Shared
 from gpufence import names
 from gpufence.dialects import Units
+from kube.informers.interning import Interner
 from kube.kinds import ApiKind
 from tests.support.objects import gpu_pod, pod
 
@@ -28,7 +28,7 @@ DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
 def kept(item: dict[str, Any], **status: Any) -> KeptPod:
     item = {**item, "status": {"phase": "Running", **status}}
     item["metadata"] = {"uid": "u", "namespace": "team", **item["metadata"]}
-    found = keep_pod(item, Shared())[1]
+    found = keep_pod(item, Interner())[1]
     assert found is not None
     return found
 
@@ -75,7 +75,7 @@ def test_what_has_ended_is_forgotten(phase: str) -> None:
     """It holds nothing."""
     item = {**pod("a"), "status": {"phase": phase}}
 
-    assert keep_pod(item, Shared())[1] is None
+    assert keep_pod(item, Interner())[1] is None
 
 
 def test_a_pod_without_gpus_takes_room_and_may_have_a_budget() -> None:
@@ -114,7 +114,7 @@ def test_a_pod_that_is_measured_has_to_do_with_gpus() -> None:
 
 def test_what_is_alike_is_held_once() -> None:
     """Two pods of one owner share what they have in common."""
-    shared = Shared()
+    shared = Interner()
     states = []
     for name in ("a", "b"):
         item = gpu_pod(name, nodeSelector={"pool": "x"})
@@ -129,16 +129,6 @@ def test_what_is_alike_is_held_once() -> None:
     assert one.containers is other.containers
     assert one.node_selector is other.node_selector
     assert states[0].requests is states[1].requests
-
-
-def test_what_is_shared_has_a_bound() -> None:
-    """Beyond it all is forgotten, and begun anew."""
-    shared = Shared()
-    first = shared.value("x" * 10)
-    for number in range(MOST_SHARED):
-        shared.value(f"{number}")
-
-    assert first == shared.value("x" * 10)
 
 
 def test_words_too_long_are_kept_as_unreadable() -> None:
@@ -249,8 +239,8 @@ def test_nodes_without_gpus_are_of_no_concern() -> None:
     plain = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}}
     broken = {"metadata": {"name": "n", "labels": {"a": 1}}}
 
-    assert ("n", None) == keep_node(plain, Units(), Shared())
-    assert ("n", None) == keep_node(broken, Units(), Shared())
+    assert ("n", None) == keep_node(plain, Units(), Interner())
+    assert ("n", None) == keep_node(broken, Units(), Interner())
 
 
 def test_of_a_gpu_node_room_and_taints_are_kept() -> None:
@@ -260,7 +250,7 @@ def test_of_a_gpu_node_room_and_taints_are_kept() -> None:
         "spec": {"unschedulable": True, "taints": [{"key": "a", "effect": "NoSchedule"}]},
         "status": {"allocatable": {names.GPUSHARE_MEMORY: "15"}},
     }
-    room = keep_node(node, Units(), Shared())[1]
+    room = keep_node(node, Units(), Interner())[1]
 
     assert room is not None
     assert {names.GPUSHARE_MEMORY: 15} == room.allocatable
@@ -282,15 +272,15 @@ def test_old_replica_sets_own_nobody() -> None:
     """One that is controlled, wants none and has none is forgotten; one that has pods is not."""
     item = owner(metadata={"ownerReferences": [CONTROLLED]}, replicas=0)
 
-    assert keep_owner(item, DEPLOYMENTS, Shared())[1] is None
-    assert keep_owner({**item, "status": {"replicas": 1}}, DEPLOYMENTS, Shared())[1] is not None
+    assert keep_owner(item, DEPLOYMENTS, Interner())[1] is None
+    assert keep_owner({**item, "status": {"replicas": 1}}, DEPLOYMENTS, Interner())[1] is not None
 
 
 def test_the_next_pod_is_known_by_its_template() -> None:
     """Where it asks for a GPU."""
     template = {"spec": gpu_pod("a")["spec"]}
-    _, found = keep_owner(owner(template=template), DEPLOYMENTS, Shared())
-    _, plain = keep_owner(owner(template={"spec": pod("a")["spec"]}), DEPLOYMENTS, Shared())
+    _, found = keep_owner(owner(template=template), DEPLOYMENTS, Interner())
+    _, plain = keep_owner(owner(template={"spec": pod("a")["spec"]}), DEPLOYMENTS, Interner())
 
     assert found is not None
     assert found.template is not None
@@ -306,7 +296,7 @@ def test_the_next_pod_is_known_by_its_template() -> None:
 def test_of_an_owners_words_those_about_idleness_are_kept() -> None:
     """What is too long is kept as unreadable."""
     said = {names.WAKE: "manual", names.RELEASED: "x" * (MOST_CHARACTERS + 1), names.MEMORY: "1"}
-    _, found = keep_owner(owner(metadata={"annotations": said}), DEPLOYMENTS, Shared())
+    _, found = keep_owner(owner(metadata={"annotations": said}), DEPLOYMENTS, Interner())
 
     assert found is not None
     assert {names.WAKE: "manual", names.RELEASED: UNREADABLE} == found.owner.annotations

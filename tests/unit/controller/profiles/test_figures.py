@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.cluster.shared import Shared
 from controller.profiles import figures
 from controller.profiles.figures import (
     ProfileOwner,
@@ -25,6 +24,7 @@ from gpufence import names
 from gpufence.need import CardNeed, NodeNeed, need_configmap, write_need
 from gpufence.need.summary import NO_TERMS
 from gpufence.quantity import GIB
+from kube.informers.interning import Interner
 from tests.support.needs import NEED_KEY, T4, need_summary, node_need, owner_need
 
 OWNER = ProfileOwner("vision", "Deployment", "classifier")
@@ -40,7 +40,7 @@ def remembered(*needs: NodeNeed) -> list[KeptNeed]:
         }
         for need in needs
     ]
-    return [keep_need(item, Shared(), lambda: TODAY)[1] for item in items]
+    return [keep_need(item, Interner(), lambda: TODAY)[1] for item in items]
 
 
 def there(status: Any, **spec: Any) -> KeptProfile:
@@ -50,7 +50,7 @@ def there(status: Any, **spec: Any) -> KeptProfile:
         "spec": {"targetRef": {"kind": "Deployment", "name": "classifier"}, **spec},
         "status": status or {},
     }
-    _, found = keep_profile(item, Shared())
+    _, found = keep_profile(item, Interner())
     assert found is not None
     return found
 

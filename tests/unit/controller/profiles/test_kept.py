@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from controller.cluster.shared import Shared
 from controller.profiles.kept import (
     KeptNeed,
     core_digest,
@@ -17,6 +16,7 @@ from gpufence import names
 from gpufence.need import need_configmap, write_need
 from gpufence.need.profile import Apply, write_status
 from gpufence.quantity import GIB
+from kube.informers.interning import Interner
 from tests.support.needs import NEED_KEY, T4, need_summary, node_need, owner_need
 
 METADATA = {"name": need_configmap("gpu-1"), "uid": "u", "resourceVersion": "7"}
@@ -31,7 +31,7 @@ CONDITION = {
 
 def kept(text: object, **metadata: str) -> KeptNeed:
     item = {"metadata": METADATA | metadata, "data": {names.NEED_KEY: text}}
-    return keep_need(item, Shared(), lambda: "2026-11-09")[1]
+    return keep_need(item, Interner(), lambda: "2026-11-09")[1]
 
 
 def profile(status: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_what_no_agent_of_the_node_wrote_counts_for_nothing(text: object, expect
 def test_a_profile_is_kept_without_its_figures() -> None:
     """What people say, what is applied, and since when conditions hold."""
     status = write_status([need_summary()], 2, {"server": 6 * GIB}) | {"conditions": [CONDITION]}
-    uid, found = keep_profile(profile(status, apply="AtCreate"), Shared())
+    uid, found = keep_profile(profile(status, apply="AtCreate"), Interner())
 
     assert found is not None
     assert ("u", True, "") == (uid, found.made_by_us, found.profile.name)
@@ -107,7 +107,7 @@ def test_a_profile_is_kept_without_its_figures() -> None:
 )
 def test_a_forged_status_is_written_over(status: dict[str, Any]) -> None:
     """What somebody wrote there says nothing, and is another than any of ours."""
-    _, found = keep_profile(profile(status), Shared())
+    _, found = keep_profile(profile(status), Interner())
 
     assert found is not None
     assert ({}, ()) == (found.profile.applied, found.conditions)
@@ -115,7 +115,7 @@ def test_a_forged_status_is_written_over(status: dict[str, Any]) -> None:
 
 def test_a_spec_that_nobody_can_read_is_none() -> None:
     """The schema lets none through; where it is missing, nothing is made of it."""
-    assert ("u", None) == keep_profile(profile({}, apply="Sometimes"), Shared())
+    assert ("u", None) == keep_profile(profile({}, apply="Sometimes"), Interner())
 
 
 def test_a_profile_with_another_name_than_its_owners_is_none() -> None:
@@ -123,7 +123,7 @@ def test_a_profile_with_another_name_than_its_owners_is_none() -> None:
     item = profile({})
     item["metadata"]["name"] = "mine"
 
-    assert ("u", None) == keep_profile(item, Shared())
+    assert ("u", None) == keep_profile(item, Interner())
 
 
 def test_times_are_no_news_and_sentences_are_small_news() -> None:
@@ -143,5 +143,5 @@ def test_times_are_no_news_and_sentences_are_small_news() -> None:
 
 def test_an_object_without_anything_is_kept_too() -> None:
     """Nothing that stands in the system's namespace ends a watch."""
-    assert "" == keep_need({}, Shared(), lambda: "2026-11-09")[0]
-    assert ("", None) == keep_profile({"metadata": 7}, Shared())
+    assert "" == keep_need({}, Interner(), lambda: "2026-11-09")[0]
+    assert ("", None) == keep_profile({"metadata": 7}, Interner())

@@ -5,9 +5,7 @@ Keep a handler's picture of a collection true: list, watch, and begin again when
 from __future__ import annotations
 
 import logging
-import random
 import threading
-import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -20,12 +18,14 @@ from kube.errors import (
     ThrottledError,
     UnreachableError,
 )
+from kube.repeating import LONGEST_OBEDIENCE_SECONDS, Repeating, SystemClock
 from kube.watch import Feed, Source, WatchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kube.client import Client
+    from kube.repeating import Clock
     from kube.watch import ChangeType
 
 T = TypeVar("T")
@@ -33,37 +33,11 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 _log = logging.getLogger(__name__)
 _STOP_SECONDS = 0.9
-_LONGEST_OBEDIENCE_SECONDS = 120.0
 _RESUMABLE = (UnreachableError, ThrottledError)
 
 # What a server that was away says first: old versions are gone, and its rules not read yet. It is
 # back, so that the pauses that an outage has lengthened begin anew.
 _BACK = (GoneError, ForbiddenError)
-
-
-class Clock(Protocol):
-    """Time and chance, to be replaced in tests."""
-
-    def monotonic(self) -> float: ...
-
-    def chance(self) -> float:
-        """Draw a number in [0, 1)."""
-        ...
-
-    def wait(self, stop: threading.Event, seconds: float) -> None:
-        """Wait so long, or until the event is set."""
-        ...
-
-
-class SystemClock:
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def chance(self) -> float:
-        return random.random()  # noqa: S311 (spreads load, guards nothing)
-
-    def wait(self, stop: threading.Event, seconds: float) -> None:
-        stop.wait(seconds)
 
 
 class Handler(Protocol[T_contra]):
@@ -129,9 +103,14 @@ class Reflector(Generic[T]):
         self._path = source.path
         self._handler = handler
         self._clock = clock or SystemClock()
-        self._stop = threading.Event()
+        self._repeating = Repeating(
+            f"reflector {source.path}",
+            self._round,
+            finish=self._client.close,
+            jitter=0.0,
+            clock=self._clock,
+        )
         self._synced = threading.Event()
-        self._thread: threading.Thread | None = None
         self._last_contact: float | None = None
         self._last_error: str | None = None
         self._lists = 0
@@ -152,16 +131,23 @@ class Reflector(Generic[T]):
             failing=self._failing,
         )
 
+    @property
+    def running(self) -> bool:
+        """Return whether it follows, or still has to end."""
+        return self._repeating.running
+
     def wait_until_synced(self, seconds: float) -> bool:
         """Wait until the handler has had the whole collection once; return whether it has."""
         return self._synced.wait(seconds)
 
     def start(self) -> None:
         """Follow in a thread of its own, which does not keep the program alive."""
-        self._thread = threading.Thread(
-            target=self.run, name=f"reflector {self._path}", daemon=True
-        )
-        self._thread.start()
+        self._repeating.start()
+
+    def end(self) -> None:
+        """Begin to end, and wait for nothing."""
+        self._repeating.end()
+        self._client.abort()
 
     def stop(self) -> None:
         """
@@ -170,20 +156,8 @@ class Reflector(Generic[T]):
         Only a connection that is just being made outlives that, idle, by its connect timeout. The
         handler itself may call this.
         """
-        self._stop.set()
-        self._client.abort()
-        if self._thread not in {None, threading.current_thread()}:
-            self._thread.join(_STOP_SECONDS)
-
-    def run(self) -> None:
-        """Follow in the caller's thread until somebody calls `stop`."""
-        try:
-            while not self._stop.is_set():
-                pause = self._round()
-                if pause and not self._stop.is_set():
-                    self._clock.wait(self._stop, pause)
-        finally:
-            self._client.close()
+        self.end()
+        self._repeating.stop(_STOP_SECONDS)
 
     def _round(self) -> float:
         """List if need be, watch until that ends, and tell how long to pause."""
@@ -204,7 +178,7 @@ class Reflector(Generic[T]):
         changes = self._feed.watch(self._clock.chance(), self._touch)
         with closing(changes):
             for change in changes:
-                if self._stop.is_set():
+                if self._repeating.stopped:
                     return
                 if change is not None:
                     self._handler.apply(*change)
@@ -217,14 +191,14 @@ class Reflector(Generic[T]):
     def _list(self) -> None:
         objects = self._feed.read_all()
         self._touch()
-        if self._stop.is_set():
+        if self._repeating.stopped:
             return
         self._handler.replace(objects)
         self._lists += 1
         self._synced.set()
 
     def _failed(self, error: Exception, *, resume: bool) -> float:
-        if self._stop.is_set():
+        if self._repeating.stopped:
             return 0.0
         self._forgive()
         if self._away and isinstance(error, _BACK):
@@ -237,7 +211,7 @@ class Reflector(Generic[T]):
             self._feed.version = None
         pause = self._settings.backoff.delay_seconds(self._failures, self._clock.chance())
         asked = error.retry_after_seconds if isinstance(error, ReplyError) else None
-        pause = max(pause, min(asked or 0.0, _LONGEST_OBEDIENCE_SECONDS))
+        pause = max(pause, min(asked or 0.0, LONGEST_OBEDIENCE_SECONDS))
         then = "watching on" if resume else "listing anew"
         _log.warning("%s; %s in %.1f s", self._last_error, then, pause)
         return pause

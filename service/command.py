@@ -1,0 +1,39 @@
+"""The command lines of programs: what they are called, their settings in --help, exit codes."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING, Any, Final
+
+from gpufence.errors import GpufenceError
+from gpufence.settings import help_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WRONG: Final = 2
+"""The exit code for a call, settings or a cluster with which nothing can be begun."""
+_ABOUT_SETTINGS: Final = (
+    "Settings are environment variables; what stands in brackets holds where one is not set."
+)
+
+
+def command_parser(
+    name: str, settings: type, about: str = "", title: str = ""
+) -> tuple[ArgumentParser, dict[str, Any]]:
+    """Make a parser whose --help lists the settings, and what its main command has of that."""
+    shown: dict[str, Any] = {
+        "epilog": f"{_ABOUT_SETTINGS}\n\n{help_text(settings, title)}",
+        "formatter_class": RawDescriptionHelpFormatter,
+    }
+    return ArgumentParser(name, description=about or None, **shown), shown
+
+
+def exit_code(name: str, command: Callable[[], int]) -> int:
+    """Run a command; what cannot be done is said in one line."""
+    try:
+        return command()
+    except GpufenceError as error:
+        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - a command line says what is wrong
+        return WRONG

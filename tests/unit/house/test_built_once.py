@@ -1,0 +1,88 @@
+"""What every program needs is built once: stores, followers, writers, threads."""
+
+import ast
+
+from tests.support.sources import ROOT, module_name, product_files, tree_of
+
+MOVING = {
+    "agent.cluster.condition_writer": "kube.background",
+    "agent.cluster.event_writer": "kube.event_writer",
+    "controller.cluster.kinds_watch": "kube.informers.informers",
+    "controller.events": "kube.event_writer",
+    "kube.cache": "kube.informers.store",
+    "kube.optional": "kube.informers.informers",
+}
+"""Modules that still do by themselves what another one does for all, until their program moves."""
+
+THREADS = {
+    "agent.cluster.claims": "moves to kube.repeating",
+    "agent.cluster.cluster": "moves to kube.repeating",
+    "agent.cluster.condition_writer": "moves to kube.background",
+    "agent.cluster.event_writer": "moves to kube.event_writer",
+    "agent.cluster.need_store": "moves to kube.background",
+    "agent.cluster.publisher": "moves to kube.repeating",
+    "agent.loop.ticker": "moves to kube.repeating",
+    "agent.loop.worker": "several at once, as many as there are acts",
+    "controller.cluster.kinds_watch": "moves to kube.informers",
+    "controller.events": "moves to kube.event_writer",
+    "controller.lease": "moves to kube.repeating",
+    "controller.loop": "moves to kube.repeating",
+    "controller.profiles.keeper": "moves to kube.repeating",
+    "kube.optional": "moves to kube.informers",
+    "kube.repeating": "the one for all",
+    "kubectl_gpufence.dashboard.poller": "moves to kube.repeating",
+    "kubectl_gpufence.dashboard.server": "serves people on this machine",
+    "kubectl_gpufence.top.watch": "moves to kube.repeating",
+    "service.status_server": "serves probes, Prometheus and the plugin",
+    "webhook.tls": "moves to kube.repeating",
+}
+"""Modules of the programs that make a thread by hand, and why."""
+
+STORES = {
+    "kube.cache.Cache",
+    "kube.informers.reflector.Handler",
+    "kube.informers.store.Store",
+    "simulator.node.pods.Inbox",
+    "webhook.caches.SparseCache",
+}
+"""What takes whole collections and their changes: the protocol, the store, the
+simulated kubelet's queue, and what moves to the store."""
+
+
+def test_what_moves_is_listed_until_it_is_gone() -> None:
+    """Old and new stand side by side only where that is known."""
+    there = {module_name(path) for path in product_files()}
+
+    assert set() == {*MOVING, *MOVING.values()} - there
+
+
+def test_every_thread_that_is_made_by_hand_is_listed() -> None:
+    """A new one belongs on `Repeating` or `Background`, or says why not."""
+    made = {
+        module_name(path)
+        for path in product_files()
+        if not path.is_relative_to(ROOT / "simulator")
+        and any(_makes_a_thread(node) for node in ast.walk(tree_of(path)))
+    }
+
+    assert THREADS.keys() == made
+
+
+def test_there_is_one_store() -> None:
+    """A class that takes a whole collection and its changes is a store of its own."""
+    stores = {
+        f"{module_name(path)}.{node.name}"
+        for path in product_files()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef) and {"replace", "apply"} <= _methods_of(node)
+    }
+
+    assert stores == STORES
+
+
+def _methods_of(node: ast.ClassDef) -> set[str]:
+    return {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+
+
+def _makes_a_thread(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in {"threading.Thread", "Thread"}

@@ -61,6 +61,7 @@ def read_pod_on_node(
         mode=effective_mode(namespace_mode(context.labels), context.highest),
         limits=fence.limits,
         told_elsewhere=_told_elsewhere(annotations, plan, context, fence.limits),
+        told_larger=_told_larger(annotations, plan, context, fence.limits),
         undeclared=fence.undeclared,
         enforced=fence.enforced,
         injected=names.INJECTED in annotations,
@@ -204,6 +205,35 @@ def _told_elsewhere(
         for uuid, amount in sums.items()
         if uuid in limits and amount > limits[uuid].limit_bytes
     }
+
+
+def _told_larger(
+    annotations: Mapping[str, str],
+    plan: Plan | None,
+    context: PodContext,
+    limits: Mapping[str, PodLimit],
+) -> dict[str, int]:
+    """
+    Return the memory of the card that a pod was told fractions of, by the cards of this node on
+    which they are too little: nothing told the size of these when the pod was bound.
+    """
+    if plan is None or names.NODE in annotations or not _was_told(annotations):
+        return {}
+    rows = [row for item in plan.containers.values() if item.kept for row in _fractions(item)]
+    sizes = {
+        card.uuid: [told for told, cap in rows if cap - cap * card.memory_bytes // told > CAP_SLACK]
+        for card in context.cards
+        if card.uuid in limits
+    }
+    return {uuid: max(told) for uuid, told in sizes.items() if told}
+
+
+def _fractions(plan: ContainerPlan) -> Iterator[tuple[int, int]]:
+    """Yield card and cap of each fraction that a container was told, and may be heard."""
+    for item in plan.settings:
+        heard = not plan.reads or item.env in plan.reads
+        if heard and item.done in _TOLD and item.form in FRACTIONS and item.card_bytes:
+            yield item.card_bytes, item.allowance_bytes or 0
 
 
 def _takes(plan: ContainerPlan, card_bytes: int) -> int:

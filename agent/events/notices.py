@@ -118,6 +118,7 @@ def _causes(decision: Decision) -> frozenset[object]:
             item.over,
             tuple(excess.container for excess in item.containers_over),
             tuple(process.container for process in item.ineffective),
+            item.told_larger_bytes,
         )
         for item in decision.verdicts
         if not _is_silent(item)
@@ -144,7 +145,8 @@ def _blamed(finding: CardFinding) -> tuple[object, ...]:
 def _is_silent(verdict: Verdict) -> bool:
     """Return whether nothing is ever said of a verdict: most of them, most of the time."""
     harmless = verdict.outcome is Outcome.WITHIN or verdict.outcome is Outcome.IDLE
-    return harmless and not verdict.containers_over and not verdict.ineffective
+    more = verdict.containers_over or verdict.ineffective or verdict.told_larger_bytes
+    return harmless and not more
 
 
 def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
@@ -161,6 +163,8 @@ def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
             yield from sentences.container_exceeded(verdict, excess)
     for process in verdict.ineffective:
         yield from sentences.cap_ineffective(verdict, process)
+    if verdict.told_larger_bytes is not None:
+        yield from sentences.cap_too_low(verdict, verdict.told_larger_bytes)
 
 
 def _of_node(decision: Decision, node: str) -> Iterator[Notice]:

@@ -122,6 +122,17 @@ def cap_ineffective(verdict: Verdict, process: Ineffective) -> tuple[Notice, ...
     return _on_pod(names.CAP_INEFFECTIVE, verdict, message, topic=process.container)
 
 
+def cap_too_low(verdict: Verdict, told_bytes: int) -> tuple[Notice, ...]:
+    return _on_pod(
+        names.CAP_TOO_LOW,
+        verdict,
+        f"its fractions are of a card of {mebibytes(told_bytes)}, as nothing told the size of "
+        f"{_where(verdict)} when the pod was bound: its frameworks take less than its limit of "
+        f"{limit_mebibytes(verdict.limit_bytes)} allows; delete the pod, and its next one is told "
+        "its whole share",
+    )
+
+
 def undeclared(verdict: Verdict) -> tuple[Notice, ...]:
     used = None if verdict.use is None else verdict.use.used_bytes
     why = verdict.pod.undeclared or "no limit is known for this card"

@@ -35,6 +35,7 @@ def within(use: PodOnCard, tick: Tick) -> Verdict:
         over_seconds=tick.now - since if use.report_over and since is not None else 0.0,
         containers_over=containers_over(use, tick.policy),
         ineffective=ineffective_caps(use, tick.policy),
+        told_larger_bytes=use.pod.told_larger.get(use.card.uuid) if use.processes else None,
     )
 
 

@@ -94,7 +94,8 @@ class Verdict(NamedTuple):
 
     `over_seconds` says for how long the report threshold has been passed. `due_seconds` is the
     least time over that is still missing, where time is all that is. `by_shortage` marks a verdict
-    that only the shortage of the card makes due.
+    that only the shortage of the card makes due. `told_larger_bytes` is how large the card is whose
+    fractions a pod keeps to that runs on this one.
     """
 
     pod: PodOnNode
@@ -107,6 +108,7 @@ class Verdict(NamedTuple):
     action: Action | None = None
     containers_over: tuple[ContainerExcess, ...] = ()
     ineffective: tuple[Ineffective, ...] = ()
+    told_larger_bytes: int | None = None
 
     @property
     def uuid(self) -> str:

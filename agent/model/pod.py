@@ -75,7 +75,8 @@ class PodOnNode:
     since its card's memory was not enough, by name.
 
     `told_elsewhere` has, by card UUID, what a pod holds there that keeps to the fraction it was
-    told of a smaller card, where that is above its limit.
+    told of a smaller card, where that is above its limit; `told_larger` the memory of a larger card
+    that its fractions are of, where they let it have less than its limit.
 
     `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
     dialect and the unit its limit was read in.
@@ -108,6 +109,7 @@ class PodOnNode:
     of_operator: bool = False
     unasked: bool = False
     told_elsewhere: Mapping[str, int] = field(default_factory=dict)
+    told_larger: Mapping[str, int] = field(default_factory=dict)
     out_of_memory: Mapping[str, str] = field(default_factory=dict)
 
     def limit_on(self, uuid: str) -> int | None:

@@ -25,6 +25,7 @@ _REASONS = frozenset(
         names.EVICTION_FAILED,
         names.TERMINATION_STUCK,
         names.CAP_INEFFECTIVE,
+        names.CAP_TOO_LOW,
         names.UNDECLARED,
     }
 )

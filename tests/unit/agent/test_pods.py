@@ -6,7 +6,6 @@ import pytest
 
 from agent.cluster.filter import filter_pod
 from agent.fence import PodContext
-from agent.model.decision import Outcome
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
 from agent.pod_view import read_pod_on_node
 from gpufence import names
@@ -365,32 +364,3 @@ def test_an_annotation_claims_too() -> None:
 
     assert not read(plain).claims
     assert read(asking | {"status": {"phase": "Running"}}).claims
-
-
-@pytest.mark.parametrize(("exact", "used"), [(False, 5 * GIB), (True, 5 * GIB), (False, 9 * GIB)])
-def test_who_keeps_to_a_fraction_of_another_card(
-    exact: bool,  # noqa: FBT001 - one column of a table
-    used: int,
-) -> None:
-    """
-    A pod that was told a fraction of a smaller card goes for shortages only while it keeps to that.
-    """
-    small = Setting("F", "s0", "fraction", Done.SET, None, 3 * GIB, 512 * MIB, 5 * GIB, 2 * GIB)
-    told = ContainerPlan(3 * GIB, 1, Headroom.FACTOR, 2 * GIB, (small,))
-    words = {
-        names.INJECTED: names.INJECTED_YES,
-        names.PLAN: write_plan(Plan(Mode.EVICT, "gpushare", 3 * GIB, {"main": told})),
-        **({names.NODE: "here"} if exact else {}),
-    }
-    raw = changed("metadata", annotations=words)
-    identity = container_id("train-1")
-    raw["status"] = {"containerStatuses": [{"name": "main", "containerID": f"x://{identity}"}]}
-    world = World()
-    world.add(read(raw), GIB)
-    world.settle_in()
-    world.hold("train-1", used)
-    gone = [act.pod for act in world.run(60)]
-
-    stays = not exact and used < 6 * GIB
-    assert ([] if stays else ["train-1"]) == gone
-    assert not stays or world.outcome("train-1") is Outcome.OTHER_CARD

@@ -78,6 +78,13 @@ def test_containers_and_caps_are_told_beside_the_verdict() -> None:
     assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(verdict(**more))
 
 
+def test_a_cap_that_is_too_low_is_told_of_a_pod_within_its_limit() -> None:
+    """A pod that keeps to fractions of a larger card is named, though it is within its limit."""
+    found = verdict(Outcome.WITHIN, over=False, told_larger_bytes=288 * GIB)
+
+    assert [names.CAP_TOO_LOW] == reasons(found)
+
+
 def test_findings_are_told() -> None:
     """Every card with something to say is told on the node."""
     quiet = CardFinding(card(), 0, overcommitted=False)

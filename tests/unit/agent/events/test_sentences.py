@@ -64,6 +64,7 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     yield "container over its part", sentences.container_exceeded(within, part)
     above = Ineffective("main", 7, 4 * GIB, 2662 * MIB)
     yield "process above its cap", sentences.cap_ineffective(verdict(), above)
+    yield "fractions of a larger card", sentences.cap_too_low(within, 288 * GIB)
     for why in ("", "no container asks for GPU memory in a way gpufence knows"):
         bare = verdict(Outcome.UNDECLARED, pod=pod(undeclared=why), over=False)
         yield "without a limit", sentences.undeclared(bare)

@@ -8,8 +8,6 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each worker and each program would compile everything anew, tests above all.
 export PYTHONDONTWRITEBYTECODE =
 READY := .venv/.ready
-FREEZER := .venv/freezer/.ready
-IMAGE_BASE := docker.io/library/python:3.13-slim-bookworm
 # A file's tests stay together, since they share what they start. They also wait a lot, some files for
 # more than a minute, so that there is work for two more than there are cores; four take memory enough.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
@@ -75,20 +73,12 @@ versions: $(READY) ## the tests that the API server decides, on each Kubernetes 
 images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
 
-release: $(READY) $(if $(filter 0,$(STANDALONE)),,$(FREEZER)) ## everything that is published into dist/, with checksums and provenance (URL=where it will lie; KEY=cosign.key signs; IMAGES=1 [BASE=image]; STANDALONE=0; SOURCE=, BUILDER=: for the provenance)
-	@$(BIN)/python -m tools.release $(if $(filter 0,$(STANDALONE)),,--freezer $(FREEZER:.ready=bin/python)) \
-	  $(if $(URL),--website $(URL)) $(if $(KEY),--key $(KEY)) $(if $(filter-out 0,$(IMAGES)),--images $(or $(BASE),$(IMAGE_BASE))) \
-	  $(if $(SOURCE),--source $(SOURCE)) $(if $(BUILDER),--builder $(BUILDER))
+release: $(READY) ## everything that is published into dist/, with checksums; the same commit gives the same bytes
+	@$(BIN)/python -m tools.release
 
-release-check: $(READY) ## two clean clones release the same bytes, and the real cosign takes them and nothing else (root and Debian packages for the images; 25 minutes, and ten once for cosign)
+release-check: $(READY) ## two clean clones release the same bytes, and the real cosign tells a changed one (ten minutes once for cosign)
 	@$(BIN)/python -m simulator build cosign
-	@$(BIN)/pytest -m release --timeout 3600 tests/http/release
-
-$(FREEZER): requirements/release.txt
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@echo "==> installing what makes the plugin's file with a Python of its own"
-	@$(@D)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes -r requirements/release.txt
-	@touch $@
+	@$(BIN)/pytest -m release --timeout 1200 tests/http/release
 
 frameworks: $(READY) ## real wheels on simulated cards: does each cap bite? (tens of GB once; ONLY=torch-2.10)
 	@$(BIN)/python -m simulator wheels build $(ONLY)

@@ -14,7 +14,6 @@ def lock() -> int:
     until = (dt.datetime.now(dt.UTC) - COOL_DOWN).strftime("%Y-%m-%dT00:00:00Z")
     targets = {name: ["--extra", name] for name in PROGRAMS}
     targets["dev"] = ["--all-extras", "--group", "dev"]
-    targets["release"] = ["--group", "release"]
     for name, choice in targets.items():
         print(f"    requirements/{name}.txt", flush=True)
         command = ["uv", "pip", "compile", "pyproject.toml", *choice, "--quiet", "--universal"]

@@ -1,134 +1,103 @@
-"""
-`make release`: the wheel, the plugin as one file with and without a Python of its own, its archives
-and manifest for krew, the chart, images, checksums, provenance and signatures.
-"""
+"""`make release`: the wheel, the plugin as one file, the chart, and their checksums, in dist/."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import subprocess
 import sys
+import tempfile
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tools.release.archive import ReleaseError
-from tools.release.files import PLACEHOLDER, SUMS, Order, release
-from tools.release.krew import NAME
-from tools.release.provenance import BUILDER
-from tools.release.signing import PASSWORD_VARIABLE, read_signer
-from tools.release.sources import ROOT, read_source
+from tools import ROOT
+from tools.release.archive import ReleaseError, application
+from tools.release.chart import packed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from tools.release.sources import Source
+SUMS: Final = "SHA256SUMS"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the files of a release into a folder, and say what is not among them."""
-    call = parser().parse_args(argv)
+    """Write the files of a release into a folder; the same commit gives the same bytes."""
+    command = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    command.add_argument("--folder", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    call = command.parse_args(argv)
     try:
-        source = read_source(call.source)
-        order = ordered(call, source)
-        files = release(source, order)
+        files = release(source_moment())
     except ReleaseError as error:
         sys.stderr.write(f"make release: {error}\n")
         return 1
     call.folder.mkdir(parents=True, exist_ok=True)
-    for pattern in (f"{SUMS}.sig*", f"{NAME}-*.provenance.*"):
-        for signature in call.folder.glob(pattern):
-            signature.unlink()  # of an earlier release, which may have been signed
     for name, content in files.items():
         (call.folder / name).write_bytes(content)
         (call.folder / name).chmod(0o755 if name.endswith(".pyz") else 0o644)
-    sys.stdout.write(files[SUMS].decode())
-    sys.stdout.write(f"==> in {call.folder}\n")
-    for notice in notices(source, order):
-        sys.stderr.write(f"make release: {notice}\n")
+    sys.stdout.write(f"{files[SUMS].decode()}==> in {call.folder}\n")
+    if changed := len(_git("status", "--porcelain").splitlines()):
+        sys.stderr.write(f"make release: {changed} files are not committed; do not publish this\n")
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    command = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
-    command.add_argument("--folder", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    command.add_argument(
-        "--website",
-        default=PLACEHOLDER,
-        metavar="URL",
-        help="below which the files will lie; krew's manifest names it",
-    )
-    command.add_argument(
-        "--key",
-        type=Path,
-        metavar="FILE",
-        help="sign with this key: cosign's, or a PEM with a private key on P-256; its passphrase"
-        f" is in {PASSWORD_VARIABLE}",
-    )
-    command.add_argument(
-        "--freezer",
-        type=Path,
-        metavar="PYTHON",
-        help="make the plugin with a Python of its own, too, by this Python, which has PyInstaller",
-    )
-    command.add_argument(
-        "--images",
-        default="",
-        metavar="BASE",
-        help="build the images on this one, too, with buildah",
-    )
-    command.add_argument(
-        "--source",
-        default="",
-        metavar="URI",
-        help="where the sources can be had (where they were cloned from)",
-    )
-    command.add_argument(
-        "--builder",
-        default=BUILDER,
-        metavar="URI",
-        help=f"who builds, in the provenance ({BUILDER})",
-    )
-    return command
-
-
-def notices(source: Source, order: Order) -> list[str]:
-    """Return what speaks against publishing these files as they are."""
-    found = []
-    if source.uncommitted:
-        found.append(f"{source.uncommitted} files are not committed; do not publish this")
-    if order.website == PLACEHOLDER:
-        found.append(
-            f"gpufence.yaml leads krew to a placeholder, {PLACEHOLDER}, where nothing is; "
-            "remedy: make release URL=https://where/they/will/lie"
-        )
-    if order.signer is None:
-        found.append("nothing is signed; remedy: make release KEY=cosign.key")
-    if order.freezer is None:
-        found.append("no plugin with a Python of its own is among them (STANDALONE=0)")
-    if not order.base:
-        found.append("no images are among them; they are with IMAGES=1, which takes buildah")
-    return found
-
-
-def ordered(call: argparse.Namespace, source: Source) -> Order:
+def release(moment: int) -> dict[str, bytes]:
     """
-    Return what a call asks for.
+    Return the files of a release by their names, as of a moment.
 
-    Raises ReleaseError where a signature would be about sources that nobody can have.
+    Raises ReleaseError where what is installed is not what the lock says.
     """
-    if call.key is not None and source.uncommitted:
+    version = project_version()
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = _wheel(Path(folder), moment)
+        lock = (ROOT / "requirements" / "plugin.txt").read_text(encoding="utf-8")
+        plugin = application(wheel, lock, moment)
+        files = {wheel.name: wheel.read_bytes(), f"kubectl-gpufence-{version}.pyz": plugin}
+    licence = (ROOT / "LICENSE").read_bytes()
+    files[f"gpufence-{version}.tgz"] = packed(ROOT / "deploy" / "chart", licence, moment)
+    return files | {SUMS: checksums(files)}
+
+
+def project_version() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["version"])
+
+
+def checksums(files: Mapping[str, bytes]) -> bytes:
+    """Return what `sha256sum --check` reads."""
+    lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
+    return "".join(lines).encode()
+
+
+def source_moment() -> int:
+    """
+    Return SOURCE_DATE_EPOCH, or else when the sources were committed.
+
+    Raises ReleaseError where neither is known.
+    """
+    text = os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct")
+    if not text.isdecimal():
         raise ReleaseError(
-            f"KEY {str(call.key)!r} would sign {source.uncommitted} files that no commit has; "
-            "remedy: git commit, or git stash --include-untracked"
+            f"SOURCE_DATE_EPOCH {text!r} is no number of seconds and git knows no commit; "
+            "remedy: SOURCE_DATE_EPOCH=seconds make release"
         )
-    password = os.environ.get(PASSWORD_VARIABLE, "")
-    return Order(
-        website=call.website.rstrip("/"),
-        builder=call.builder,
-        signer=read_signer(call.key, password) if call.key is not None else None,
-        freezer=call.freezer.absolute() if call.freezer is not None else None,
-        base=call.images,
-    )
+    return int(text)
+
+
+def _wheel(folder: Path, moment: int) -> Path:
+    command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet"]
+    command += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    # The build backend looks for its own program beside the interpreter through PATH.
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    environment = os.environ | {"SOURCE_DATE_EPOCH": str(moment), "PATH": path}
+    subprocess.run(command, env=environment, check=True)
+    return next(folder.glob("*.whl"))
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ DEPENDENCIES: Final = (
 
 _OF_KUBERNETES = re.compile(r"kubernetes/(config/\w+(?<!_test)|client/configuration)\.py")
 _SHEBANG = b"#!/usr/bin/env python3\n"
-_EXECUTABLE = 0o100755
 _READABLE = 0o100644
 _PINNED = re.compile(r"^([a-z0-9-]+)==([^ ]+)", re.MULTILINE)
 _FIRST_MOMENT = 315532800  # 1980, before which zip files know no time
@@ -59,9 +58,7 @@ def application(wheel: Path, lock: str, moment: int) -> bytes:
     return _SHEBANG + zipped(files, moment, ahead=len(_SHEBANG))
 
 
-def zipped(
-    files: Mapping[str, bytes], moment: int, *, executable: str = "", ahead: int = 0
-) -> bytes:
+def zipped(files: Mapping[str, bytes], moment: int, *, ahead: int = 0) -> bytes:
     """
     Return a zip file that stores these files by their names, `ahead` bytes behind what is before.
     """
@@ -72,7 +69,7 @@ def zipped(
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, date[:6])
             entry.create_system = 3  # Unix, whose permissions follow
-            entry.external_attr = (_EXECUTABLE if name == executable else _READABLE) << 16
+            entry.external_attr = _READABLE << 16
             archive.writestr(entry, files[name])
     return buffer.getvalue()[ahead:]
 

@@ -11,31 +11,18 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.http.release.krew_rules import install, objections
 from tests.support.api_server import ApiServer, reply
 from tests.support.desk import Desk
 from tests.support.sources import ROOT
 from tools.release import archive
-from tools.release.__main__ import notices, ordered, parser
+from tools.release.__main__ import project_version, release, source_moment
 from tools.release.archive import DEPENDENCIES, INSIDE, ReleaseError, application
-from tools.release.files import PLACEHOLDER, Order, project_version, release
-from tools.release.krew import Archive
-from tools.release.krew import manifest as manifest_of
-from tools.release.signing import Signer
-from tools.release.sources import Source, read_source, source_moment
 
 MOMENT = 1_780_000_000
-WEBSITE = "https://files.example/gpufence"
-SIGNER = Signer(ec.derive_private_key(7, ec.SECP256R1()))
 # Neither variables, nor the folder, nor installed packages: what any machine's Python has.
 BARE = (sys.executable, "-I", "-S")
 ASKED = """
@@ -51,8 +38,7 @@ print(answer.status, answer.data)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("release")
-    source = replace(read_source(), moment=MOMENT)
-    for name, content in release(source, Order(website=WEBSITE, signer=SIGNER)).items():
+    for name, content in release(MOMENT).items():
         (written / name).write_bytes(content)
     return written
 
@@ -60,11 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plugin(folder: Path) -> Path:
     return next(folder.glob("*.pyz"))
-
-
-@pytest.fixture(scope="module")
-def manifest(folder: Path) -> Any:
-    return yaml.safe_load((folder / "gpufence.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -87,62 +68,30 @@ def _digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
-def _labels(platform: Any) -> Any:
-    return platform["selector"]["matchLabels"]
-
-
 def test_two_builds_have_equal_digests(folder: Path, tmp_path: Path) -> None:
     """Time zone, hash seed and folder leave no trace in any file."""
     again = _run(
-        *(sys.executable, "-m", "tools.release", "--folder", tmp_path, "--website", WEBSITE),
+        *(sys.executable, "-m", "tools.release", "--folder", tmp_path),
         SOURCE_DATE_EPOCH=str(MOMENT),
         TZ="Pacific/Auckland",
         PYTHONHASHSEED="7",
     )
-    signed = {name for name in _digests(folder) if ".sig" in name or ".intoto" in name}
-    built = _digests(folder).items() - {(name, _digests(folder)[name]) for name in signed}
 
     assert 0 == again.returncode, again.stderr
-    assert dict(built) == {**_digests(tmp_path), "gpufence.pub": _digests(folder)["gpufence.pub"]}
-    assert "nothing is signed; remedy" in again.stderr
+    assert _digests(folder) == _digests(tmp_path)
 
 
-def test_every_file_is_in_checksums_and_provenance(folder: Path) -> None:
-    """
-    What is not signed itself has its digest in a file that is, and the provenance has it, too.
-    """
+def test_every_file_is_in_the_checksums(folder: Path) -> None:
+    """Wheel, plugin and chart are what there is."""
     version = project_version()
-    signed = {"SHA256SUMS", "SHA256SUMS.sig", "SHA256SUMS.sigstore.json", "gpufence.pub"}
-    stem = f"gpufence-{version}.provenance"
-    signed |= {f"{stem}.intoto.json", f"{stem}.sigstore.json"}
     summed = {line.split()[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
-    said = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
 
-    assert set(_digests(folder)) == summed | signed
-    assert summed - {f"{stem}.json"} == {each["name"] for each in said["subject"]}
-
-
-def test_what_speaks_against_publishing_is_said() -> None:
-    """
-    A placeholder for an address, changed sources and missing parts are named with their remedies.
-    """
-    incomplete = " ".join(notices(Source(7, uncommitted=2), Order()))
-    whole = Order(website=WEBSITE, signer=SIGNER, freezer=Path("python"), base="image")
-
-    assert "2 files are not committed" in incomplete
-    assert f"a placeholder, {PLACEHOLDER}, where nothing is" in incomplete
-    assert {"KEY=cosign.key", "STANDALONE=0", "IMAGES=1"} == {
-        word for word in ("KEY=cosign.key", "STANDALONE=0", "IMAGES=1") if word in incomplete
+    assert set(_digests(folder)) == summed | {"SHA256SUMS"}
+    assert summed == {
+        f"gpufence-{version}-py3-none-any.whl",
+        f"gpufence-{version}.tgz",
+        f"kubectl-gpufence-{version}.pyz",
     }
-    assert [] == notices(Source(7), whole)
-
-
-def test_sources_that_no_commit_has_are_not_signed(tmp_path: Path) -> None:
-    """A provenance that names a commit is signed for that commit alone."""
-    call = parser().parse_args(["--key", str(tmp_path / "key")])
-
-    with pytest.raises(ReleaseError, match="would sign 2 files that no commit has; remedy: git"):
-        ordered(call, Source(7, uncommitted=2))
 
 
 def test_a_changed_byte_fails_verification(folder: Path, tmp_path: Path) -> None:
@@ -261,64 +210,6 @@ def test_a_moment_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(ReleaseError, match="'today' is no number of seconds"):
         source_moment()
-
-
-def test_krew_takes_the_manifest(manifest: Any, folder: Path) -> None:
-    """None of krew's rules is broken, and the digest is the archive's."""
-    digests = _digests(folder)
-
-    assert [] == objections("gpufence.yaml", manifest)
-    assert ["darwin", "linux"] == [_labels(each)["os"] for each in manifest["spec"]["platforms"]]
-    for platform in manifest["spec"]["platforms"]:
-        assert digests[platform["uri"].removeprefix(f"{WEBSITE}/")] == platform["sha256"]
-
-
-def test_krew_meets_the_file_with_its_own_python_first() -> None:
-    """
-    Of archives that fit krew takes the first, and the one for a processor is before the others.
-    """
-    archives = [Archive("own.zip", b"o", "linux", "amd64"), Archive("any.zip", b"a", "linux")]
-    document = yaml.safe_load(manifest_of("0.1.0", archives, WEBSITE))
-    platforms = document["spec"]["platforms"]
-
-    assert [] == objections("gpufence.yaml", document)
-    assert [{"os": "linux", "arch": "amd64"}, {"os": "linux"}] == [_labels(e) for e in platforms]
-    assert [f"{WEBSITE}/own.zip", f"{WEBSITE}/any.zip"] == [each["uri"] for each in platforms]
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "objection"),
-    [
-        ("apiVersion", "krew.googlecontainertools.github.com/v1", "apiVersion"),
-        ("metadata.name", "kubectl-gpufence", "name"),
-        ("spec.version", "0.1.0", "version"),
-        ("spec.shortDescription", "word " * 15, "shortDescription"),
-        ("spec.description", "word " * 17, "description"),
-        ("spec.platforms.0.sha256", "A" * 64, "sha256"),
-        ("spec.platforms.0.bin", "", "bin"),
-        ("spec.platforms.0.files", [], "files"),
-        ("spec.platforms.0.selector", {}, "selector"),
-    ],
-)
-def test_the_rules_have_teeth(manifest: Any, path: str, value: object, objection: str) -> None:
-    """A manifest that breaks one of krew's rules is objected to."""
-    broken = deepcopy(manifest)
-    *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
-    place = broken
-    for step in way:
-        place = place[step]
-    place[last] = value
-
-    assert objection in objections("gpufence.yaml", broken)
-
-
-def test_krews_archive_installs(manifest: Any, folder: Path, tmp_path: Path) -> None:
-    """Unpacked and linked as krew does it, the plugin runs by its name."""
-    platform = manifest["spec"]["platforms"][-1]
-    link = install(folder / platform["uri"].rpartition("/")[2], platform, "gpufence", tmp_path)
-    said = _run(link, "--help", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-
-    assert (0, True) == (said.returncode, "usage: kubectl gpufence" in said.stdout), said.stderr
 
 
 def test_the_chart_is_all_of_its_folder(folder: Path) -> None:

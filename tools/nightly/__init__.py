@@ -42,7 +42,7 @@ VERBS: Final = (
     Verb("gpushare", "gpushare's own program beside ours", "gpushare", (GPUSHARE,)),
     Verb("keda", "real KEDA and RabbitMQ", "keda", (RABBITMQ,)),
     Verb("scale", "5,000 GPU nodes and 50,000 pods"),
-    Verb("release-check", "a release from two clones", "release", (ROOT_USER,)),
+    Verb("release-check", "a release from two clones", "release"),
     Verb("e2e", "a real one-node cluster", "e2e", (ROOT_USER,)),
     Verb("versions", "each Kubernetes from 1.30"),
     Verb("soak", "hours of load, searches with many examples", "soak"),

@@ -32,8 +32,9 @@ def _parser() -> ArgumentParser:
         "snapshot",
         help="look at this machine's cards and processes once, without a cluster",
         description="Look at this machine's cards and processes once, without a cluster.",
-        epilog="Exit codes: 0, or 1 where no card can be read. The environment is that of the"
-        " agent, see gpufence-agent --help; none of it is required.",
+        epilog="It prints JSON, as /v1/snapshot of a running agent. Exit codes: 0, or 1 where no"
+        " card can be read. The environment is that of the agent, see gpufence-agent --help; none"
+        " of it is required.",
     )
     snapshot.add_argument(
         "--pod-logs",
@@ -50,10 +51,9 @@ def _parser() -> ArgumentParser:
         " changed anywhere. The environment is that of the agent, see gpufence-agent --help;"
         " in a cluster: kubectl -n gpufence-system exec ds/gpufence-agent -- gpufence-agent check",
     )
-    for command in (snapshot, check):
-        command.add_argument(
-            "-o", "--output", choices=("table", "json"), default="table", help="default: table"
-        )
+    check.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
     return parser
 
 
@@ -68,8 +68,7 @@ def _run(_arguments: Namespace) -> int:
 def _snapshot(arguments: Namespace) -> int:
     from agent.commands.snapshot import snapshot  # noqa: PLC0415 (each loads what it needs)
 
-    as_json = arguments.output == "json"
-    return snapshot(os.environ, sys.stdout, pod_logs=arguments.pod_logs, as_json=as_json)
+    return snapshot(os.environ, sys.stdout, arguments.pod_logs)
 
 
 def _check(arguments: Namespace) -> int:

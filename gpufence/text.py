@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _MEBIBYTE_BITS = 20
 _MINUTE = 60
@@ -73,16 +73,10 @@ def minutes(seconds: float) -> str:
     return f"{whole // _MINUTE} min {whole % _MINUTE} s"
 
 
-def aligned(
-    rows: Sequence[Sequence[str]], *, right: Iterable[int] = (), gap: str = "  "
-) -> list[str]:
-    """Align the columns of a table, those in `right` to the right; one line for each row."""
+def aligned(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> list[str]:
+    """Align the columns of a table; one line for each row."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    to_the_right = frozenset(right)
     return [
-        gap.join(
-            cell.rjust(width) if column in to_the_right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, TextIO
 
-from agent.commands import table
 from agent.commands.checks_api import check_api
 from agent.commands.checks_host import (
     check_cards,
@@ -21,6 +20,7 @@ from agent.procfs.lookup import Lookup
 from agent.program import cluster_settings
 from agent.settings import read_agent_settings
 from gpufence.findings import Level, wrong
+from gpufence.text import aligned, printable
 from kube import AccessError, connect, read_client_settings
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def can_enforce(findings: Sequence[Finding]) -> bool:
 
 def text_of(findings: Sequence[Finding]) -> str:
     """Write a table, then the remedies, then the answer."""
-    lines = [table(("CHECK", "STATE", "FOUND"), [(i.subject, _state(i), i.text) for i in findings])]
+    rows = [(item.subject, _state(item), printable(item.text)) for item in findings]
+    table = aligned([("CHECK", "STATE", "FOUND"), *rows], gap="   ")
+    lines = [f"{line}\n" for line in table]
     remedies = [item for item in findings if item.remedy]
     if remedies:
         lines.append("\n")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from agent.attribute import attribute
 from agent.clock import boottime, timestamp
-from agent.commands import UNKNOWN, mebibytes, table
 from agent.judge import judge
 from agent.model.memory import Memory
 from agent.model.pod import PodOnNode, pods_on_node
@@ -33,23 +32,21 @@ if TYPE_CHECKING:
     from agent.nvml.settings import SamplerSettings
     from agent.ports import Cards
     from agent.settings import AgentSettings
-    from gpufence.snapshot import PodRow, Snapshot
+    from gpufence.snapshot import Snapshot
 
 _WHOLE = 0.9
 _SHORT_ID = 12
 _NO_PAUSE = EvictionPolicy(start_pause_seconds=0.0)
-_CARD_HEAD = ("CARD", "UUID", "MODEL", "TOTAL", "USED", "FREE", "RESERVED")
-_PROCESS_HEAD = ("CARD", "PID", "USED", "NAMESPACE", "POD", "CONTAINER", "COMMAND")
 _NAME_PARTS = 3
 
 
 BLIND = 1
 
 
-def snapshot(environ: Mapping[str, str], stdout: TextIO, *, pod_logs: str, as_json: bool) -> int:
-    """Print what is there; 1 where no card can be read."""
+def snapshot(environ: Mapping[str, str], stdout: TextIO, pod_logs: str) -> int:
+    """Print what is there as JSON; 1 where no card can be read."""
     rows = look_once(read_agent_settings(environ), pod_logs)
-    stdout.write(write_snapshot(rows) + "\n" if as_json else as_text(rows))
+    stdout.write(write_snapshot(rows) + "\n")
     return BLIND if rows.trouble else 0
 
 
@@ -125,54 +122,3 @@ def names_of_pods(folder: str) -> dict[str, tuple[str, str]]:
         return {}
     parts = (entry.split("_") for entry in entries)
     return {part[2]: (part[0], part[1]) for part in parts if len(part) == _NAME_PARTS}
-
-
-def as_text(rows: Snapshot) -> str:
-    driver = f", driver {rows.driver}" if rows.driver else ""
-    lines = [f"{rows.node}, {rows.at}{driver}, gpufence {rows.version}\n"]
-    if rows.trouble:
-        lines.append(f"no card can be read: {rows.trouble}\n")
-    if rows.cards:
-        lines += ["\n", table(_CARD_HEAD, _cards(rows), right=(3, 4, 5, 6))]
-        lines += ["\n", _processes(rows)]
-    lines += [f"card {row.index}: {row.trouble}\n" for row in rows.cards if row.trouble]
-    return "".join(lines)
-
-
-def _cards(shown: Snapshot) -> Iterator[tuple[str, ...]]:
-    for row in shown.cards:
-        yield (
-            str(row.index),
-            row.uuid,
-            row.model,
-            mebibytes(row.total_bytes),
-            mebibytes(row.used_bytes),
-            mebibytes(row.free_bytes),
-            mebibytes(row.reserved_bytes),
-        )
-
-
-def _processes(shown: Snapshot) -> str:
-    index = {row.uuid: row.index for row in shown.cards}
-    processes = [row for pod in shown.pods for row in _of_pod(pod, index)]
-    for nobody in shown.nobody:
-        process = nobody.process
-        used = process.used_bytes
-        whose = ("-", "no pod", "-", process.command or UNKNOWN)
-        processes.append((index[nobody.card], process.pid, used, whose))
-    if not processes:
-        return "No process holds memory of a card.\n"
-    rows = [
-        (str(card), str(pid), mebibytes(used), *whose)
-        for card, pid, used, whose in sorted(processes)
-    ]
-    return table(_PROCESS_HEAD, rows, right=(1, 2))
-
-
-def _of_pod(
-    pod: PodRow, index: dict[str, int]
-) -> Iterator[tuple[int, int, int | None, tuple[str, ...]]]:
-    for use in pod.uses:
-        for process in use.processes:
-            whose = (pod.namespace or "-", pod.name or pod.uid, process.container, "-")
-            yield index[use.card], process.pid, process.used_bytes, whose

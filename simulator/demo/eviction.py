@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -149,19 +147,6 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
     say.kubectl("gpufence", "recommend", "-A")
     say.tell("And whether everything that this needs is there:")
     say.kubectl("gpufence", "doctor")
-    say.tell("What an operator sees on the node, with no cluster at all:")
-    say.typed("gpufence-agent snapshot")
-    say.show(_on_the_node(stage))
-
-
-def _on_the_node(stage: Stage) -> str:
-    command = [sys.executable, "-m", "agent", "snapshot"]
-    done = subprocess.run(
-        command, env=stage.agent_environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise StoryError(f"gpufence-agent snapshot failed: {done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def _snapshot(stage: Stage) -> Snapshot:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from agent.model.bound import most_taken
 from agent.model.decision import Answer
 from agent.model.memory import Memory
 from agent.model.pod import PodLimit, PodOnNode
 from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
+from tests.adversary.bound import most_taken
 from tests.adversary.tricks import THIEVES, Kind, Scheme, Trick
 from tests.support.agent.builders import CARDS as CARDS_OF_NODE
 from tests.support.agent.builders import controller, pod

@@ -5,9 +5,15 @@ import re
 
 import pytest
 
-from agent.model.bound import HOUR, most_taken, seconds_over, seconds_until_gone, tolerated_bytes
 from agent.model.policy import Budgets, EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB, read_bytes
+from tests.adversary.bound import (
+    HOUR,
+    most_taken,
+    seconds_over,
+    seconds_until_gone,
+    tolerated_bytes,
+)
 from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.world import World
 from tests.support.builders import T4_BYTES

@@ -1,5 +1,5 @@
 """
-PURE. What a pod can take from its fenced neighbours before or without being evicted: the bound that
+What a pod can take from its fenced neighbours before or without being evicted: the bound that
 follows from the policy, for people who promise it and for searches that try to beat it.
 
 Memory is taken where a pod holds more than its limit while others on the card are owed more than is

@@ -41,8 +41,8 @@ class Way(StrEnum):
 class PodState(NamedTuple):
     """
     One living pod. `idle` is the status of `gpufence.io/GPUIdle` (empty: none), `idle_at` its last
-    transition. `requests` are effective requests of every resource, as the scheduler counts them:
-    bytes, millicores, numbers; `pods` is 1. `waiting_since` is set while no node takes it.
+    transition. `requests` are what it asks for of each GPU resource, as the scheduler adds it
+    up; `pods` is 1. `waiting_since` is set while no node takes it.
     `ready_at` is None while it is not ready. `placement` names what else decides where it may run
     and is not worked out here: a required pod affinity or anti-affinity, a hard topology spread,
     host ports, volumes that are bound to places. `leader` is the UID of the pod that controls it
@@ -101,7 +101,7 @@ class OwnerState(NamedTuple):
 
 
 class NodeRoom(NamedTuple):
-    """A GPU node: what it offers (allocatable, in the units of `PodState.requests`), its taints."""
+    """A GPU node: what it offers of GPU resources and places for pods (allocatable), its taints."""
 
     node: GpuNode
     allocatable: Mapping[str, int]

@@ -43,9 +43,8 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
 def node_stating(node: Object, defaults: Units, stated: NodeCards | None) -> GpuNode | None:
     """Do the same for whoever has read what the Node's own agent wrote."""
     metadata = as_object(node.get("metadata"), "metadata")
-    status = as_object(node.get("status"), "status")
     labels = as_texts(metadata.get("labels"), "metadata.labels")
-    offered = _offered(status, "allocatable")
+    offered = figures_of(node, "allocatable")
     cards = stated.cards if stated is not None and stated.cards else cards_by_labels(labels)
     if not offered and not cards:
         return None
@@ -77,8 +76,22 @@ def node_figures(node: Object) -> dict[str, int]:
 
     Capacity counts before allocatable: a broken device leaves that, and the unit does not change.
     """
+    return figures_of(node, "allocatable") | figures_of(node, "capacity")
+
+
+def figures_of(node: Object, part: str) -> dict[str, int]:
+    """Read how much of each GPU resource a node states in a part of its status."""
     status = as_object(node.get("status"), "status")
-    return _offered(status, "allocatable") | _offered(status, "capacity")
+    offered = {}
+    for resource, value in as_object(status.get(part), f"status.{part}").items():
+        if resource in NODE_RESOURCES or resource.startswith(PREFIXES):
+            try:
+                count = read_count(value, resource)
+            except InvalidError:
+                continue
+            if count:
+                offered[resource] = count
+    return offered
 
 
 def units_of(
@@ -101,19 +114,6 @@ def units_of(
         clients=clients or defaults.clients,
         driver_caps=strategy == "mps" or gpushare.is_isolating(labels),
     )
-
-
-def _offered(status: Object, part: str) -> dict[str, int]:
-    offered = {}
-    for resource, value in as_object(status.get(part), f"status.{part}").items():
-        if resource in NODE_RESOURCES or resource.startswith(PREFIXES):
-            try:
-                count = read_count(value, resource)
-            except InvalidError:
-                continue
-            if count:
-                offered[resource] = count
-    return offered
 
 
 def _label(labels: Mapping[str, str], key: str, *, least: int = 1) -> int | None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.pods import MOST_CHARACTERS, UNREADABLE, read_state
-from controller.cluster.requests import offered
+from controller.cluster.pods import MOST_CHARACTERS, PODS, UNREADABLE, read_state
 from controller.model import NodeRoom, PodState
 from gpufence import names
 from gpufence.errors import InvalidError
-from gpufence.nodes import read_node
+from gpufence.nodes import figures_of, read_node
+from gpufence.quantity import read_count
 from kube.owners import ApiOwner, owner_of
 from kube.replies import objects_of, only_texts, part_of, texts_of
 
@@ -82,7 +82,7 @@ def keep_node(node: JsonObject, units: Units, shared: Interner) -> tuple[str, No
     Keep of a GPU node what decides who may run there; of another one, or one that cannot be read,
     nothing.
     """
-    metadata, spec, status = (part_of(node, key) for key in ("metadata", "spec", "status"))
+    metadata, spec = part_of(node, "metadata"), part_of(node, "spec")
     name = str(metadata.get("name", ""))
     try:
         found = read_node(node, units)
@@ -99,10 +99,20 @@ def keep_node(node: JsonObject, units: Units, shared: Interner) -> tuple[str, No
     )
     return name, NodeRoom(
         node=found,
-        allocatable=shared.json(offered(part_of(status, "allocatable"))),
+        allocatable=shared.json(_offered(node)),
         taints=tuple(shared.json(only_texts(item)) for item in objects_of(spec, "taints")),
         unschedulable=spec.get("unschedulable") is True,
     )
+
+
+def _offered(node: JsonObject) -> dict[str, int]:
+    """Read what a node has of GPU resources, and for how many pods it has places, if it says so."""
+    found = figures_of(node, "allocatable")
+    pods = part_of(part_of(node, "status"), "allocatable").get(PODS)
+    try:
+        return found if pods is None else {**found, PODS: read_count(pods, PODS)}
+    except InvalidError:
+        return found
 
 
 def keep_namespace(namespace: JsonObject) -> tuple[str, NamespaceWords | None]:

@@ -11,13 +11,12 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.requests import effective_requests
 from controller.model import PodState
 from gpufence import names
 from gpufence.candidates import wanted_resources
-from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, declares
+from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, declares, gpu_requests
 from gpufence.errors import InvalidError
-from gpufence.pods import read_pod
+from gpufence.pods import phase_sums, read_pod
 from gpufence.times import read_moment
 from kube.owners import Reference, controller_of
 from kube.replies import objects_of, only_texts, part_of, texts_of
@@ -34,6 +33,8 @@ MOST_TOLERATIONS: Final = 64
 MOST_LABELS: Final = 64
 MOST_CHARACTERS: Final = 2**15
 """Of what one pod, or one owner, says where it may run, and in one of its annotations."""
+PODS: Final = "pods"
+"""Of which a node takes so many."""
 UNREADABLE: Final = "..."
 _MEANT: Final = frozenset({*names.USER_KEYS, *ANNOTATION_KEYS, *CARD_KEYS, names.MIRROR})
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -97,7 +98,7 @@ def read_state(
         node=shared.value(str(spec.get("nodeName", ""))),
         phase="",
         priority=priority if isinstance(priority, int) else 0,
-        requests=shared.json(effective_requests(spec)),
+        requests=shared.json(_requests(gpu)),
         gpu=gpu,
         # Only who asks for GPUs is ever looked for a place.
         tolerations=tuple(shared.json(only_texts(item)) for item in tolerations) if gpu else (),
@@ -143,6 +144,22 @@ def _gpu(
     )
     said = json.dumps([*whole._replace(served=frozenset()), sorted(whole.served)], default=list)
     return shared.same(said, whole), unread
+
+
+def _requests(gpu: Pod | None) -> dict[str, int]:
+    """
+    Add up what a pod asks for of each GPU resource while its containers ask for the most, and its
+    place among the node's pods; what cannot be read counts for nothing.
+    """
+    try:
+        asked = [] if gpu is None else gpu_requests(gpu)
+    except InvalidError:
+        asked = []
+    requests = {}
+    for resource in sorted({name for item in asked for name in item.counts}):
+        weights = {item.container.name: item.counts.get(resource, 0) for item in asked}
+        requests[resource] = max(phase_sums(gpu, weights)) if gpu else 0
+    return {**requests, PODS: 1}
 
 
 def _placement(spec: JsonObject) -> Iterator[str]:

@@ -1,15 +1,10 @@
-"""
-PURE. When idle owners go: after their time, or sooner where somebody waits for their GPUs.
-
-Owners that let somebody in only together go together: releasing one of them before the others are
-ripe would help nobody.
-"""
+"""PURE. When idle owners go: after their time, or sooner where a pod waits for their GPUs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.decide.demand import contentions
+from controller.decide.demand import waited_for
 from controller.decide.owners import IDLE_STATE, latest_hold, objection
 from controller.model import Announcement, NoticeGiven
 from gpufence.idle import IdleRung
@@ -17,7 +12,6 @@ from gpufence.idle import IdleRung
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.decide.demand import Contention
     from controller.decide.owners import Hold, Idleness
     from controller.model import ClusterState, OwnerKey, OwnerState, PodState
     from controller.rules import ReleaseRules
@@ -25,18 +19,11 @@ if TYPE_CHECKING:
 _SLACK_SECONDS: Final = 1.0
 
 
-class Demand(NamedTuple):
-    """
-    Who waits for an owner's GPUs, and when all whose release lets them in have been idle for long
-    enough.
-    """
-
-    waiters: tuple[str, ...]
-    ripe_at: float
-
-
 class Due(NamedTuple):
-    """When an idle owner goes if nothing changes, and how long before that it is announced."""
+    """
+    When an idle owner goes if nothing changes, and how long before that it is announced; `waiter`
+    is the pod, as `namespace/name`, that makes it go sooner.
+    """
 
     owner: OwnerState
     since: float
@@ -44,7 +31,7 @@ class Due(NamedTuple):
     threshold_seconds: float
     lead_seconds: float
     hold: Hold | None = None
-    demand: Demand | None = None
+    waiter: str = ""
 
 
 class Dues(NamedTuple):
@@ -66,36 +53,23 @@ def demands(
     waiters: Sequence[PodState],
     found: Mapping[OwnerKey, Idleness],
     rules: ReleaseRules,
-) -> dict[OwnerKey, Demand]:
-    """
-    Return for each idle owner who waits for its GPUs.
-
-    Those who can be released now come first: only for whom they are no help is it said of others,
-    whom nobody releases, that somebody waits for them.
-    """
+) -> dict[OwnerKey, str]:
+    """Return for each idle owner which pod waits for its GPUs."""
     idle = [world.owners[key] for key, each in found.items() if each.state == IDLE_STATE]
+    if not idle or not waiters:
+        return {}
     idle.sort(key=lambda owner: (found[owner.key].since or 0.0, owner.key))
-    able: list[OwnerState] = []
-    others: list[OwnerState] = []
-    for owner in idle:
-        (able if _can_go(owner, world.now, rules) else others).append(owner)
-    helped = contentions(world, waiters, able) if able else []
-    left = [pod for pod in waiters if all(pod is not each.waiter for each in helped)]
-    blamed = contentions(world, left, others) if left and others else []
-    demanded: dict[OwnerKey, Demand] = {}
-    for each in (*helped, *blamed):
-        ripe_at = max(_ripe_at(world.owners[key], found) for key in each.owners)
-        for key in each.owners:
-            demanded[key] = Demand((_name(each),), ripe_at)
-    return demanded
+    able = {owner.key for owner in idle if _can_go(owner, world.now, rules)}
+    named = waited_for(world, waiters, idle, able)
+    return {key: f"{pod.namespace}/{pod.name}" for key, pod in named.items()}
 
 
 def dues(
-    owner: OwnerState, since: float, demand: Demand | None, now: float, rules: ReleaseRules
+    owner: OwnerState, since: float, waiter: str, now: float, rules: ReleaseRules
 ) -> Dues | None:
     """Return when an idle owner goes; None where it does not."""
-    contended = None if demand is None else _due(owner, since, demand, now, rules)
-    found = Dues(_due(owner, since, None, now, rules), contended)
+    contended = _due(owner, since, waiter, now, rules) if waiter else None
+    found = Dues(_due(owner, since, "", now, rules), contended)
     return None if found == _NEVER else found
 
 
@@ -136,17 +110,17 @@ def announcement(item: Due, said: Announcement | None, now: float) -> Announceme
 
 
 def _due(
-    owner: OwnerState, since: float, demand: Demand | None, now: float, rules: ReleaseRules
+    owner: OwnerState, since: float, waiter: str, now: float, rules: ReleaseRules
 ) -> Due | None:
-    if owner.words is None or objection(owner, contended=demand is not None):
+    if owner.words is None or objection(owner, contended=bool(waiter)):
         return None
-    threshold = owner.words.after_seconds if demand is None else owner.words.contended_seconds
-    deadline = since + threshold if demand is None else max(since + threshold, demand.ripe_at)
+    threshold = owner.words.contended_seconds if waiter else owner.words.after_seconds
+    deadline = since + threshold
     hold = latest_hold(owner, now, rules)
     if hold is not None:
         deadline = max(deadline, hold.until)
     lead = min(rules.notice_seconds, threshold / 2)
-    return Due(owner, since, deadline, threshold, lead, hold, demand)
+    return Due(owner, since, deadline, threshold, lead, hold, waiter)
 
 
 def _goes_at(item: Due, said: Announcement) -> float:
@@ -168,12 +142,3 @@ def _can_go(owner: OwnerState, now: float, rules: ReleaseRules) -> bool:
         and not objection(owner, contended=True)
         and latest_hold(owner, now, rules) is None
     )
-
-
-def _ripe_at(owner: OwnerState, found: Mapping[OwnerKey, Idleness]) -> float:
-    since = found[owner.key].since or 0.0
-    return since if owner.words is None else since + owner.words.contended_seconds
-
-
-def _name(contention: Contention) -> str:
-    return f"{contention.waiter.namespace}/{contention.waiter.name}"

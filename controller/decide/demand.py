@@ -1,69 +1,50 @@
 """
-PURE. Who waits for a GPU, and whose release would let them in.
+PURE. Which pods wait for a GPU, and which idle owner's GPUs they wait for.
 
-What else than resources, taints, selectors and node affinity decides where a pod may run is not
-worked out: such a pod is never said to wait for somebody, and still keeps others from coming back.
+A pod waits for an owner if, on one node where it may run, it asks of each GPU resource no more than
+that owner holds there and is free. Cores, memory of the host and other rules of the scheduler do
+not count, nor do owners that would have to go together: docs/idle.md says what that costs.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
-from math import comb
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.decide.room import NodeLeft, nodes_left
 from gpufence.idle import ReleasePhase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from controller.decide.room import Places
     from controller.model import ClusterState, OwnerKey, OwnerState, PodState
     from controller.rules import ReleaseRules
 
 _MOST_WAITERS: Final = 32
-"""Whose way is looked for in one pass: those who have waited longest."""
-
-_MOST_TRIES: Final = 300
-"""Sets of owners of one size that are tried on a node; beyond, the set is one of which none can be
-left out."""
-
-_MOST_TRIES_IN_A_PASS: Final = 20_000
-"""The same of all sets in one pass: a third of a second. Beyond, no owner goes sooner."""
+"""The pods that are looked at in one pass: those that have waited longest."""
 
 _LEAVING: Final = (ReleasePhase.RELEASING, ReleasePhase.RELEASED)
 
 
-class _Tries:
-    """How many sets of owners may still be tried, of which each waiter has an equal share."""
+class _Holder(NamedTuple):
+    """An idle owner's pods on one node, and what they hold there; the lowest rank goes first."""
 
-    def __init__(self) -> None:
-        self._left = self._share = _MOST_TRIES_IN_A_PASS
-
-    def begin(self, waiters: int) -> None:
-        """Begin with the first of so many waiters that are left."""
-        self._share = self._left // waiters
-
-    def take(self, number: int, most: int = _MOST_TRIES) -> bool:
-        """Return whether so many more may be tried, and count them."""
-        if number > min(most, self._share):
-            return False
-        self._left -= number
-        self._share -= number
-        return True
+    rank: int
+    owner: OwnerState
+    pods: tuple[PodState, ...]
+    amounts: Mapping[str, int]
 
 
-class Contention(NamedTuple):
-    """A pod that waits, and the owners whose release lets it in, all of them together."""
+class _Holders(NamedTuple):
+    """The idle owners on one node, and the most that any one of them holds of each resource."""
 
-    waiter: PodState
-    owners: tuple[OwnerKey, ...]
+    each: Sequence[_Holder]
+    most: Mapping[str, int]
 
 
 def waiting_pods(world: ClusterState, rules: ReleaseRules) -> list[PodState]:
-    """
-    Return the pods that ask for GPUs and that no node has taken for some time, the longest first.
-    """
+    """Return the pods that ask for GPUs and have been unschedulable for long, the longest first."""
     found = [
         (pod.waiting_since, pod.namespace, pod.name, pod)
         for pod in world.pods
@@ -76,38 +57,41 @@ def waiting_pods(world: ClusterState, rules: ReleaseRules) -> list[PodState]:
     return [pod for *_, pod in sorted(found, key=lambda item: item[:3])]
 
 
-def contentions(
-    world: ClusterState, waiters: Iterable[PodState], idle: Sequence[OwnerState]
-) -> list[Contention]:
+def waited_for(
+    world: ClusterState,
+    waiters: Iterable[PodState],
+    idle: Sequence[OwnerState],
+    able: Collection[OwnerKey],
+) -> dict[OwnerKey, PodState]:
     """
-    Return for each pod that waits the smallest set of idle owners whose release lets it in; `idle`
-    is in the order in which they go. A pod that fits without anybody's release waits for nobody.
+    Return which pod waits for which idle owner, at most one for each.
+
+    Of those that are `able` to go now the one with the fewest pods is chosen, and of equal ones the
+    first of `idle`; only a pod that none of them lets in waits for another, and gets nothing by
+    that. A pod for which there is room waits for nothing.
     """
     left = nodes_left(world, _leaving(world))
-    tries = _Tries()
-    able = list(idle)
-    found: list[Contention] = []
-    hopeless: list[PodState] = []
-    known = [pod for pod in waiters if _is_plain(pod)][:_MOST_WAITERS]
-    for place, waiter in enumerate(known):
-        tries.begin(len(known) - place)
-        free = next((node for node in left.values() if node.fitting(waiter)), None)
+    ranked = sorted(idle, key=lambda owner: (owner.key not in able, len(owner.pods)))
+    here = _by_node(ranked, left)
+    found: dict[OwnerKey, PodState] = {}
+    hopeless: list[PodState] = []  # until somebody makes way, of which more may be left over
+    for waiter in [pod for pod in waiters if _is_plain(pod)][:_MOST_WAITERS]:
+        if any(_is_alike(waiter, other) for other in hopeless):
+            continue
+        free = next((each for each in left.values() if each.takes(waiter)), None)
         if free is not None:
             free.put(waiter)
             continue
-        others = [owner for owner in able if owner.key != waiter.owner]
-        known_already = any(_is_alike(waiter, other) for other in hopeless)
-        best = None if known_already else _best(left, waiter, others, tries)
+        best = _best(waiter, here, left, found)
         if best is None:
             hopeless.append(waiter)
             continue
-        node, group = best
-        for pod in _pods_of(group):
-            if pod.node in left:
-                left[pod.node].take(pod)
-        node.put(waiter)
-        able = [owner for owner in able if owner not in group]
-        found.append(Contention(waiter, tuple(owner.key for owner in group)))
+        node, owner = best
+        found[owner.key] = waiter
+        if owner.key in able:
+            _make_way(owner, left)
+            node.put(waiter)
+            hopeless.clear()
     return found
 
 
@@ -119,7 +103,7 @@ def may_come_back(owner: OwnerState, places: Places, waiters: Iterable[PodState]
     nodes = [NodeLeft(node) for node in places.world.nodes.values()]
     allowed = [node for node in nodes if node.permits(template)]
     for waiter in waiters:
-        if any(node.fitting(waiter) for node in allowed):
+        if any(node.takes(waiter) for node in allowed):
             return f"{waiter.namespace}/{waiter.name} waits for a place that it might take"
     fitting = places.room(template)
     if fitting < note.replicas:
@@ -127,67 +111,70 @@ def may_come_back(owner: OwnerState, places: Places, waiters: Iterable[PodState]
     return ""
 
 
+def _make_way(owner: OwnerState, left: Mapping[str, NodeLeft]) -> None:
+    for pod in owner.pods:
+        if pod.node in left:
+            left[pod.node].take(pod)
+
+
+def _by_node(ranked: Iterable[OwnerState], left: Mapping[str, NodeLeft]) -> dict[str, _Holders]:
+    """Return who is on each node, in the order in which they go."""
+    found: dict[str, list[_Holder]] = defaultdict(list)
+    for rank, owner in enumerate(ranked):
+        pods: dict[str, list[PodState]] = defaultdict(list)
+        for pod in owner.pods:
+            if pod.node in left:
+                pods[pod.node].append(pod)
+        for name, there in pods.items():
+            found[name].append(_Holder(rank, owner, tuple(there), _sum(there)))
+    return {name: _Holders(each, _most(each)) for name, each in found.items()}
+
+
 def _best(
-    left: dict[str, NodeLeft], waiter: PodState, able: Sequence[OwnerState], tries: _Tries
-) -> tuple[NodeLeft, tuple[OwnerState, ...]] | None:
-    """
-    Return the node where the fewest owners, and of these the fewest pods, stand in the way, of as
-    many nodes as there is time for, those first that lack the least.
-    """
-    here: dict[str, list[OwnerState]] = {}
-    for owner in able:
-        for name in {pod.node for pod in owner.pods}:
-            here.setdefault(name, []).append(owner)
-    nodes = [node for name, node in left.items() if name in here and node.permits(waiter)]
-    nodes.sort(key=lambda node: node.lacking(waiter))
-    found = [
-        (node, group)
-        for node in nodes
-        if (group := _smallest(node, waiter, here[node.node.name], tries))
-    ]
-    return min(found, key=lambda item: (len(item[1]), _number_of_pods(item[1])), default=None)
+    waiter: PodState,
+    here: Mapping[str, _Holders],
+    left: Mapping[str, NodeLeft],
+    gone: Collection[OwnerKey],
+) -> tuple[NodeLeft, OwnerState] | None:
+    """Return the first owner to go that makes room for a pod, and on which node."""
+    best: tuple[int, NodeLeft, OwnerState] | None = None
+    for name, holders in here.items():
+        node = left[name]
+        lacking = node.lacking(waiter)
+        if lacking is None or not _covers(holders.most, lacking) or not node.permits(waiter):
+            continue
+        for holder in holders.each:
+            if best is not None and holder.rank >= best[0]:
+                break
+            key = holder.owner.key
+            if key in gone or key == waiter.owner or not _covers(holder.amounts, lacking):
+                continue
+            if node.takes_without(waiter, holder.pods):
+                best = holder.rank, node, holder.owner
+                break
+    return None if best is None else best[1:]
 
 
-def _smallest(
-    node: NodeLeft, waiter: PodState, here: Sequence[OwnerState], tries: _Tries
-) -> tuple[OwnerState, ...]:
-    """
-    Return the smallest set of owners without whom a pod fits on a node; none if it never does, or
-    there is no time left to tell.
-    """
-    if not tries.take(1) or not _fits_without(node, waiter, here):
-        return ()
-    for size in range(1, len(here)):
-        if not tries.take(comb(len(here), size)):
-            break
-        able = [group for group in combinations(here, size) if _fits_without(node, waiter, group)]
-        if able:
-            return min(able, key=_number_of_pods)
-    if not tries.take(len(here), most=_MOST_TRIES_IN_A_PASS):
-        return ()
-    needed = list(here)
-    for owner in reversed(here):
-        rest = [other for other in needed if other is not owner]
-        if _fits_without(node, waiter, rest):
-            needed = rest
-    return tuple(needed)
+def _sum(pods: Sequence[PodState]) -> Mapping[str, int]:
+    if len(pods) == 1:
+        return pods[0].requests
+    total: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        for name, amount in pod.requests.items():
+            total[name] += amount
+    return total
 
 
-def _fits_without(node: NodeLeft, waiter: PodState, owners: Iterable[OwnerState]) -> bool:
-    pods = [pod for pod in _pods_of(owners) if pod.node == node.node.name]
-    taken = [pod for pod in pods if node.take(pod)]
-    fits = node.fitting(waiter) > 0
-    for pod in taken:
-        node.put(pod)
-    return fits
+def _most(holders: Iterable[_Holder]) -> dict[str, int]:
+    most: dict[str, int] = {}
+    for holder in holders:
+        for name, amount in holder.amounts.items():
+            most[name] = max(most.get(name, 0), amount)
+    return most
 
 
-def _pods_of(owners: Iterable[OwnerState]) -> list[PodState]:
-    return [pod for owner in owners for pod in owner.pods if pod.node]
-
-
-def _number_of_pods(owners: Iterable[OwnerState]) -> int:
-    return len(_pods_of(owners))
+def _covers(amounts: Mapping[str, int], lacking: Mapping[str, int]) -> bool:
+    return all(amounts.get(name, 0) >= amount for name, amount in lacking.items())
 
 
 def _leaving(world: ClusterState) -> frozenset[str]:

@@ -23,7 +23,7 @@ from gpufence.times import write_moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.decide.deadlines import Demand, Due, Dues
+    from controller.decide.deadlines import Due, Dues
     from controller.decide.owners import Idleness
     from controller.model import (
         Announcement,
@@ -113,12 +113,12 @@ class _Pass:
         demanded = demands(self._world, self._waiters, found, self._rules)
         items = []
         for key, each in found.items():
-            owner, demand = self._left[key], demanded.get(key)
+            owner, waiter = self._left[key], demanded.get(key, "")
             times = None
             if each.since is not None:
-                times = dues(owner, each.since, demand, self._world.now, self._rules)
+                times = dues(owner, each.since, waiter, self._world.now, self._rules)
             item = None if times is None else times.first
-            self._standings[key] = _standing(owner, each, demand, item)
+            self._standings[key] = _standing(owner, each, waiter, item)
             items += [] if times is None else [times]
         return sorted(items, key=_turn)
 
@@ -179,9 +179,7 @@ def _turn(times: Dues) -> tuple[bool, float, OwnerKey]:
     return times.contended is None, times.first.since, times.first.owner.key
 
 
-def _standing(
-    owner: OwnerState, found: Idleness, demand: Demand | None, item: Due | None
-) -> Standing:
+def _standing(owner: OwnerState, found: Idleness, waiter: str, item: Due | None) -> Standing:
     """Return how an owner stands that has replicas, before anything is done about it."""
     standing = Standing(
         owner.key,
@@ -189,14 +187,14 @@ def _standing(
         found.state,
         found.why,
         idle_since=found.since,
-        contended=demand is not None,
-        waiters=() if demand is None else demand.waiters,
+        contended=bool(waiter),
+        waiters=(waiter,) if waiter else (),
     )
     if found.state != IDLE_STATE:
         against = owner.why_not if owner.way is Way.NEVER else ""
         return standing._replace(why=f"{found.why}; {against}") if against else standing
     if item is None:
-        return standing._replace(why=objection(owner, contended=demand is not None))
+        return standing._replace(why=objection(owner, contended=bool(waiter)))
     standing = standing._replace(deadline=item.deadline)
     if item.hold is not None:
         state = KEPT if item.hold.kept else found.state
@@ -227,6 +225,4 @@ def _announce(item: Due, said: Announcement) -> Act:
 
 
 def _for_whom(item: Due) -> str:
-    if item.demand is None:
-        return ""
-    return f", and {', '.join(item.demand.waiters)} waits for their GPUs"
+    return f", and {item.waiter} waits for their GPUs" if item.waiter else ""

@@ -1,10 +1,10 @@
 """
-PURE. What nodes have left, and how many more pods of a kind fit there.
+PURE. What nodes have left of their GPUs, and how many more pods of a kind fit there.
 
-The sums are the scheduler's: every resource it counts, taints, selectors and node affinity; what an
-extender deals out card by card is counted card by card; and where a limit is known that no
-scheduler counts, so is the memory of the cards. KAI's shares are in no pod's requests: one of its
-pods is only ever said to fit on cards that are free as a whole.
+GPU resources, places for pods, taints, selectors and node affinity count; what an extender deals
+out card by card is counted card by card; and where a limit is known that no scheduler counts, so is
+the memory of the cards. Cores and memory of the host do not count. KAI's shares are in no pod's
+requests: one of its pods is only ever said to fit on cards that are free as a whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpufence.limits import Limits, read_limits
 from gpufence.node_selection import allows, tolerates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from controller.model import ClusterState, NodeRoom, PodState
     from gpufence.cards import Card
@@ -111,19 +111,40 @@ class NodeLeft:
         except InvalidError:
             return False
 
-    def lacking(self, pod: PodState) -> float:
-        """Return which part of what a pod asks for is not there, of what lacks the most."""
-        asked = ((name, amount) for name, amount in pod.requests.items() if amount)
-        return max(((need - self._left.get(name, 0)) / need for name, need in asked), default=0.0)
+    def lacking(self, pod: PodState) -> dict[str, int] | None:
+        """Return what is missing of what a pod asks for; None where the node has nothing of it."""
+        lacking = {}
+        for name, amount in pod.requests.items():
+            left = self._left.get(name)
+            if left is None:
+                if amount and ADVERTISED_AS.get(name) not in self._left:
+                    return None
+            elif amount > left:
+                lacking[name] = amount - left
+        return lacking
+
+    def takes(self, pod: PodState) -> bool:
+        """Return whether a pod fits, and may run there."""
+        return self.fitting(pod) > 0
+
+    def takes_without(self, pod: PodState, others: Iterable[PodState]) -> bool:
+        """Return whether a pod fits without others that are there."""
+        taken = [other for other in others if self.take(other)]
+        fits = self.takes(pod)
+        for other in taken:
+            self.put(other)
+        return fits
 
     def fitting(self, pod: PodState) -> int:
         """Return how many more pods like this one fit."""
+        fits = _PLENTY if pod.requests else 0
+        for name, amount in pod.requests.items():
+            fits = min(fits, self._by_resource(name, amount))
+            if fits <= 0:
+                return 0
         if not self.permits(pod):
             return 0
-        fits = min((self._by_resource(*each) for each in pod.requests.items()), default=0)
-        if fits <= 0 or pod.gpu is None:
-            return max(fits, 0)
-        need = card_need(pod.gpu, self.node)
+        need = None if pod.gpu is None else card_need(pod.gpu, self.node)
         if need is not None and need.dialect == kai.SPEC.name:
             fits = min(fits, self._by_whole_cards(need))
         elif need is not None and need.granted and need.dialect not in _COUNTED:

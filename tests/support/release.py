@@ -113,7 +113,7 @@ def node_room(
         cards=each if own_cards is None else own_cards,
         units=units or Units(),
     )
-    return NodeRoom(node, allocatable | {"pods": 110}, tuple(taints), unschedulable)
+    return NodeRoom(node, {"pods": 110} | allocatable, tuple(taints), unschedulable)
 
 
 def cluster(

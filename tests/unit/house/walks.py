@@ -64,7 +64,7 @@ RECORDED = {
     "verdict": Walk(40, 8),
     "eviction": Walk(174, 33),
     "renewal": Walk(64, 9),
-    "release": Walk(49, 9),
+    "release": Walk(41, 9),
     "top": Walk(249, 48),
 }
 """What was counted last; none may grow, and a change that brings one down writes it here."""

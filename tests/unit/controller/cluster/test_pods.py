@@ -13,7 +13,6 @@ from controller.cluster.kept import (
     keep_scaler,
 )
 from controller.cluster.pods import MOST_CHARACTERS, MOST_LABELS, UNREADABLE, KeptPod, keep_pod
-from controller.cluster.requests import effective_requests, offered
 from gpufence import names
 from gpufence.dialects import Units
 from kube.informers.interning import Interner
@@ -184,54 +183,33 @@ def test_what_else_decides_the_place_is_named(spec: dict[str, Any], expected: st
     assert expected == kept(gpu_pod("a", **spec)).state.placement
 
 
-def asking(**requests: str) -> dict[str, Any]:
-    return {"name": "c", "resources": {"requests": requests}}
+def asking(name: str, **more: Any) -> dict[str, Any]:
+    limits = {names.GPUSHARE_MEMORY: more.pop("units", "2"), "cpu": "1"}
+    return {"name": name, "resources": {"limits": limits}, **more}
 
 
 REQUESTS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
-    "sum": (
-        {"containers": [asking(cpu="100m"), asking(cpu="1", memory="1Ki")]},
-        {"cpu": 1100, "memory": 1024},
-    ),
-    "limits count where nothing is requested": (
-        {"containers": [{"name": "c", "resources": {"limits": {"x/gpu": "2"}}}]},
-        {"x/gpu": 2},
-    ),
+    "sum": ({"containers": [asking("a"), asking("b")]}, {names.GPUSHARE_MEMORY: 4}),
     "init containers run alone": (
-        {"initContainers": [asking(cpu="3")], "containers": [asking(cpu="1")]},
-        {"cpu": 3000},
+        {"initContainers": [asking("i", units="3")], "containers": [asking("a")]},
+        {names.GPUSHARE_MEMORY: 3},
     ),
     "sidecars stay": (
         {
-            "initContainers": [{**asking(cpu="1"), "restartPolicy": "Always"}, asking(cpu="3")],
-            "containers": [asking(cpu="1")],
+            "initContainers": [asking("s", restartPolicy="Always"), asking("i", units="3")],
+            "containers": [asking("a")],
         },
-        {"cpu": 4000},
+        {names.GPUSHARE_MEMORY: 5},
     ),
-    "the pod's own word": (
-        {"resources": {"requests": {"cpu": "5", "x": "1"}}, "containers": [asking(cpu="1")]},
-        {"cpu": 5000},
-    ),
-    "the runtime's part": (
-        {"overhead": {"cpu": "250m"}, "containers": [asking(cpu="1")]},
-        {"cpu": 1250},
-    ),
-    "what nobody can read": ({"containers": [asking(cpu="x", memory="1")]}, {"memory": 1}),
-    "nothing": ({"containers": None, "resources": None}, {}),
+    "what nobody can read": ({"containers": [asking("a", units="x")]}, {}),
+    "nothing of a GPU": ({"containers": [{"name": "a"}]}, {}),
 }
 
 
 @pytest.mark.parametrize(("spec", "expected"), REQUESTS.values(), ids=REQUESTS)
-def test_requests_are_those_of_the_scheduler(
-    spec: dict[str, Any], expected: dict[str, int]
-) -> None:
-    """Rounded up to what it counts in, and one of the node's pods."""
-    assert {"pods": 1, **expected} == effective_requests(spec)
-
-
-def test_what_a_node_offers_is_rounded_down() -> None:
-    """Half a millicore is none."""
-    assert {"cpu": 1, "memory": 1} == offered({"cpu": "1500u", "memory": "1500m", "x": "0"})
+def test_of_requests_those_of_gpus_are_kept(spec: dict[str, Any], expected: dict[str, int]) -> None:
+    """As the scheduler adds them up, beside one of the node's pods."""
+    assert {"pods": 1, **expected} == kept({**pod("a"), "spec": spec}).state.requests
 
 
 def test_nodes_without_gpus_are_of_no_concern() -> None:
@@ -248,14 +226,26 @@ def test_of_a_gpu_node_room_and_taints_are_kept() -> None:
     node = {
         "metadata": {"name": "n", "labels": {"pool": "x"}},
         "spec": {"unschedulable": True, "taints": [{"key": "a", "effect": "NoSchedule"}]},
-        "status": {"allocatable": {names.GPUSHARE_MEMORY: "15"}},
+        "status": {"allocatable": {names.GPUSHARE_MEMORY: "15", "pods": "110", "cpu": "4"}},
     }
     room = keep_node(node, Units(), Interner())[1]
 
     assert room is not None
-    assert {names.GPUSHARE_MEMORY: 15} == room.allocatable
+    assert {names.GPUSHARE_MEMORY: 15, "pods": 110} == room.allocatable
     assert ({"key": "a", "effect": "NoSchedule"},) == room.taints
     assert room.unschedulable
+
+
+@pytest.mark.parametrize("pods", [{}, {"pods": "many"}])
+def test_a_node_that_does_not_say_for_how_many_pods_has_none(pods: dict[str, str]) -> None:
+    """What nobody can read is not guessed at."""
+    offered = {names.GPUSHARE_MEMORY: "15", **pods}
+    room = keep_node(
+        {"metadata": {"name": "n"}, "status": {"allocatable": offered}}, Units(), Interner()
+    )[1]
+
+    assert room is not None
+    assert {names.GPUSHARE_MEMORY: 15} == room.allocatable
 
 
 def owner(**more: Any) -> dict[str, Any]:

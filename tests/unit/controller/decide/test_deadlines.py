@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from controller.decide.deadlines import (
-    Demand,
     Due,
     Dues,
     announcement,
@@ -33,7 +32,7 @@ from tests.support.release import (
 
 RULES = ReleaseRules()
 JOB = waiting_pod(requests={names.NVIDIA_GPU: 2})
-WAITED_FOR = ("team-b/job-0",)
+WAITER = "team-b/job-0"
 
 
 def worker(
@@ -42,7 +41,7 @@ def worker(
     return owner_state(idle_pod(f"{name}-0", minutes=minutes), name=name, rung=rung)
 
 
-def demanded(world: ClusterState) -> dict[OwnerKey, Demand]:
+def demanded(world: ClusterState) -> dict[OwnerKey, str]:
     found = {key: idleness(owner, RULES) for key, owner in world.owners.items()}
     return demands(world, waiting_pods(world, RULES), found, RULES)
 
@@ -53,13 +52,9 @@ def test_nobody_who_waits_is_no_demand() -> None:
     assert {} == demanded(cluster(pods=[JOB, pod_state("a"), pod_state("b")]))
 
 
-def test_those_who_go_together_are_ripe_together() -> None:
-    """A job that needs both cards is no reason to release one before the other may go."""
-    slow = worker("b", 20)._replace(words=WORDS._replace(contended_seconds=1500.0))
-    world = cluster(worker("a"), slow, pods=[JOB])
-    both = Demand(WAITED_FOR, NOW - 1200 + 1500)
-
-    assert {owner_key("a"): both, owner_key("b"): both} == demanded(world)
+def test_who_waits_is_named() -> None:
+    """A job that needs both cards waits for the worker on one of them."""
+    assert {owner_key("a"): WAITER} == demanded(cluster(worker("a"), pods=[JOB]))
 
 
 def test_those_who_can_go_are_asked_before_those_who_cannot() -> None:
@@ -82,7 +77,7 @@ def test_an_owner_goes_after_its_time() -> None:
     since = NOW - 600
 
     assert Dues(Due(owner, since, since + 900, 900.0, 300.0), None) == dues(
-        owner, since, None, NOW, RULES
+        owner, since, "", NOW, RULES
     )
 
 
@@ -90,27 +85,21 @@ def test_an_owner_goes_sooner_where_somebody_waits() -> None:
     """A minute after its last work, announced half a minute before."""
     owner = worker("a", 10)
     since = NOW - 600
-    demand = Demand(WAITED_FOR, since + 60)
-    later = Demand(WAITED_FOR, NOW + 10)
-
     usual = Due(owner, since, since + 900, 900.0, 300.0)
-    sooner = Due(owner, since, since + 60, 60.0, 30.0, demand=demand)
+    sooner = Due(owner, since, since + 60, 60.0, 30.0, waiter=WAITER)
 
-    assert Dues(usual, sooner) == dues(owner, since, demand, NOW, RULES)
+    assert Dues(usual, sooner) == dues(owner, since, WAITER, NOW, RULES)
     assert sooner == Dues(usual, sooner).first
-    assert Dues(usual, Due(owner, since, NOW + 10, 60.0, 30.0, demand=later)) == dues(
-        owner, since, later, NOW, RULES
-    )
 
 
 def test_who_would_be_back_goes_for_others_alone() -> None:
     """An owner that comes back when its place is free has no time of its own."""
     owner = worker("a", 10)._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
-    since, demand = NOW - 600, Demand(WAITED_FOR, NOW)
-    item = Due(owner, since, NOW, 60.0, 30.0, demand=demand)
+    since = NOW - 600
+    item = Due(owner, since, since + 60, 60.0, 30.0, waiter=WAITER)
 
-    assert None is dues(owner, since, None, NOW, RULES)
-    assert Dues(None, item) == dues(owner, since, demand, NOW, RULES)
+    assert None is dues(owner, since, "", NOW, RULES)
+    assert Dues(None, item) == dues(owner, since, WAITER, NOW, RULES)
     assert NoticeGiven(None, Announcement(NOW, NOW + 30)) == told(
         Dues(None, item), NoticeGiven(), NOW
     )
@@ -122,14 +111,14 @@ def test_what_holds_an_owner_moves_its_deadline() -> None:
     hold = Hold(NOW + 60, "it is to be kept until 2027-01-15T08:01:00Z", kept=True)
 
     assert Dues(Due(owner, NOW - 1800, NOW + 60, 900.0, 300.0, hold), None) == dues(
-        owner, NOW - 1800, None, NOW, RULES
+        owner, NOW - 1800, "", NOW, RULES
     )
 
 
 @pytest.mark.parametrize("changes", [{"words": None}, {"rung": None}])
 def test_an_owner_that_stays_has_no_deadline(changes: dict[str, Any]) -> None:
     """What may not be released is not due."""
-    assert None is dues(worker("a")._replace(**changes), NOW - 1800, None, NOW, RULES)
+    assert None is dues(worker("a")._replace(**changes), NOW - 1800, "", NOW, RULES)
 
 
 ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)

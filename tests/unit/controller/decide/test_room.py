@@ -39,16 +39,13 @@ def test_every_card_that_is_left_has_room_for_one() -> None:
     assert 0 == count(more(), pod_state("a"), pod_state("b"))
 
 
-def test_every_resource_counts() -> None:
-    """
-    Cards are of no use where cores are short, and a resource that no node offers fits nowhere.
-    """
-    node = node_room(offered={GPU: 8, "cpu": 4000})
+def test_every_gpu_resource_counts() -> None:
+    """A GPU resource that no node offers fits nowhere, nor does a pod beyond the node's number."""
+    node = node_room(offered={GPU: 8, "pods": 3})
 
-    assert 2 == count(more(requests={GPU: 1, "cpu": 1500}), node=node)
-    assert 8 == count(more(requests={GPU: 1, "cpu": 0}), node=node)
-    assert 8 == count(more(requests={GPU: 1, "example.com/fpga": 0}), node=node)
-    assert 0 == count(more(requests={GPU: 1, "example.com/fpga": 1}), node=node)
+    assert 3 == count(more(requests={GPU: 1}), node=node)
+    assert 0 == count(more(requests={GPU: 1, names.VOLCANO_MEMORY: 1}), node=node)
+    assert 8 == count(more(requests={GPU: 1, names.VOLCANO_MEMORY: 0}), node=node_room(cards=8))
 
 
 def test_pods_that_end_still_take_their_place() -> None:
@@ -57,16 +54,11 @@ def test_pods_that_end_still_take_their_place() -> None:
 
 
 def test_pods_without_a_gpu_take_room_too() -> None:
-    """What runs beside takes cores, and asks for a place like others."""
-    node = node_room(offered={GPU: 2, "cpu": 2000})
-    beside = pod_state("beside", requests={"cpu": 1500}, gpu=None)
+    """What runs beside takes a place among the node's pods."""
+    beside = pod_state("beside", requests={}, gpu=None)
 
-    assert 0 == count(more(requests={GPU: 1, "cpu": 1000}), beside, node=node)
-    assert 1 == count(
-        more(requests={"cpu": 1000}, gpu=None),
-        pod_state("a"),
-        node=node_room(offered={"cpu": 1000}),
-    )
+    assert 0 == count(more(), beside, node=node_room(offered={GPU: 2, "pods": 1}))
+    assert 109 == count(more(requests={}, gpu=None), pod_state("a"))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +171,8 @@ def test_hamis_memory_counts_though_no_node_offers_it() -> None:
     node = node_room(offered={GPU: 20})
 
     assert 4 == count(more(requests=asked), node=node)
-    assert 0 == count(more(requests=asked), node=node_room(offered={"cpu": 1000}))
+    assert 3 == count(more(requests=asked), pod_state("a", requests=asked), node=node)
+    assert 0 == count(more(requests=asked), node=node_room(offered={GPUSHARE: 15}))
 
 
 def test_a_pod_of_two_cards_takes_two() -> None:

@@ -4,8 +4,8 @@ import base64
 import http.client
 import json
 import socket
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -61,6 +61,17 @@ class Etcd:
 def compact(folder: Path) -> None:
     with closing(Etcd(folder)) as etcd:
         etcd.compact()
+
+
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    """Let the etcd of a control plane take nothing more, as when its disk is full."""
+    with closing(Etcd(folder)) as etcd:
+        etcd.fill(full=True)
+        try:
+            yield
+        finally:
+            etcd.fill(full=False)
 
 
 class _UnixConnection(http.client.HTTPConnection):

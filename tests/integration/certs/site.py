@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from kube import PatchType, core, group
 from simulator.controlplane import ControlPlane
 from tests.integration.certs.proxy import Proxy
 from tests.support import manifests
+from tests.support.etcd import full
 from tests.support.site import CERTS, PATIENCE_SECONDS, RIGHTS, PlaneSite
 
 LOOPBACK = "127.0.0.1"
@@ -131,14 +132,30 @@ class CertsSite(PlaneSite):
                 processes[0].send_signal(signal.SIGKILL)
             return number == write
 
-        token = self.token_of_daily if arguments[0] == "renew" else self.token
-        with self._proxy(after, token) as proxy:
-            process = self.start(*arguments, kubeconfig=self._to(proxy), off=off)
+        with self._through_a_proxy(after, *arguments, off=off) as (process, writes):
             processes.append(process)
             said, _ = process.communicate(timeout=PATIENCE_SECONDS)
-            killed = len(proxy.writes) == write
-            assert (-signal.SIGKILL if killed else 0) == process.returncode, said
-            return list(proxy.writes)
+        killed = len(writes) == write
+        assert (-signal.SIGKILL if killed else 0) == process.returncode, said
+        return writes
+
+    def run_and_fill(self, write: int, *arguments: str, code: int = 1) -> tuple[list[str], str]:
+        """
+        Run the program, whose API server can store nothing after its n-th write, nor from the
+        beginning if that is 0. Return what it wrote and what it said.
+        """
+        with ExitStack() as undo:
+
+            def after(number: int) -> bool:
+                if number == write:
+                    undo.enter_context(full(self.plane.folder))
+                return False
+
+            after(0)
+            with self._through_a_proxy(after, *arguments) as (process, writes):
+                said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        assert code == process.returncode, said
+        return writes, said
 
     def secret(self, name: str) -> dict[str, bytes]:
         item = self.admin.get(self.path(name))
@@ -186,10 +203,14 @@ class CertsSite(PlaneSite):
         return [str(self.admin.get(path)["metadata"]["resourceVersion"]) for path in paths]
 
     @contextmanager
-    def _proxy(self, after: Callable[[int], bool], token: str) -> Iterator[Proxy]:
+    def _through_a_proxy(
+        self, after: Callable[[int], bool], *arguments: str, off: float = 0.0
+    ) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+        """Run the program by way of a proxy; yield it and the writes that were carried out."""
+        token = self.token_of_daily if arguments[0] == "renew" else self.token
         trust = ssl.create_default_context(cafile=self.plane.ca_file)
         with Proxy(self.plane.url, trust, token, after) as proxy:
-            yield proxy
+            yield self.start(*arguments, kubeconfig=self._to(proxy), off=off), proxy.writes
 
     def _to(self, proxy: Proxy) -> Path:
         self._kubeconfigs += 1

@@ -1,27 +1,12 @@
 """Etcd's disk is full, and the API server refuses to write."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-
 from agent.events import EventCreate, Notice
 from agent.events.episodes import about_node
 from agent.model.decision import Answer
 from gpufence import names
 from gpufence.mode import Mode
-from simulator.controlplane import ControlPlane
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
-from tests.support.etcd import Etcd
-
-
-@contextmanager
-def full(plane: ControlPlane) -> Iterator[None]:
-    """Let etcd take nothing more."""
-    with closing(Etcd(plane.folder)) as etcd:
-        etcd.fill(full=True)
-        try:
-            yield
-        finally:
-            etcd.fill(full=False)
+from tests.support.etcd import full
 
 
 def test_a_full_store(site: ClusterSite, fenced: str) -> None:
@@ -32,7 +17,7 @@ def test_a_full_store(site: ClusterSite, fenced: str) -> None:
     uid = site.add_pod(fenced)["metadata"]["uid"]
     with site.cluster(event_attempts=1000) as agent:
         pod = known(agent, uid)
-        with full(site.plane):
+        with full(site.plane.folder):
             refused = agent.carry_out(verdict(pod))
             about = about_node(site.node)
             agent.write([EventCreate(1, Notice(names.UNATTRIBUTED, about, "the store was full"))])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 class Program:

@@ -19,6 +19,8 @@ from simulator.wheels.catalog import WheelSet, find_wheels
 from simulator.wheels.install import folder_of
 from simulator.wheels.stand_ins import stand_ins
 
+pytestmark = pytest.mark.timeout(300)  # whole environments are built: a minute on a busy machine
+
 USER = (
     "int cusmallCreate(void); int cusmall_twice(void); int start(void) { return cusmallCreate(); }"
 )

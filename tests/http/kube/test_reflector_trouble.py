@@ -253,9 +253,9 @@ def test_state_tells_when_the_server_was_last_heard(server: ApiServer) -> None:
     server.on(LIST, reply(pods()))
     server.on(WATCH, cut(), cut(), watch(bookmark("11"), then="hang"))
     with following(server, Recorder(), clock=(clock := FakeClock())) as reflector:
-        assert reflector.wait_until_synced(10)
+        assert reflector.wait_until_synced(30)
         server.wait_for(WATCH, 3)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while reflector.state.last_error is not None and time.monotonic() < deadline:
             time.sleep(0.001)
         state = reflector.state
@@ -287,7 +287,7 @@ def test_real_pauses_end_with_stop(server: ApiServer) -> None:
         client_of(server, SETTINGS), Source(path=PODS, keep=name_of), Recorder(), settings
     )
     reflector.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not reflector.state.failures_in_a_row and time.monotonic() < deadline:
         time.sleep(0.001)
     began = time.monotonic()

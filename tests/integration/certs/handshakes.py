@@ -12,7 +12,7 @@ from kube import Client
 from tests.integration.certs.site import CONFIGURATION, LOOPBACK
 from tests.support.threads import Beside
 
-CALL_SECONDS = 5.0
+CALL_SECONDS = 30.0
 _PAUSE_SECONDS = 0.02
 
 

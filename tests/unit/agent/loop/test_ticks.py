@@ -117,13 +117,13 @@ def test_only_new_lists_are_looked_up() -> None:
 
 def test_events_that_are_too_many_are_counted() -> None:
     """What the allowance of a namespace holds back shows in the counts."""
-    node = Node()
-    node.api.known = pods_on_node([])
-    for number in range(60):
-        node.add(pod(f"p{number}"), OVER, number + 1)
-    node.tick(3)
+    with running() as node:
+        node.api.known = pods_on_node([])
+        for number in range(60):
+            node.add(pod(f"p{number}"), OVER, number + 1)
+        node.tick(3)
 
-    assert node.loop.state.counts.muted > 0
+        assert node.loop.state.counts.muted > 0
 
 
 @pytest.mark.parametrize(

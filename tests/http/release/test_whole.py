@@ -46,9 +46,10 @@ def cosign(tmp_path_factory: pytest.TempPathFactory) -> Cosign:
     return Cosign(tmp_path_factory.mktemp("cosign"))
 
 
-def released(clone: Path) -> dict[str, bytes]:
-    """Clone the last commit, make a release of it, and return its files."""
+def released(clone: Path, commit: str) -> dict[str, bytes]:
+    """Clone a commit, make a release of it, and return its files."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", commit], check=True)
     unset = {"SOURCE_DATE_EPOCH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     variables = {name: text for name, text in os.environ.items() if name not in unset}
     subprocess.run(["make", "release"], cwd=clone, env=variables, check=True)
@@ -57,8 +58,10 @@ def released(clone: Path) -> dict[str, bytes]:
 
 def test_two_clean_clones_release_the_same_bytes(tmp_path: Path) -> None:
     """Every file is equal, from wherever it was built."""
-    one = released(tmp_path / "one")
-    two = released(tmp_path / "some" / "longer" / "way" / "two")
+    asked = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]  # before a commit while this runs
+    commit = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    one = released(tmp_path / "one", commit)
+    two = released(tmp_path / "some" / "longer" / "way" / "two", commit)
 
     assert 4 == len(one)
     assert {name: hashlib.sha256(content).hexdigest() for name, content in one.items()} == {

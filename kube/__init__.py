@@ -6,7 +6,6 @@ which makes that 44 MiB, is loaded only to read a kubeconfig.
 """
 
 from kube.access import ClientSettings, read_client_settings
-from kube.cache import Cache
 from kube.client import Client, PatchType, connect
 from kube.errors import (
     AccessError,
@@ -36,7 +35,6 @@ from kube.watch import ChangeType, Source, WatchSettings
 __all__ = [
     "AccessError",
     "BadReplyError",
-    "Cache",
     "Cause",
     "ChangeType",
     "Client",

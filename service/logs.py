@@ -9,8 +9,10 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from gpufence.settings import unknown_settings
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 _LONGEST_CHARACTERS = 2000
@@ -41,6 +43,23 @@ def start_logging(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def tell_settings(
+    program: str,
+    settings: type,
+    shown: Mapping[str, object],
+    environ: Mapping[str, str],
+    known: Collection[str] = (),
+) -> None:
+    """Log what is set, and which variables set nothing."""
+    logger = logging.getLogger(__name__)
+    logger.info("settings", extra={"fields": shown})
+    for variable in unknown_settings(settings, environ):
+        if variable not in known:
+            logger.warning(
+                "%s is no setting of the %s; see gpufence-%s --help", variable, program, program
+            )
 
 
 def moment(seconds: float) -> str:

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gpufence.settings import shown_settings, unknown_settings
+from gpufence.settings import shown_settings
 from service.listen import listen
-from service.logs import start_logging
+from service.logs import start_logging, tell_settings
 from service.status_server import BACKLOG, StatusServer
 
 if TYPE_CHECKING:
@@ -81,20 +81,6 @@ def run(
             _log.info("serving", extra={"fields": {"statusListen": server.address}})
             _log.info("%s: ending", first_of(signals))
     _log.info("ended")
-
-
-def tell_settings(
-    name: str,
-    settings: type,
-    shown: Mapping[str, object],
-    environ: Mapping[str, str],
-    known: Collection[str] = (),
-) -> None:
-    """Log what is set, and which variables set nothing."""
-    _log.info("settings", extra={"fields": shown})
-    for variable in unknown_settings(settings, environ):
-        if variable not in known:
-            _log.warning("%s is no setting of the %s; see gpufence-%s --help", variable, name, name)
 
 
 @contextmanager

@@ -5,23 +5,15 @@ The cluster as the hooks see it: GPU nodes, the annotations of namespaces, a pod
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpufence import names
-from kube import Cache, KubeError, NotFoundError, Reflector, Source, core, group
-from kube.optional import OptionalWatch
-from webhook.caches import (
-    NodeCache,
-    SparseCache,
-    keep_namespace,
-    keep_node,
-    keep_profile,
-    keep_slice,
-    profile_of,
-)
+from kube import KubeError, NotFoundError, Source, core, group
+from kube.informers import Informers, Interner, Store
+from kube.informers.views import NamespaceView, view_namespace, view_node
+from webhook.caches import NodeCache, keep_profile, keep_slice, profile_of
 from webhook.claims import UnknownError, ask_claims, ask_devices
 from webhook.fleet import Fleet
 
@@ -35,7 +27,6 @@ if TYPE_CHECKING:
     from gpufence.pods import PodClaim
     from gpufence.shape import Object
     from kube import Client, JsonObject, WatchSettings
-    from webhook.caches import NamedAnnotations, NamedNode
     from webhook.claims import ClaimsFound
 
 THREADS = 8
@@ -152,79 +143,62 @@ class LiveCluster:
         watching: WatchSettings | None = None,
     ) -> None:
         self._client = client
-        self._units = units
         self.deadline_seconds = deadline_seconds
         self._pool = ThreadPoolExecutor(THREADS, "api")
         self._waiting = 0
-        self.nodes = NodeCache()
-        self.namespaces: Cache[Mapping[str, str]] = Cache()
-        self.profiles: SparseCache[AppliedProfile] = SparseCache()
-        self._profiles_watch = OptionalWatch(
-            client,
-            Source(path=group(names.PROFILE_GROUP, names.PROFILES), keep=keep_profile),
-            self.profiles,
-            watching,
-        )
-        self._slices_watch = OptionalWatch(
-            client,
-            Source(path=group(names.RESOURCE_GROUP, "resourceslices"), keep=keep_slice),
-            self.nodes.published,
-            watching,
-        )
-        self._reflectors: dict[str, Reflector[NamedNode] | Reflector[NamedAnnotations]] = {
-            "nodes": Reflector(
-                client,
-                Source(path=core("nodes"), keep=partial(keep_node, defaults=units)),
-                self.nodes,
-                watching,
-            ),
-            "namespaces": Reflector(
-                client,
-                Source(
-                    path=core("namespaces"),
-                    keep=keep_namespace,
-                    query={"labelSelector": names.MODE},
-                ),
-                self.namespaces,
-                watching,
-            ),
-        }
+        interner = Interner()
+        self._view_node = partial(view_node, defaults=units, interner=interner, labelled=True)
+        self._cache = NodeCache()
+        self.nodes = self._cache.nodes
+        self.namespaces: Store[NamespaceView] = Store()
+        self.profiles: Store[AppliedProfile] = Store()
+        self._informers = Informers(client, watching)
+        self._follow(partial(keep_profile, interner=interner))
+
+    def _follow(self, keep: Callable[[JsonObject], tuple[str, AppliedProfile | None]]) -> None:
+        """Follow what each admission may need, and what a cluster may have besides."""
+        labelled = {"labelSelector": names.MODE}
+        nodes = Source(path=core("nodes"), keep=self._view_node)
+        namespaces = Source(path=core("namespaces"), keep=view_namespace, query=labelled)
+        profiles = Source(path=group(names.PROFILE_GROUP, names.PROFILES), keep=keep)
+        slices = Source(path=group(names.RESOURCE_GROUP, "resourceslices"), keep=keep_slice)
+        published = self._cache.published
+        follow = self._informers.follow
+        follow("nodes", nodes, self.nodes)
+        follow("namespaces", namespaces, self.namespaces)
+        follow("profiles", profiles, self.profiles, optional=True, vital=False)
+        follow("slices", slices, published, optional=True, vital=False)
 
     def start(self) -> None:
-        for reflector in self._reflectors.values():
-            reflector.start()
-        self._profiles_watch.start()
-        self._slices_watch.start()
+        self._informers.start()
 
     def stop(self) -> None:
-        for reflector in self._reflectors.values():
-            reflector.stop()
-        self._profiles_watch.stop()
-        self._slices_watch.stop()
+        self._informers.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
     def fleet(self) -> Fleet:
-        return self.nodes.fleet()
+        return self._cache.fleet()
 
     def node(self, name: str) -> GpuNode | None:
-        return self.nodes.node(name)
+        return self._cache.node(name)
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
-        return self.namespaces.items.get(name)
+        known = self.namespaces.get(name)
+        return None if known is None else known.annotations
 
     def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
-        profiles = self.profiles.items
-        return profiles.get(profile_of(namespace, pod)) if profiles else None
+        return self.profiles.get(profile_of(namespace, pod)) if len(self.profiles) else None
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
-        return keep_namespace(await self._get(core, "namespaces", name))[1]
+        _, found = view_namespace(await self._get(core, "namespaces", name))
+        return {} if found is None else found.annotations
 
     async def read_pod(self, namespace: str, name: str) -> JsonObject:
         return await self._get(core, "namespaces", namespace, "pods", name)
 
     async def read_node(self, name: str) -> GpuNode | None:
-        found = keep_node(await self._get(core, "nodes", name), self._units)[1]
+        _, found = self._view_node(await self._get(core, "nodes", name))
         return found if found is not None and (found.resources or found.cards) else None
 
     async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
@@ -234,20 +208,15 @@ class LiveCluster:
         return await ask_devices(self._get, node)
 
     def trouble(self) -> str | None:
-        missing = [kind for kind, each in self._reflectors.items() if not each.state.synced]
-        if not self._profiles_watch.settled:
-            missing.append("profiles")
-        if not self._slices_watch.settled:
-            missing.append("slices")
+        missing = self._informers.unsettled()
         return f"{' and '.join(missing)} have not been read yet" if missing else None
 
     def silence_seconds(self) -> dict[str, float]:
         """
         Return for how long each watch has heard nothing; a quiet one hears a bookmark each minute.
         """
-        now = time.monotonic()
-        heard = {kind: each.state.last_contact for kind, each in self._reflectors.items()}
-        return {kind: round(now - last, 1) for kind, last in heard.items() if last is not None}
+        silences = self._informers.silences()
+        return {name: round(seconds, 1) for name, seconds in silences.items()}
 
     async def _get(self, where: Callable[..., str], *segments: str, **query: str) -> JsonObject:
         if self._waiting >= _MOST_WAITING:

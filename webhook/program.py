@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from gpufence.settings import read_settings, shown_settings, unknown_settings
+from gpufence.settings import read_settings, shown_settings
 from kube import connect
 from service.listen import listen
+from service.logs import tell_settings
 from webhook import metrics as names
 from webhook.cluster import LONGEST_REPLY_BYTES, THREADS, LiveCluster, WithoutCluster
 from webhook.metrics import Account, Gauge, Metrics, start_logging
@@ -65,10 +66,8 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     chosen = read_settings(WebhookSettings, environ)
     settings, policy = chosen.server, chosen.pods.policy(hook_source())
     log = start_logging(settings.log_level)
-    pods = shown_settings(chosen.pods)
-    _log.info("settings", extra={"fields": {**shown_settings(settings), "policy": pods}})
-    for name in unknown_settings(WebhookSettings, environ):
-        _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
+    shown = {**shown_settings(settings), "policy": shown_settings(chosen.pods)}
+    tell_settings("webhook", WebhookSettings, shown, environ)
     metrics = Metrics(HOOKS)
     certificate = CertificateWatch(
         settings.tls_dir, metrics.count_load, settings.tls_poll_seconds, settings.client_ca

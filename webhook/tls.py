@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import ssl
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from cryptography import x509
 
 from gpufence.errors import GpufenceError
+from kube.repeating import Repeating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,8 +169,7 @@ class CertificateWatch:
         self._current: Certificate | None = None
         self._later: Certificate | None = None
         self._seen: object = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="certificate", daemon=True)
+        self._repeating = Repeating("certificate", self._turn, jitter=0.0)
         self.context = server_context()
         if client_ca is not None:
             self.context.verify_mode = ssl.CERT_REQUIRED
@@ -198,12 +197,10 @@ class CertificateWatch:
 
     def start(self) -> None:
         self.look()
-        self._thread.start()
+        self._repeating.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._repeating.stop()
 
     def look(self) -> None:
         """Take what the folder holds now, if it is new and good, or has become good by waiting."""
@@ -255,12 +252,9 @@ class CertificateWatch:
             stays,
         )
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._poll_seconds):
-            try:
-                self.look()
-            except Exception:  # noqa: BLE001 - the thread must outlive any surprise of a folder
-                _log.exception("looking at the certificate in %s failed", self._folder)
+    def _turn(self) -> float:
+        self.look()
+        return self._poll_seconds
 
     def _choose(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext

@@ -207,10 +207,14 @@ class Informers:
         given_up = each.optional and each.failures >= _MOST_FAILURES
         return each.absent is not None or each.state.synced or given_up
 
+    def unsettled(self) -> list[str]:
+        """Return of which collections it is not known yet what there is, in their order."""
+        return [name for name, _ in self._all() if not self.settled(name)]
+
     def silences(self, now: float | None = None) -> dict[str, float]:
-        """Return for how long nothing came on each watch; on a quiet one bookmarks come."""
+        """Return for how long nothing came on each vital watch; on a quiet one bookmarks come."""
         now = time.monotonic() if now is None else now
-        heard = {name: each.state.last_contact for name, each in self._all()}
+        heard = {name: each.state.last_contact for name, each in self._all() if each.vital}
         return {name: now - at for name, at in heard.items() if at is not None}
 
     def _all(self) -> Iterator[tuple[str, _Followed]]:

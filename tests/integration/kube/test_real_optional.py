@@ -4,7 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from kube import Cache, Client, ClientSettings, Source, connect, core, group, optional
+from kube import Client, ClientSettings, Source, connect, core, group, optional
+from kube.informers import Store
 from kube.optional import OptionalWatch
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import config_map, config_maps, name_of
@@ -25,7 +26,7 @@ def test_a_kind_comes_and_goes(
     monkeypatch.setattr(optional, "GIVEN_UP_SECONDS", 0.5)
     word = f"k{uuid4().hex[:6]}"
     version = f"{word}.example.com/v1"
-    cache: Cache[str] = Cache()
+    cache: Store[str] = Store()
     watch = OptionalWatch(
         client, Source(path=group(version, "things"), keep=named), cache, ask_seconds=0.2
     )
@@ -53,7 +54,7 @@ def test_what_is_not_ours_to_read_is_absent(control_plane: ControlPlane, namespa
     kubectl("create", "serviceaccount", "reader", "-n", namespace)
     token = control_plane.service_account_token(namespace, "reader")
     config = control_plane.token_kubeconfig(f"reader-{namespace}", token)
-    cache: Cache[str] = Cache()
+    cache: Store[str] = Store()
     path = config_maps(namespace)
     with connect(ClientSettings(kubeconfig=str(config))) as client:
         watch = OptionalWatch(client, Source(path=path, keep=named), cache, ask_seconds=0.2)
@@ -85,7 +86,7 @@ def test_what_is_not_ours_to_read_is_absent(control_plane: ControlPlane, namespa
 def test_what_is_there_is_settled_only_when_it_is_read(client: Client, namespace: str) -> None:
     """Whoever waits for it has all of it then."""
     client.post(config_maps(namespace), config_map("first"))
-    cache: Cache[str] = Cache()
+    cache: Store[str] = Store()
     watch = OptionalWatch(
         client, Source(path=core("namespaces", namespace, "configmaps"), keep=named), cache
     )

@@ -9,7 +9,6 @@ MOVING = {
     "agent.cluster.event_writer": "kube.event_writer",
     "controller.cluster.kinds_watch": "kube.informers.informers",
     "controller.events": "kube.event_writer",
-    "kube.cache": "kube.informers.store",
     "kube.optional": "kube.informers.informers",
 }
 """Modules that still do by themselves what another one does for all, until their program moves."""
@@ -34,16 +33,13 @@ THREADS = {
     "kubectl_gpufence.dashboard.server": "serves people on this machine",
     "kubectl_gpufence.top.watch": "moves to kube.repeating",
     "service.status_server": "serves probes, Prometheus and the plugin",
-    "webhook.tls": "moves to kube.repeating",
 }
 """Modules of the programs that make a thread by hand, and why."""
 
 STORES = {
-    "kube.cache.Cache",
     "kube.informers.reflector.Handler",
     "kube.informers.store.Store",
     "simulator.node.pods.Inbox",
-    "webhook.caches.SparseCache",
 }
 """What takes whole collections and their changes: the protocol, the store, the
 simulated kubelet's queue, and what moves to the store."""

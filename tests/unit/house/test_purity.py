@@ -37,8 +37,6 @@ CACHES = {
     "webhook.frameworks.figures.container_figures": 128,
     "webhook.frameworks.injection.own_settings": 128,
     "webhook.rewrite.containers._look": 128,
-    "webhook.caches._places": "_MOST_SHARED",
-    "webhook.caches._first_equal": "_MOST_SHARED",
 }
 """
 What functions of the product remember, and how much of it at most; in pure modules only sums, and

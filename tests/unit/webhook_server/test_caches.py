@@ -1,4 +1,4 @@
-"""What is remembered of nodes and namespaces."""
+"""What is remembered of nodes and profiles."""
 
 import asyncio
 from typing import Any
@@ -8,16 +8,13 @@ import pytest
 from gpufence.dialects import Units
 from gpufence.need.applied import AppliedProfile
 from gpufence.quantity import GIB
-from webhook.caches import (
-    NodeCache,
-    SparseCache,
-    keep_namespace,
-    keep_node,
-    keep_profile,
-    profile_of,
-)
+from kube.informers import Interner, Store
+from kube.informers.views import view_node
+from webhook.caches import NodeCache, keep_profile, profile_of
 from webhook.claims import UnknownError
 from webhook.cluster import WithoutCluster
+
+INTERNER = Interner()
 
 
 def node(name: str, memory_mib: int = 15360, **metadata: Any) -> dict[str, Any]:
@@ -29,7 +26,7 @@ def node(name: str, memory_mib: int = 15360, **metadata: Any) -> dict[str, Any]:
 
 
 def kept(item: dict[str, Any]) -> tuple[str, Any]:
-    return keep_node(item, Units())
+    return view_node(item, Units(), INTERNER, labelled=True)
 
 
 class Clock:
@@ -42,60 +39,26 @@ class Clock:
         return self.now
 
 
-def test_only_nodes_with_gpus_are_kept() -> None:
-    """Of any other node nothing is remembered."""
-    cache = NodeCache()
-    plain = {"metadata": {"name": "plain"}, "status": {"allocatable": {"cpu": "4"}}}
-    cache.replace([kept(node("a")), kept(plain)])
-
-    assert 1 == len(cache.items)
-    assert cache.items.get("plain") is None
-
-
-def test_a_node_that_cannot_be_read_does_not_stop_the_others() -> None:
-    """One broken object counts as a node without GPUs."""
-    assert ("odd", None) == kept({"metadata": {"name": "odd", "labels": ["x"]}})
-
-
-def test_a_node_that_loses_its_gpus_is_forgotten() -> None:
-    """A change takes a node out as a deletion does, and doing it twice harms nobody."""
-    cache = NodeCache()
-    cache.replace([kept(node("a")), kept(node("b"))])
-    cache.apply("MODIFIED", ("a", None))
-    cache.apply("DELETED", kept(node("b")))
-    cache.apply("DELETED", kept(node("b")))
-
-    assert 0 == len(cache.items)
-
-
-def test_equal_labels_share_their_memory() -> None:
-    """Thousands of nodes repeat the same text, and it is held once."""
-    one, other = (kept(node(name, n=name))[1] for name in ("a", "b"))
-    keys = [next(iter(each.labels)) for each in (one, other)]
-
-    assert keys[0] is keys[1]
-
-
 def test_the_fleet_follows_a_change() -> None:
     """A node that joins is in the next fleet."""
     clock = Clock()
     cache = NodeCache(clock)
     before = cache.fleet()
-    cache.apply("ADDED", kept(node("a")))
+    cache.nodes.apply("ADDED", kept(node("a")))
     clock.now += 1
 
     assert before.node("a") is None
-    assert cache.fleet().node("a") == cache.items.get("a")
+    assert cache.fleet().node("a") == cache.nodes.get("a")
 
 
 def test_a_heartbeat_makes_no_new_fleet() -> None:
     """A node that reports without news of its cards costs nothing."""
     clock = Clock()
     cache = NodeCache(clock)
-    cache.replace([kept(node("a"))])
+    cache.nodes.replace([kept(node("a"))])
     fleet = cache.fleet()
     clock.now += 1
-    cache.apply("MODIFIED", kept(node("a", resourceVersion="2")))
+    cache.nodes.apply("MODIFIED", kept(node("a", resourceVersion="2")))
 
     assert fleet is cache.fleet()
 
@@ -104,38 +67,15 @@ def test_many_changes_make_few_fleets() -> None:
     """Right after a fleet was made the next one waits, and then takes all changes at once."""
     clock = Clock()
     cache = NodeCache(clock)
-    cache.apply("ADDED", kept(node("a")))
+    cache.nodes.apply("ADDED", kept(node("a")))
     first = cache.fleet()
-    cache.apply("ADDED", kept(node("b")))
+    cache.nodes.apply("ADDED", kept(node("b")))
     at_once = cache.fleet()
     clock.now += 1
     later = cache.fleet()
 
     assert first is at_once
     assert later.node("b") is not None
-
-
-def test_a_new_list_is_taken_at_once() -> None:
-    """After a relist nobody waits for the truth."""
-    cache = NodeCache(Clock())
-    cache.apply("ADDED", kept(node("a")))
-    cache.fleet()
-    cache.replace([kept(node("b"))])
-
-    assert cache.fleet().node("b") is not None
-
-
-def test_only_our_words_of_a_namespace_are_kept() -> None:
-    """Other annotations, some of them large, are not ours to hold."""
-    item = {"metadata": {"name": "a", "annotations": {"gpufence.io/memory": "2Gi", "x": "y"}}}
-
-    assert ("a", {"gpufence.io/memory": "2Gi"}) == keep_namespace(item)
-
-
-@pytest.mark.parametrize("annotations", [None, {}])
-def test_a_namespace_without_annotations_is_known_all_the_same(annotations: object) -> None:
-    """No annotation is an answer, unlike no namespace."""
-    assert ("a", {}) == keep_namespace({"metadata": {"name": "a", "annotations": annotations}})
 
 
 def test_without_a_cluster_nobody_can_be_asked() -> None:
@@ -170,8 +110,8 @@ def profile(
 
 def test_a_profile_that_is_applied_is_kept_with_its_amounts() -> None:
     """Never more than its owner's own maximum, which the status may not have followed yet."""
-    kept_name, kept_profile = keep_profile(profile())
-    _, bounded = keep_profile(profile(max="5Gi"))
+    kept_name, kept_profile = keep_profile(profile(), INTERNER)
+    _, bounded = keep_profile(profile(max="5Gi"), INTERNER)
 
     assert ("a/deployment-web", AppliedProfile("deployment-web", 3, {"main": 6 * GIB})) == (
         kept_name,
@@ -186,12 +126,12 @@ def test_a_profile_that_is_applied_is_kept_with_its_amounts() -> None:
 )
 def test_any_other_profile_is_not_held(item: dict[str, Any]) -> None:
     """It is shown only, has nothing to give, or nobody can read it."""
-    cache: SparseCache[AppliedProfile] = SparseCache()
-    cache.replace([keep_profile(profile())])
-    cache.apply("MODIFIED", keep_profile(item))
+    store: Store[AppliedProfile] = Store()
+    store.replace([keep_profile(profile(), INTERNER)])
+    store.apply("MODIFIED", keep_profile(item, INTERNER))
 
-    assert ("a/deployment-web", None) == keep_profile(item)
-    assert {} == cache.items
+    assert ("a/deployment-web", None) == keep_profile(item, INTERNER)
+    assert {} == store.items
 
 
 REPLICA_SET = {"controller": True, "kind": "ReplicaSet", "name": "web-5f", "apiVersion": "apps/v1"}

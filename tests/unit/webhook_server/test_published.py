@@ -6,8 +6,10 @@ from gpufence import names
 from gpufence.cards import Card
 from gpufence.dialects import Units
 from gpufence.quantity import GIB
+from kube.informers import Interner
+from kube.informers.views import view_node
 from tests.support.builders import card, node
-from webhook.caches import NodeCache, keep_node, keep_slice
+from webhook.caches import NodeCache, keep_slice
 
 PRESENT = {names.GPU_PRESENT: "true"}
 T4 = Card("GPU-0", 0, "Tesla T4", 15 * GIB, (7, 5))
@@ -29,7 +31,9 @@ def sliced(name: str = "node-1", driver: str = names.DRA_DRIVER) -> dict[str, An
 
 def cache(*nodes: dict[str, Any], slices: tuple[dict[str, Any], ...] = ()) -> NodeCache:
     made = NodeCache(lambda: 0.0)
-    made.replace([keep_node(item, Units()) for item in nodes])
+    interner = Interner()
+    views = [view_node(item, Units(), interner, labelled=True) for item in nodes]
+    made.nodes.replace(views)
     made.published.replace([keep_slice(item) for item in slices])
     return made
 
@@ -63,7 +67,7 @@ def test_what_a_nodes_agent_has_written_counts_before_its_slices() -> None:
 
 def test_a_node_without_label_and_cards_is_forgotten() -> None:
     """Most nodes of a cluster have no GPU."""
-    assert ("node-1", None) == keep_node(node(allocatable={}), Units())
+    assert cache(node(allocatable={}), slices=(sliced(),)).node("node-1") is None
     assert cache(slices=(sliced(),)).node("node-1") is None
 
 

@@ -83,8 +83,8 @@ class Repeating:
     `math.inf` until woken.
 
     A turn that raises a GpufenceError comes again after a pause that grows, `trouble` says why
-    meanwhile, with `forbidden` as remedy where a right is missing. `finish` is called at the end,
-    on the same thread.
+    meanwhile, with `forbidden` as remedy where a right is missing. `finish` is called at the
+    end, on the same thread.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Repeating:
         clock: Clock | None = None,
     ) -> None:
         self._name = name
+        self._first_seconds = 0.0
         self._turn = turn
         self._finish = finish
         self._backoff = backoff or Backoff()
@@ -134,8 +135,9 @@ class Repeating:
         """Return for how long no turn has ended."""
         return self._clock.monotonic() - self._turned_at
 
-    def start(self) -> None:
-        """Begin in a thread, which does not keep the program alive."""
+    def start(self, after_seconds: float = 0.0) -> None:
+        """Begin after a while, in a thread that does not keep the program alive."""
+        self._first_seconds = after_seconds
         self._thread = threading.Thread(target=self.run, name=self._name, daemon=True)
         self._thread.start()
 
@@ -162,15 +164,16 @@ class Repeating:
 
     def run(self) -> None:
         """Do all this in the caller's thread."""
+        pause = self._first_seconds
         try:
             while True:
+                if pause > 0 and not self._ended.is_set():
+                    self._clock.wait(self._wake, pause)
                 self._wake.clear()
                 if self._ended.is_set():
                     return
                 pause = self._turn_once()
                 self._turned_at = self._clock.monotonic()
-                if pause > 0 and not self._ended.is_set():
-                    self._clock.wait(self._wake, pause)
         finally:
             if self._finish is not None:
                 self._finish()

@@ -12,6 +12,7 @@ from gpufence.errors import GpufenceError
 from gpufence.names import AGENT, CONTROLLER
 from gpufence.text import printable
 from kube import ForbiddenError, core
+from kube.repeating import Repeating
 from kubectl_gpufence.dashboard.history import (
     STEP_SECONDS,
     HourHistory,
@@ -78,20 +79,19 @@ class PagePoller:
         self._clock = clock
         self._cards, self._pods = HourHistory(), HourHistory()
         self._lock = threading.Lock()
-        self._stop = threading.Event()
         self._number = 0
         self._model = b"{}"
         self._looked_at = self._asked_at = clock()
         self._trouble = ""
-        self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
         self._look()
+        self._repeating = Repeating("looks", self._turn, jitter=0.0)
 
     def start(self) -> None:
-        self._thread.start()
+        self._repeating.start(self._pause())
 
     def stop(self) -> None:
         """End after the look that is being taken, and do not wait for that."""
-        self._stop.set()
+        self._repeating.end()
         self._live.stop()
 
     def state(self, after: int) -> bytes:
@@ -118,14 +118,14 @@ class PagePoller:
                 + b"}"
             )
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._pause()):
-            try:
-                self._look()
-            except GpufenceError as error:
-                self._say(advice(error))
-            except Exception as error:  # noqa: BLE001 - one bad look must not be the last
-                self._say(f"this look has failed: {printable(repr(error), 200)}")
+    def _turn(self) -> float:
+        try:
+            self._look()
+        except GpufenceError as error:
+            self._say(advice(error))
+        except Exception as error:  # noqa: BLE001 - one bad look must not be the last
+            self._say(f"this look has failed: {printable(repr(error), 200)}")
+        return self._pause()
 
     def _pause(self) -> float:
         watched = self._clock() - self._asked_at < _WATCHED_SECONDS

@@ -5,13 +5,13 @@ everywhere else.
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from gpufence.text import printable
 from kube import ForbiddenError
+from kube.repeating import Repeating
 from kubectl_gpufence.live import LiveScene, objects_in_view
 from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.terminal import KeyTerminal
@@ -97,8 +97,7 @@ class Looker:
     def __init__(self, live: LiveScene, interval: float) -> None:
         self._live = live
         self._interval = interval
-        self._due = threading.Event()
-        self._over = False
+        self._repeating = Repeating("looks", self._turn, jitter=0.0)
         self._told: Callable[[], None] = lambda: None
         self.trouble = ""
         self.scene: Scene = live.look()
@@ -107,31 +106,26 @@ class Looker:
     def start(self, told: Callable[[], None]) -> None:
         """Go on looking; `told` is called after each look."""
         self._told = told
-        threading.Thread(target=self._run, name="looks", daemon=True).start()
+        self._repeating.start(self._interval)
 
     def hurry(self) -> None:
-        self._due.set()
+        self._repeating.wake()
 
     def stop(self) -> None:
         """End after the look that is being taken, and do not wait for that."""
-        self._over = True
+        self._repeating.end()
         self._live.stop()
-        self._due.set()
 
-    def _run(self) -> None:
-        while True:
-            self._due.wait(self._interval)
-            self._due.clear()
-            if self._over:
-                return
-            try:
-                self.scene, self.at, self.trouble = self._live.look(), _clock(), ""
-            except GpufenceError as error:
-                self.trouble = f"this is an old look: {advice(error)}"
-            except Exception as error:  # noqa: BLE001 - one bad look must not be the last
-                self.trouble = f"this is an old look: {printable(repr(error), 200)}"
-            if not self._over:
-                self._told()
+    def _turn(self) -> float:
+        try:
+            self.scene, self.at, self.trouble = self._live.look(), _clock(), ""
+        except GpufenceError as error:
+            self.trouble = f"this is an old look: {advice(error)}"
+        except Exception as error:  # noqa: BLE001 - one bad look must not be the last
+            self.trouble = f"this is an old look: {printable(repr(error), 200)}"
+        if not self._repeating.stopped:
+            self._told()
+        return self._interval
 
 
 def _clock() -> str:

@@ -58,6 +58,17 @@ def test_a_turn_says_when_the_next_is_due() -> None:
     assert [3.0, 5.0] == clock.pauses
 
 
+def test_the_first_turn_may_be_waited_for() -> None:
+    """What has just been done by its owner is not done again at once."""
+    script, clock = Script(math.inf), FakeClock()
+    made = Repeating("cards", script, clock=clock)
+    made.start(9.0)
+    wait_until(lambda: 1 == script.turns)
+
+    assert made.stop(30)
+    assert [9.0] == clock.pauses
+
+
 def test_trouble_is_told_once_and_answered_by_growing_pauses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

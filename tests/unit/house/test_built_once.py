@@ -29,9 +29,7 @@ THREADS = {
     "controller.profiles.keeper": "moves to kube.repeating",
     "kube.optional": "moves to kube.informers",
     "kube.repeating": "the one for all",
-    "kubectl_gpufence.dashboard.poller": "moves to kube.repeating",
     "kubectl_gpufence.dashboard.server": "serves people on this machine",
-    "kubectl_gpufence.top.watch": "moves to kube.repeating",
     "service.status_server": "serves probes, Prometheus and the plugin",
 }
 """Modules of the programs that make a thread by hand, and why."""

@@ -5,6 +5,7 @@ What users write on pods and namespaces, as typed values; every mistake is kept,
 from __future__ import annotations
 
 from enum import StrEnum
+from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ from gpufence.shape import whole_number
 from gpufence.text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 MOST_PROCESSES = 1024
 _MOST_NOTES = 16
@@ -24,6 +25,7 @@ _MOST_NOTES = 16
 _POD_KEYS = frozenset((*names.USER_KEYS, *names.WRITTEN_KEYS))
 _WORKING_KEYS = f"those that do: {', '.join(names.USER_KEYS)}"
 _SWITCH = ("enabled", "disabled")
+_OF_CONTAINERS = (names.MEMORY_OF_CONTAINER, names.FRAMEWORK_OF_CONTAINER)
 
 
 class Headroom(StrEnum):
@@ -89,15 +91,15 @@ def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str])
     problems: list[Problem] = []
     memory_of: dict[str, int] = {}
     framework_of: dict[str, str] = {}
-    strange: list[str] = []
-    for key in sorted(own.keys() - _POD_KEYS):
-        container = _container_of(key)
-        if container not in containers:
-            strange.append(key)
-        elif key.startswith(names.MEMORY_OF_CONTAINER):
-            _read_into(memory_of, container, key, own[key], _own_memory, problems)
-        else:
-            _read_into(framework_of, container, key, own[key], _framework, problems)
+    strange = own.keys() - _POD_KEYS
+    if strange:
+        memory_of = _read_of_containers(
+            names.MEMORY_OF_CONTAINER, own, containers, _own_memory, problems
+        )
+        framework_of = _read_of_containers(
+            names.FRAMEWORK_OF_CONTAINER, own, containers, _framework, problems
+        )
+        strange -= {f"{prefix}{name}" for prefix in _OF_CONTAINERS for name in containers if name}
     values = _read_values(own, _POD_OPTIONS, problems)
     return PodOptions(
         memory_of=memory_of,
@@ -108,12 +110,30 @@ def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str])
     )
 
 
+def _read_of_containers(
+    prefix: str,
+    own: Mapping[str, str],
+    containers: frozenset[str],
+    read: Callable[[str, str], Any],
+    problems: list[Problem],
+) -> dict[str, Any]:
+    """Read what is said of each container by its name; nothing is kept of what cannot be read."""
+    values = {}
+    for name in sorted(containers):
+        text = own.get(key := f"{prefix}{name}")
+        if name and text is not None:
+            value = _read_value(key, text, read, problems)
+            if value is not None:
+                values[name] = value
+    return values
+
+
 def _notes(
-    keys: list[str], own: Mapping[str, str], containers: frozenset[str]
+    keys: Collection[str], own: Mapping[str, str], containers: frozenset[str]
 ) -> tuple[Problem, ...]:
     """Note the first keys that do nothing, and how many more there are: there may be thousands."""
     notes = []
-    for key in keys[: _MOST_NOTES + 1]:
+    for key in nsmallest(_MOST_NOTES + 1, keys):
         reason, remedy = "is for a key that does nothing on a pod", _WORKING_KEYS
         if _container_of(key):
             reason = "is for a container the pod does not have"
@@ -140,8 +160,8 @@ def defaults_from(
 
     A pod that sets its own memory in any form takes none of the namespace's amounts.
     """
-    own_memory = any(
-        key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in pod
+    own_memory = names.MEMORY in pod or any(
+        key.startswith(names.MEMORY_OF_CONTAINER) for key in pod
     )
     return {
         key: value
@@ -176,20 +196,6 @@ def _read_values(
     return values
 
 
-def _read_into(
-    values: dict[str, Any],
-    container: str,
-    key: str,
-    text: str,
-    read: Callable[[str, str], Any],
-    problems: list[Problem],
-) -> None:
-    """Read what is said of one container; nothing is kept of what cannot be read."""
-    value = _read_value(key, text, read, problems)
-    if value is not None:
-        values[container] = value
-
-
 def _read_value(
     key: str, text: str, read: Callable[[str, str], Any], problems: list[Problem]
 ) -> Any:  # noqa: ANN401 - whatever the option is
@@ -202,7 +208,7 @@ def _read_value(
 
 def _container_of(key: str) -> str | None:
     """Return the container that a key is for."""
-    for prefix in (names.MEMORY_OF_CONTAINER, names.FRAMEWORK_OF_CONTAINER):
+    for prefix in _OF_CONTAINERS:
         if key.startswith(prefix):
             return key.removeprefix(prefix) or None
     return None

@@ -142,7 +142,8 @@ def _is_isolated(spec: Object, annotations: Mapping[str, str]) -> bool:
     """
     Return whether KAI's isolator is in a pod or will be, or the driver holds it (NvFractions).
     """
-    if any(key.startswith(KAI_OF_CONTAINER) and key.endswith(KAI_DRIVER) for key in annotations):
+    driven = [key for key in annotations if key.endswith(KAI_DRIVER)]
+    if any(key.startswith(KAI_OF_CONTAINER) for key in driven):
         return True
     if KAI_KEYS.isdisjoint(annotations):
         return False

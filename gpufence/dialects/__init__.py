@@ -54,10 +54,10 @@ __all__ = [
     "Undeclared",
     "Units",
     "Unreadable",
+    "bookkeeping",
     "concerns_gpufence",
     "declares",
     "gpu_requests",
-    "is_bookkeeping",
     "keys_of_container",
     "read_declaration",
     "spoken",
@@ -106,12 +106,17 @@ _REFINED = tuple(
 )
 _BY_CLAIMS = next(place for place, spec in enumerate(SPECS) if spec.by_claims)
 _OWN_PREFIXES = (names.PREFIX, names.ENV_PREFIX)
+_BEGINNINGS = tuple(beginning for _, beginning, _ in CONTAINER_KEYS)
 
 
 def declares(key: str) -> bool:
     """Return whether an annotation declares something about a pod's GPU memory."""
-    return key in ANNOTATION_KEYS or any(
-        key.startswith(beginning) and key.endswith(ends) for _, beginning, ends in CONTAINER_KEYS
+    return key in ANNOTATION_KEYS or (
+        key.startswith(_BEGINNINGS)
+        and any(
+            key.startswith(beginning) and key.endswith(ends)
+            for _, beginning, ends in CONTAINER_KEYS
+        )
     )
 
 
@@ -125,18 +130,28 @@ def keys_of_container(name: str) -> list[str]:
     return [f"{names.MEMORY_OF_CONTAINER}{name}", *ends]
 
 
-def is_bookkeeping(key: str) -> bool:
-    """Return whether only schedulers and device plugins may write an annotation."""
-    return key in BOOKKEEPING_KEYS or any(
-        key.startswith(SPECS[place].container_keys[0])
-        and key.endswith(SPECS[place].container_bookkeeping)
-        for place, *_ in CONTAINER_KEYS
+def bookkeeping(keys: Iterable[str]) -> list[str]:
+    """Return the annotations that only schedulers and device plugins may write: of thousands."""
+    return [
+        key
+        for key in keys
+        if key in BOOKKEEPING_KEYS or (key.startswith(_BEGINNINGS) and _counts_container(key))
+    ]
+
+
+def _counts_container(key: str) -> bool:
+    return any(
+        key.startswith(beginning) and key.endswith(SPECS[place].container_bookkeeping)
+        for place, beginning, _ in CONTAINER_KEYS
     )
 
 
 def concerns_gpufence(annotations: Iterable[str]) -> bool:
     """Return whether any annotation's key is one for which the API server calls the webhook."""
-    return any(key.startswith(_OWN_PREFIXES) or declares(key) for key in annotations)
+    if not ANNOTATION_KEYS.keys().isdisjoint(annotations):
+        return True
+    suspects = [key for key in annotations if key.startswith((*_OWN_PREFIXES, *_BEGINNINGS))]
+    return any(key.startswith(_OWN_PREFIXES) or declares(key) for key in suspects)
 
 
 def gpu_requests(pod: Pod) -> list[GpuRequest]:

@@ -13,9 +13,17 @@ from webhook.frameworks import words
 from webhook.frameworks.figures import Basis, Injecting, container_figures
 from webhook.frameworks.flags import is_certain
 from webhook.frameworks.launch import UNREAD
-from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
+from webhook.frameworks.rows import (
+    ABSENT,
+    ContainerText,
+    allowed,
+    lowered,
+    own_rows,
+    smaller_share,
+    table_rows,
+    value_for,
+)
 from webhook.frameworks.table import DEFEATS, GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
-from webhook.frameworks.values import allowed, lowered, smaller_share, value_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
     )
     from webhook.frameworks.launch import ServerLaunch
     from webhook.frameworks.levers import Lever
-    from webhook.frameworks.values import Value
+    from webhook.frameworks.rows import Value
 
 HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
 ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"

@@ -17,13 +17,14 @@ from webhook.frameworks.argv import read_items
 from webhook.frameworks.budget import SpentError
 from webhook.frameworks.edits import Edit, behind_all, behind_head, known_by, takes_flags
 from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
+from webhook.frameworks.evidence import BETRAYED, HINT, PLANNER, Mention, mention_of
 from webhook.frameworks.flags import has_flag, outranking, overriding, told, unseen
 from webhook.frameworks.levers import VLLM_ARGS
 from webhook.frameworks.programs import read_programs
 from webhook.frameworks.recognise import Recognised, is_known, recognise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from fractions import Fraction
 
     from webhook.frameworks.argv import Place
@@ -34,68 +35,23 @@ if TYPE_CHECKING:
     from webhook.frameworks.programs import StartedPrograms
 
 
-Variables: TypeAlias = "Sequence[tuple[str, str | None]]"
-"""A container's variables as the user wrote them, the last of a name counts; None is unseen."""
+Variables: TypeAlias = "Mapping[str, str | None]"
+"""A container's variables as the user wrote them; None is unseen."""
 
-
-def by_first(*patterns: str) -> re.Pattern[str]:
-    """Find any of some patterns, each of which begins with a letter of its own: fast that way."""
-    rests: dict[str, list[str]] = {}
-    for pattern in patterns:
-        rests.setdefault(pattern[0], []).append(pattern[1:])
-    return re.compile("|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in rests.items()))
-
-
-_HINT = by_first(
-    *("vllm", "aphrodite", "sglang", "tgi", "text[.-]generation", "text-embeddings", "tensorrt"),
-    *("trt-?llm", "triton", "tensorflow_model", "serving", "nim/", "llama", "local-?ai", "tabby"),
-    *("lorax", "fastdeploy", "djl", "service ssh", "start ssh", "init\\.d/ssh"),
-    *("lmdeploy", "comfy", "dask", "spark", "xinference", "ray(?![a-z])", "tei(?![a-z])", "sshd"),
-    *("huggingfaceserver", "inference_api", "gpu[-_]memory[-_]", "mem[-_]fraction"),
-    *("cuda[-_]memory", "cache[-_]max[-_]entry", "--rmm", "reserve[-_]vram", "run_cluster"),
-    r"entrypoint\.sh (?:driver|executor)",
-)
-"""What any program that is known betrays itself by, so that most containers need no closer look."""
 
 _OURS = re.compile(
     rf"\$(?:\((?P<kubelet>{names.SETTING_PREFIX}\w+|{names.TGI_FRACTION}|{names.DYNAMO_FRACTION}"
     rf"|{names.LLAMA_FIT})\)|\{{?(?P<shell>{names.SETTING_PREFIX}\w+)\}}?)"
 )
+_A_VARIABLE = 32  # characters that it takes to read one, beside its own
+_A_FLAG = 96
+"""
+Steps that it takes to read a flag of ours in every text around it: spent before it is put in, so
+that a pod which was read once is read in each later pass.
+"""
 _REFERRED = re.compile(rf"{names.SETTING_PREFIX}\w+")
 
 
-def alone(*words: str) -> tuple[str, ...]:
-    """Return patterns of words that are part of no longer one."""
-    return tuple(f"{word}(?<![a-z]{word})(?![a-z])" for word in words)
-
-
-_PLANNER = by_first(
-    *("vllm", "sglang", "lmdeploy", "lightllm", "trt-?llm", "tensorrt[-_ ]?llm", "turbomind"),
-    *("openrlhf", "nemo[-_]?rl", "openllm", "fast_?deploy", "xinference", "huggingfaceserver"),
-    *("aphrodite", "ktransformers", "gpustack", "rtp[-_]llm", "ray-?llm", "deepspeed[-_]mii"),
-    *(
-        "mlc[-_]llm",
-        "lorax",
-        r"ray[\"')}]* start(?![a-z])",
-        "text[-_.]generation[-_.](?:inference|server|launcher)",
-    ),
-    *alone("verl", "djl", "lmi", "tgi", "nim", "mii", "llm-d", "areal"),
-    *("max[-_]model[-_]len", "max[-_]num[-_](?:seqs|batched)", "served[-_]model[-_]name"),
-    *("tensor[-_]parallel[-_]size", "enforce[-_]eager", "enable[-_]prefix[-_]cach"),
-    *("chunked[-_]prefill", "kv[-_](?:transfer|cache[-_]dtype)", "tool[-_]call[-_]parser"),
-    *("disaggregation[-_]mode", "pipeline[-_]parallel[-_]size"),
-    *("rolling[-_]?batch", "gpu[-_]mem(?:ory)?[-_]util", "free[-_]gpu[-_]mem"),
-    *("cache[-_]max[-_]entry", "mem[-_]frac(?<!client[-_]mem[-_]frac)", "cuda[-_]memory[-_]frac"),
-)
-"""What betrays a server that plans with the card, wherever it stands."""
-
-
-_HOST = re.compile(r"(?:https?|grpcs?)://[^/\s\"']*")
-_ELSEWHERE = re.compile(
-    r"(?:https?|grpcs?)://(?!localhost\b|127\.|0\.0\.0\.0)\S+"
-    r"|(?!localhost\b)[A-Za-z][A-Za-z0-9.-]*:[0-9]{2,5}(?:/\S*)?"
-)
-"""Where a server is that is none of the container's own: what has its address is its client."""
 _IN_DJL = re.compile(r"lmi|vllm")
 _RUNPOD = re.compile(r"runpod/|worker[-_a-z0-9]*vllm")
 _BACKENDS = (
@@ -103,13 +59,6 @@ _BACKENDS = (
     (re.compile(r"tensorflow|tf2?(?![a-z])"), names.TF_GROWTH),
 )
 """What betrays a backend of Triton's, and the variable that it reads."""
-
-
-class Mention(NamedTuple):
-    """The first word that names a server which plans the card's memory, and where it stands."""
-
-    word: str
-    where: str
 
 
 UNREAD = Mention("", "")
@@ -216,36 +165,20 @@ def read_launch(
     if framework in names.FRAMEWORKS:
         return None
     wanted = BY_NAME.get(framework)
+    line = " ".join((image, *command, *args))
+    whole = "\n".join((line, name, *[f"{env}={text}" for env, text in said.items()]))
     try:
-        budget.read(len(name))  # of nothing nothing is read
-        launch = _seen(image, command, args, wanted, said, budget)
-        if wanted is not None or (launch is not None and not launch.pytorch):
-            return launch
-        mention = _mention(image, " ".join((*command, *args)), name, said, budget)
+        budget.read(len(whole) + _A_VARIABLE * len(said))
+        if wanted is None and BETRAYED.search(whole.lower()) is None:
+            return None  # as nearly always
+        launch = _seen(image, command, args, line, wanted, said, budget)
+        if wanted is None and (launch is None or launch.pytorch) and PLANNER.search(whole.lower()):
+            mention = mention_of(image, " ".join((*command, *args)), name, said, budget)
+            if mention is not None:
+                return (launch or ServerLaunch(None))._replace(evidence=mention)
     except SpentError:
         return ServerLaunch(None, evidence=UNREAD) if wanted is None else _too_long(wanted)
-    return launch if mention is None else (launch or ServerLaunch(None))._replace(evidence=mention)
-
-
-def _mention(image: str, line: str, name: str, said: Variables, budget: Budget) -> Mention | None:
-    """Return the first word that names a planner; all texts at once tell that most name none."""
-    whole = "\n".join((image, line, name, *[f"{env}={text}" for env, text in said]))
-    budget.read(len(whole))
-    if _PLANNER.search(whole.lower()) is None:
-        return None
-    texts = [("its image", image), ("its command", line), ("its name", name)]
-    for env, text in said:
-        if text is None or not _ELSEWHERE.fullmatch(text):
-            texts.append((f"its variable {env}", f"{env}={text or ''}"))
-    for where, text in texts:
-        budget.read(len(text) + 32)
-        found = _PLANNER.search(text.lower())
-        if found is not None and "://" in text:  # a client's address is no server
-            budget.read(len(text))
-            found = _PLANNER.search(_HOST.sub(" ", text.lower()))
-        if found is not None:
-            return Mention(found[0], where)
-    return None
+    return launch
 
 
 def _too_long(wanted: Engine) -> ServerLaunch:
@@ -256,26 +189,32 @@ def _seen(
     image: str,
     command: tuple[str, ...],
     args: tuple[str, ...],
+    line: str,
     wanted: Engine | None,
     said: Variables,
     budget: Budget,
 ) -> ServerLaunch | None:
     """Look into a container whose texts betray that this is worth it."""
-    line = " ".join((image, *command, *args))
     # KServe's templates start vLLM in containers that say nothing themselves.
     silent = not command and not args
     budget.read(len(line))
-    hinted = wanted is not None or _HINT.search(line.lower()) is not None
+    hinted = wanted is not None or HINT.search(line.lower()) is not None
     if not hinted and not silent and "$" not in line:
         return None
-    known = {env: text for env, text in dict(said).items() if text is not None and "$(" not in text}
+    known = {env: text for env, text in said.items() if text is not None and "$(" not in text}
     if not hinted and silent:
         hinted = names.VLLM_ARGS in known
     elif not hinted:
         text = "\n".join(known.values())
         budget.read(len(text))
-        hinted = _HINT.search(text.lower()) is not None
-    return _launch(image, command, args, wanted, known, line, budget) if hinted else None
+        hinted = HINT.search(text.lower()) is not None
+    if not hinted:
+        return None
+    launch = _launch(image, command, args, wanted, known, line, budget)
+    for each in (launch, *launch.others) if launch is not None else ():
+        if each.engine is not None and each.engine.lever is not None and not each.told_by_us:
+            budget.spend(_A_FLAG)
+    return launch
 
 
 def _launch(

@@ -14,8 +14,9 @@ from gpufence.quantity import GIB, MIB, write_mebibytes
 
 if TYPE_CHECKING:
     from webhook.frameworks.engines import Engine
+    from webhook.frameworks.evidence import Mention
     from webhook.frameworks.figures import CardFigures
-    from webhook.frameworks.launch import Mention, ServerLaunch
+    from webhook.frameworks.launch import ServerLaunch
     from webhook.frameworks.levers import Lever
 
 LEAST_MODEL = 2 * GIB

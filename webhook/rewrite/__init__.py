@@ -8,7 +8,6 @@ to do, and a forged plan comes to nothing.
 
 from __future__ import annotations
 
-import marshal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,12 +67,11 @@ _AT_CREATE = Reading()
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 MOST_CONTAINERS, MOST_VOLUMES = 64, 4096
-MOST_ANNOTATIONS, MOST_MOUNTS, MOST_RESOURCES, MOST_VARIABLES = 8192, 8192, 4096, 40_960
+MOST_ANNOTATIONS, MOST_MOUNTS, MOST_RESOURCES, MOST_VARIABLES = 4096, 4096, 4096, 8192
 """Far above what anybody runs on a GPU; an API server takes tens of thousands of each."""
-
 MOST_BYTES = 512 * 1024
 """A third of what etcd takes: evictions and kubelets write to a pod, too, as others may."""
-_ADDED_BYTES = 256 * 1024  # what gpufence may make of it
+_ADDED_BYTES, _ADDED_ITEMS = 256 * 1024, 2048  # what gpufence may make of it
 _SMALL_BYTES = 16 * 1024
 _ASKED = ("limits", "requests")
 
@@ -120,16 +118,16 @@ def rewrite(
 
     Raises `InvalidError` for what is no pod at all.
     """
-    work, size = _excess(pod)
-    if work or (size and mode is Mode.EVICT):
-        return _without_plan(pod, mode, work or size)
+    excess = _excess(pod)
+    if excess.work or (excess.size and mode is Mode.EVICT):
+        return _without_plan(pod, mode, excess.work or excess.size)
     said = _rewrite(pod, mode, namespace, fleet, policy, profile, claims)
-    if isinstance(said, Refusal):
+    if isinstance(said, Refusal) or not excess.large:
         return said
     if mode is Mode.EVICT:
-        _, size = _excess(pod)  # by now
+        size = _excess(pod).size  # by now
         return _refusal(size) if size else said
-    return said._replace(warnings=(size, *said.warnings)) if size else said
+    return said._replace(warnings=(excess.size, *said.warnings)) if excess.size else said
 
 
 def _rewrite(
@@ -142,8 +140,9 @@ def _rewrite(
     claims: Mapping[str, Object | str],
 ) -> Rewrite | Unchanged | Refusal:
     """Rewrite a pod that is not too large for that."""
-    spec = as_object(pod.get("spec"), "spec")
-    read = with_parts(read_pod(pod), claims, _AT_CREATE)
+    spec, read = as_object(pod.get("spec"), "spec"), read_pod(pod)
+    if read.claims:
+        read = with_parts(read, claims, _AT_CREATE)
     if names.MIRROR in read.annotations:
         return Unchanged(_MIRROR)
     system = as_object(spec.get("os"), "spec.os").get("name")
@@ -187,29 +186,39 @@ def _rewrite(
     )
 
 
-def _excess(pod: dict[str, Any]) -> tuple[str, str]:
+class _Excess(NamedTuple):
     """
-    Return what makes a pod more work than any is worth, and what makes it so large that it may
-    never be evicted; empty where nothing does. What was changed already may be larger by that.
+    What makes a pod more work than any is worth, and what makes it so large that it may never be
+    evicted; empty where nothing does. A `large` one may become too large by what is added to it.
     """
+
+    work: str = ""
+    size: str = ""
+    large: bool = False
+
+
+_NO_EXCESS = _Excess()
+
+
+def _excess(pod: dict[str, Any]) -> _Excess:
+    """Measure a pod, as far as that is any use; what was changed already may be larger by that."""
     spec = as_object(pod.get("spec"), "spec")
-    early = as_list(spec.get("initContainers"), "spec.initContainers")
-    containers = len(early) + len(as_list(spec.get("containers"), "spec.containers"))
-    volumes = len(as_list(spec.get("volumes"), "spec.volumes"))
+    lists = [spec.get(field) for field in ("initContainers", "containers", "volumes")]
+    early, regular, volumes = [len(each) if isinstance(each, list) else 0 for each in lists]
+    containers = early + regular
     if containers > MOST_CONTAINERS or volumes > MOST_VOLUMES:
         has = f"it has {containers} containers and {volumes} volumes"
         most = f"at most {MOST_CONTAINERS} and {MOST_VOLUMES}"
-        return f"{has}; gpufence reads pods of {most}; split it", ""
+        return _Excess(f"{has}; gpufence reads pods of {most}; split it")
     try:
-        if len(orjson.dumps(pod)) <= _SMALL_BYTES:
-            return "", ""
+        size = len(orjson.dumps(pod))
     except TypeError:  # no JSON, or of more levels
-        pass
-    return _excess_of_large(pod, spec)
+        size = _SMALL_BYTES + 1
+    return _NO_EXCESS if size <= _SMALL_BYTES else _excess_of_large(pod, spec, size)
 
 
-def _excess_of_large(pod: dict[str, Any], spec: Object) -> tuple[str, str]:
-    """Count what only a large pod can have too many of, and how many bytes it takes."""
+def _excess_of_large(pod: dict[str, Any], spec: Object, size: int) -> _Excess:
+    """Count what only a large pod can have too many of."""
     metadata = as_object(pod.get("metadata"), "metadata")
     annotations = as_object(metadata.get("annotations"), "metadata.annotations")
     containers = [*objects(spec.get("initContainers"), "spec.initContainers")]
@@ -222,20 +231,18 @@ def _excess_of_large(pod: dict[str, Any], spec: Object) -> tuple[str, str]:
         "resources": (sum(map(len, asked)), MOST_RESOURCES),
         "variables": (_total(containers, "env"), MOST_VARIABLES),
     }
+    changed = names.INJECTED in annotations
     for what, (count, most) in counts.items():
-        if count > most:
+        if count > most + _ADDED_ITEMS * changed:
             has = f"it has {count} {what}"
-            return f"{has}; gpufence reads pods of at most {most}; take some away", ""
-    most = MOST_BYTES + _ADDED_BYTES * (names.INJECTED in annotations)
-    try:
-        size = len(marshal.dumps(pod, 2))  # what is one thing in Python as often as it stands there
-    except ValueError:  # no JSON
-        return "", ""
+            return _Excess(f"{has}; gpufence reads pods of at most {most}; take some away")
+    most = MOST_BYTES + _ADDED_BYTES * changed
     if size <= most:
-        return "", ""
+        return _Excess(large=True)
     has = f"it takes {size // 1024} KiB, above {most // 1024}"
     why = "near the limit of etcd a pod can neither be evicted nor get a status"
-    return "", f"{has}: {why}; move long texts of it into ConfigMaps or its images"
+    said = f"{has}: {why}; move long texts of it into ConfigMaps or its images"
+    return _Excess(size=said, large=True)
 
 
 def _total(containers: Iterable[Object], field: str) -> int:
@@ -389,5 +396,5 @@ def _changed(
         if inputs.options.oom_message and inputs.options.inject:
             keep_last_lines(patch, item.container)
     if inputs.mode is not Mode.OBSERVE:
-        schedule(patch, policy, inputs)
+        schedule(patch, policy, inputs.pod, decision.plan.dialect)
     return patch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from gpufence.annotations import defaults_from, read_pod_options
 from gpufence.candidates import wanted_resources
-from gpufence.dialects import BOOKKEEPING_KEYS, concerns_gpufence, is_bookkeeping
+from gpufence.dialects import BOOKKEEPING_KEYS, CONTAINER_KEYS, bookkeeping, concerns_gpufence
 from gpufence.need.applied import applied_texts
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ MOST_BYTES = 250 * 1024
 """The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
 
 _FORGEABLE = BOOKKEEPING_KEYS.union(names.WRITTEN_KEYS)
+_OF_CONTAINERS = tuple(beginning for _, beginning, _ in CONTAINER_KEYS)
+_SUSPECT = (names.ENV_PREFIX, *_OF_CONTAINERS)
+_MOST_REMARKS = 16
 _WIDEST = 4  # bytes of one character
 _PATH = ("metadata", "annotations")
 
@@ -49,7 +52,7 @@ def admit(
     Take over the namespace's defaults, the amounts of its owner's profile before those, and leave
     out what only schedulers may write.
     """
-    forged = sorted([key for key in pod.annotations if is_bookkeeping(key)])
+    forged = frozenset(bookkeeping(pod.annotations))
     if not namespace and not forged and profile is None:
         return AdmittedPod(pod, {}, (), ())
     containers = frozenset(item.name for item in pod.containers)
@@ -65,7 +68,7 @@ def admit(
         pod._replace(annotations={**kept, **defaults}),
         defaults,
         standing=tuple(f"namespace {problem.sentence}" for problem in problems),
-        passing=remarks(forged),
+        passing=remarks(sorted(forged)),
     )
 
 
@@ -106,8 +109,12 @@ def remarks(dropped: Iterable[str]) -> tuple[str, ...]:
     Name keys that a pod's creator has no right to; what is said of gpufence's own would be noise,
     since a second pass drops those too.
     """
-    foreign = [key for key in dropped if is_bookkeeping(key)]
-    return tuple(f"{key} is for schedulers and device plugins; dropped" for key in foreign)
+    foreign = bookkeeping(dropped)
+    said = [f"{key} is for schedulers and device plugins; dropped" for key in foreign]
+    if len(said) > _MOST_REMARKS:
+        more = f"{len(said) - _MOST_REMARKS} more keys are for schedulers and device plugins"
+        said[_MOST_REMARKS:] = [f"{more}; dropped"]
+    return tuple(said)
 
 
 def may_be_ours(pod: Pod) -> bool:
@@ -126,7 +133,10 @@ def settle_annotations(
     """
     Make the annotations what they should be, naming only what differs; return what is dropped.
     """
-    forged = [key for key in present if _is_forged(key) and key not in wanted]
+    suspects = [key for key in present if key.startswith(_SUSPECT) or key in _FORGEABLE]
+    theirs = [key for key in suspects if key.startswith(_OF_CONTAINERS)]
+    spared = wanted.keys() | (set(theirs).difference(bookkeeping(theirs)) if theirs else ())
+    forged = [key for key in suspects if key not in spared]
     if forged:
         patch.remove(_PATH, *forged)
     if not present.keys().isdisjoint(wanted):
@@ -173,11 +183,6 @@ def _others(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, 
 
 def _bytes(texts: Mapping[str, str]) -> int:
     return len("".join(texts).encode()) + len("".join(texts.values()).encode())
-
-
-def _is_forged(key: str) -> bool:
-    """Return whether only schedulers, device plugins or gpufence itself may write a key."""
-    return key in _FORGEABLE or key.startswith(names.ENV_PREFIX) or is_bookkeeping(key)
 
 
 def _defaults(

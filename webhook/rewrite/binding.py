@@ -18,7 +18,6 @@ from gpufence.mode import Mode
 from gpufence.plan import FRACTIONS, read_plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_object, as_text
-from webhook.frameworks.budget import STEPS
 from webhook.frameworks.figures import Injecting
 from webhook.rewrite.containers import Starts
 from webhook.rewrite.decide import decide
@@ -89,7 +88,7 @@ def exact_values(
     elif read.isolated and inputs.dialect == plan.dialect:
         terms = inputs.terms._replace(injecting=Injecting.SET, fenced=True)
         inputs = inputs._replace(terms=terms)
-    starts = Starts(2 * STEPS)  # what was read at creation is read again, ours included
+    starts = Starts()
     inputs = inputs._replace(profile=plan.profile)
     exact = decide(inputs, pod, policy.hook_source, starts).annotations
     if names.WARNINGS in read.annotations:

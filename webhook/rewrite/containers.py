@@ -9,22 +9,19 @@ writing the value itself, and every wish is held against the limit.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from functools import lru_cache
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, cast
-
-import orjson
 
 from gpufence import names
 from gpufence.annotations import HookCarrier
 from gpufence.dialects import GPU_RESOURCES, PREFIXES
-from gpufence.errors import GpufenceError, InvalidError, Problem
+from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
 from webhook.frameworks.budget import STEPS, Budget, SpentError
 from webhook.frameworks.engines import VARIABLES
-from webhook.frameworks.launch import alone, by_first, read_launch
+from webhook.frameworks.evidence import alone, by_first
+from webhook.frameworks.launch import read_launch
 from webhook.frameworks.rows import ContainerText, Variable
 from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
 
@@ -50,9 +47,11 @@ _KEEPING_WORDS = (
 _KEEPING = by_first(*_KEEPING_WORDS)
 _KEEPING_HOOKED = by_first(*_KEEPING_WORDS, "tensorflow", "keras")
 """What betrays a framework that keeps to its variables; TensorFlow does so by the hook alone."""
-_OURS = names.ENV_PREFIX.encode()
-_REMEMBERED_BYTES = 4096
+_TEXT = frozenset((str,))
+_MANY = 64  # variables: from here on reading them all at once is faster than each
 _name_of = methodcaller("get", "name")
+_text_of = methodcaller("get", "value", "")
+_source_of = methodcaller("get", "valueFrom")
 _NO_VARIABLES: dict[str, Variable] = {}
 _NO_POSITIONS: dict[str, list[int]] = {}
 
@@ -83,57 +82,31 @@ class Starts:
     """
 
     def __init__(self, steps: int = STEPS) -> None:
-        self._steps = steps
+        self._budget = Budget(steps)
         self._seen: dict[int, Started] = {}
 
     def of(self, item: Object, name: str, options: PodOptions, earlier: _EarlierPass) -> Started:
         """Recognise what one container runs, whether it asks for the GPU or not."""
-        if id(item) in self._seen:
-            return self._seen[id(item)]
+        found = self._seen.get(id(item))
+        if found is None:
+            found = self._seen[id(item)] = self._look(item, name, options, earlier)
+        return found
+
+    def _look(self, item: Object, name: str, options: PodOptions, earlier: _EarlierPass) -> Started:
         image = as_text(item.get("image"), "image")
         command, args = texts(item.get("command"), "command"), texts(item.get("args"), "args")
         entries = objects(item.get("env"), f"containers[{name}].env")
+        said = {} if self._budget.left < 0 else _as_the_user_wrote(entries, name, earlier)
         word = options.framework_of.get(name, options.framework)
-        hooked = options.python_hook is not HookCarrier.NONE
-        self._steps -= len(entries)
-        if self._steps <= 0:
-            entries = []
-        said = (name, image, command, args, word, hooked)
+        launch = read_launch(image, command, args, word, said, self._budget, name)
+        keeping = _KEEPING if options.python_hook is HookCarrier.NONE else _KEEPING_HOOKED
+        text = word or " ".join((image, *command, *args))
         try:
-            written = orjson.dumps((*said, entries))
-            if _OURS in written:
-                written = orjson.dumps((*said, _as_the_user_wrote(entries, name, earlier)))
-        except TypeError as error:
-            problem = Problem(f"containers[{name}]", str(error), "is no JSON", "write it in UTF-8")
-            raise InvalidError(problem) from error
-        look = _look if len(written) <= _REMEMBERED_BYTES else _look.__wrapped__
-        started, self._steps = look(written, self._steps)
-        self._seen[id(item)] = started
-        return started
-
-
-@lru_cache(maxsize=128)
-def _look(written: bytes, steps: int) -> tuple[Started, int]:
-    """
-    Recognise what a container starts that says this, within so many steps; return what is left.
-
-    Remembered from pod to pod: those of one owner say the same.
-    """
-    name, image, command, args, word, hooked, entries = orjson.loads(written)
-    said: list[tuple[str, str | None]] = []
-    for entry in entries:
-        env = as_text(entry.get("name"), "name")
-        text = as_text(entry.get("value"), f"containers[{name}].env[{env}].value")
-        said.append((env, None if entry.get("valueFrom") else text))
-    budget = Budget(steps)
-    launch = read_launch(image, tuple(command), tuple(args), word, said, budget, name)
-    keeping = _KEEPING_HOOKED if hooked else _KEEPING
-    framework = word in _KEEPERS
-    text = word or " ".join((image, *command, *args))
-    with suppress(SpentError):  # of what is unread nothing is known
-        budget.read(len(text))
-        framework = framework or keeping.search(text.lower()) is not None
-    return Started(launch, framework), budget.left
+            self._budget.read(len(text))
+            framework = word in _KEEPERS or keeping.search(text.lower()) is not None
+        except SpentError:  # of what is unread nothing is known
+            framework = word in _KEEPERS
+        return Started(launch, framework)
 
 
 def read_containers(
@@ -299,16 +272,28 @@ def read_start(
 
 def _as_the_user_wrote(
     entries: list[Object], container: str, earlier: _EarlierPass
-) -> list[Object]:
-    """Return variables without what an earlier pass has made of them."""
-    own: list[Object] = []
+) -> dict[str, str | None]:
+    """
+    Return variables without what an earlier pass has made of them; None is unseen, and of several
+    of one name the last counts.
+    """
+    if len(entries) > _MANY and not any(map(_source_of, entries)):
+        plain = dict(zip(map(_name_of, entries), map(_text_of, entries), strict=True))
+        if _TEXT.issuperset(map(type, (*plain, *plain.values()))):
+            return cast("dict[str, str | None]", plain)
+    said: dict[str, str | None] = {}
     for entry in entries:
         env = as_text(entry.get("name"), "name")
-        if env not in SETTABLE or slot_of(entry) is None:
-            own.append(entry)
+        if not entry.get("valueFrom"):
+            value = entry.get("value", "")
+            if not isinstance(value, str):
+                value = as_text(value, f"containers[{container}].env[{env}].value")
+            said[env] = value
+        elif env not in SETTABLE or slot_of(entry) is None:
+            said[env] = None
         elif (text := earlier.original(container, env)) is not None:
-            own.append({"name": env, "value": text})
-    return own
+            said[env] = text
+    return said
 
 
 def _variable(env: str, entry: Object, container: str, earlier: _EarlierPass) -> Variable:

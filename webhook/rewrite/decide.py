@@ -59,7 +59,7 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Start
     limits = inputs.limits
     plan = Plan(
         mode=inputs.mode,
-        dialect=inputs.dialect or "",
+        dialect=limits.first.dialect if isinstance(limits, PodLimits) else "",
         limit_bytes=limits.limit_bytes if isinstance(limits, PodLimits) else None,
         containers={item.container.text.name: item.injection.plan for item in containers},
         namespace=inputs.namespace_texts,
@@ -129,7 +129,10 @@ def _record(
         record.update(item.injection.values)
     texts = {item.container.text.name: item.injection.text for item in containers}
     record[names.PLAN] = join_plan(plan, texts)
-    record[names.INJECTED] = _injected(inputs)
+    record[names.INJECTED] = names.INJECTED_OPTED_OUT
+    if inputs.options.inject:
+        set_now = inputs.terms.injecting in (Injecting.GROW, Injecting.SET)
+        record[names.INJECTED] = names.INJECTED_YES if set_now else names.INJECTED_NOTHING
     record[names.SUMMARY] = summary
     if warnings:
         record[names.WARNINGS] = sentences.joined(warnings)
@@ -140,10 +143,3 @@ def _record(
         if inputs.node is not None and inputs.node.told:
             record[names.NODE] = inputs.node.name
     return record
-
-
-def _injected(inputs: PlanInputs) -> str:
-    if not inputs.options.inject:
-        return names.INJECTED_OPTED_OUT
-    injected = inputs.terms.injecting in (Injecting.GROW, Injecting.SET)
-    return names.INJECTED_YES if injected else names.INJECTED_NOTHING

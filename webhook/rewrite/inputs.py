@@ -94,24 +94,24 @@ class PlanInputs(NamedTuple):
             return False
         return dra.is_lower_bound(self.pod)
 
-    @property
-    def isolated(self) -> bool:
-        """
-        Return whether a pod that was told a share sees its limit as the card by now: KAI's isolator
-        came after that, or the driver holds it.
-        """
-        by_kai = isinstance(self.limits, PodLimits) and self.limits.library_caps
-        return by_kai and self.dialect == kai.SPEC.name and self.terms.injecting is Injecting.SET
-
     def limits_of_all(self) -> Mapping[str, list[LimitOnCard]]:
-        """Return the limits of each container on every card."""
-        by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else []
+        """
+        Return the limits of each container on every card; a pod that was told a share sees its
+        limit as the card by now where KAI's isolator came after that, or the driver holds it.
+        """
         found: dict[str, list[LimitOnCard]] = {}
-        for card, limits in by_card:
+        if not isinstance(self.limits, PodLimits):
+            return found
+        isolated = (
+            self.limits.library_caps
+            and self.limits.first.dialect == kai.SPEC.name
+            and self.terms.injecting is Injecting.SET
+        )
+        for card, limits in self.limits.by_card:
             for part in limits.parts:
                 rows = found.setdefault(part.container, [])
                 cards = rows[0].cards if rows else part.cards
-                size = part.limit_bytes if self.isolated else card.memory_bytes
+                size = part.limit_bytes if isolated else card.memory_bytes
                 capability = card.compute_capability
                 rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
         return found

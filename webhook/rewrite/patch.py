@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.operations import Patch, Path
     from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer
-    from webhook.rewrite.inputs import PlanInputs
 
 _UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
 _UNSAID = {
@@ -66,21 +65,20 @@ def keep_last_lines(patch: Patch, container: GpuContainer) -> None:
         patch.update(container.path, {"terminationMessagePolicy": "FallbackToLogsOnError"})
 
 
-def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
+def schedule(patch: Patch, policy: WebhookPolicy, pod: Pod, dialect: str) -> None:
     """
     Name the dialect's scheduler where the pod leaves it to the default, and tolerate what the
     operator says, and what GPU nodes are tainted with: Kubernetes itself lets only pods that
     request `nvidia.com/gpu` tolerate that.
     """
-    dialect = inputs.dialect
-    if dialect is None:
+    if not dialect:
         return
-    spec = patch.at(("spec",))
+    spec = patch.document["spec"]
     name = policy.scheduler_names.get(dialect)
     if name and spec.get("schedulerName") in _UNCHOSEN:
         patch.update(("spec",), {"schedulerName": name})
     wanted = policy.tolerations
-    if dialect != annotation.SPEC.name and not _tolerates_by_itself(inputs.pod):
+    if dialect != annotation.SPEC.name and not _tolerates_by_itself(pod):
         wanted = (CARD_TAINT, *wanted)
     if wanted:
         present = objects(spec.get("tolerations"), "spec.tolerations")

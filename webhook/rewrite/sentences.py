@@ -42,14 +42,14 @@ def hard_problems(inputs: PlanInputs) -> list[str]:
     A unit or card that nobody knows is not the pod's fault, and refuses nothing.
     """
     problems = list(inputs.options.unreadable)
-    if has_too_many(inputs.pod):
+    if inputs.pod.claims and has_too_many(inputs.pod):
         claims = str(len(inputs.pod.claims))
         remedy = "put several requests into one claim"
         problems.append(Problem("spec.resourceClaims", claims, _MANY_CLAIMS, remedy))
     limits = inputs.limits
     if isinstance(limits, Unreadable) and limits.own_words:
         problems.append(limits.problem)
-    return list(dict.fromkeys(_sentences(problems)))
+    return list(dict.fromkeys([problem.sentence for problem in problems]))
 
 
 def too_small(container: str, limit: TooSmall) -> str:
@@ -70,8 +70,9 @@ def notes(inputs: PlanInputs) -> list[str]:
         unreadable = [limits.problem] if isinstance(limits, Unreadable) else []
         unasked = isinstance(limits, Undeclared) and inputs.namespace.evicts_undeclared
         texts = [] if not unasked or inputs.pod.doubt else [UNASKED]
-        return [*_sentences([*unreadable, *inputs.options.notes]), *texts]
-    texts = _sentences([*limits.first.notes, *inputs.options.notes])
+        said = [problem.sentence for problem in (*unreadable, *inputs.options.notes)]
+        return [*said, *texts]
+    texts = [problem.sentence for problem in (*limits.first.notes, *inputs.options.notes)]
     texts += [f"{UNCLEAR}{problem.sentence}" for problem in limits.unclear]
     texts += [f"namespace {problem.sentence}" for problem in inputs.namespace.unreadable]
     if inputs.terms.fenced and any(each.memory_bytes is None for each in inputs.candidates):
@@ -162,7 +163,3 @@ def _where(inputs: PlanInputs) -> str:
         return f"; the smallest over {kinds} kinds of cards until it is bound"
     size = inputs.candidates[0].memory_bytes
     return "" if size is None else f"; for a card of {write_mebibytes(size)} until it is bound"
-
-
-def _sentences(problems: Iterable[Problem]) -> list[str]:
-    return [problem.sentence for problem in problems]

@@ -25,7 +25,7 @@ from webhook.fleet import Fleet
 from webhook.frameworks.table import DEFEATS, TABLE
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
-MOST_SECONDS = 0.030
+MOST_SECONDS = 0.015
 MOST_BYTES = 64 * 2**20
 ETCD_BYTES = 3 * 2**19
 MOST_CHARACTERS = 60_000
@@ -213,7 +213,7 @@ _LISTS: dict[str, Callable[[int], Any]] = {
     "affinity": lambda count: _affinity("Gt", "number", count),
 }
 _few = st.sampled_from([0, 0, 1, 10, 100])
-_counts = st.sampled_from([0, 0, 1, 10, 100, 600, 1000, 8000, 40_000])
+_counts = st.sampled_from([0, 0, 1, 10, 100, 600, 1000, 4000, 8000, 40_000])
 _lengths = st.sampled_from([1, 3, 10, 100, 1000, 5000, 20_000, 30_000])
 _texts = st.builds(
     Text,
@@ -277,7 +277,7 @@ def peak(asked: dict[str, Any], mode: Mode) -> int:
 @settings(examples(500), phases=[Phase.explicit, Phase.reuse, Phase.generate])  # each may be slow
 @given(_hostile, st.sampled_from(tuple(Mode)))
 def test_deciding_takes_a_bounded_time(asked: Hostile, mode: Mode) -> None:
-    """No pod takes the processor more than 30 ms beyond reading it."""
+    """No pod takes the processor more than 15 ms beyond reading it."""
     assert seconds(asked.pod(), mode) < MOST_SECONDS
 
 

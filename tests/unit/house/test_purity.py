@@ -30,18 +30,15 @@ EXCUSED = {
     "gpufence/dialects/__init__.py": {"importlib"},  # loads its own modules by their names
     "tools/chart/template.py": {"yaml"},  # quotes one text
     "gpufence/times.py": {"datetime"},  # reads and writes moments, and never asks what time it is
+    "webhook/rewrite/__init__.py": {"orjson"},  # tells how large a pod is: fast
 }
-HARMLESS_MODULES = frozenset({"http", "orjson", "urllib.parse"})  # names and texts, no network
+HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
 CACHES = {
     "service.logs._clock": 1,
     "webhook.frameworks.figures.container_figures": 128,
     "webhook.frameworks.injection.own_settings": 128,
-    "webhook.rewrite.containers._look": 128,
 }
-"""
-What functions of the product remember, and how much of it at most; in pure modules only sums, and
-what short texts of a container start.
-"""
+"""What functions of the product remember, and how much of it at most; in pure modules only sums."""
 
 REMEMBERING = frozenset({"cache", "lru_cache", "cached_property"})
 EMPTY = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "WeakKeyDictionary"})

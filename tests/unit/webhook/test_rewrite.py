@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from gpufence.dialects import is_bookkeeping
+from gpufence.dialects import bookkeeping
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan, write_plan
@@ -29,11 +29,7 @@ from webhook.rewrite.sentences import UNASKED
 GPU = {names.NVIDIA_GPU: "1"}
 
 
-AT_CREATE = [
-    each
-    for each in vectors()
-    if not any(is_bookkeeping(key) for key in read_pod(each.pod).annotations)
-]
+AT_CREATE = [each for each in vectors() if not bookkeeping(read_pod(each.pod).annotations)]
 """What only schedulers write is dropped from a pod that is created with it."""
 
 

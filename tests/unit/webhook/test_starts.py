@@ -21,7 +21,7 @@ MOST_SECONDS = 2
 
 def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
     """Return what a command runs; None where it is nothing known."""
-    launch = read_launch(image, command, (), "", [*known.items()], Budget())
+    launch = read_launch(image, command, (), "", known, Budget())
     return launch.engine.name if launch is not None and launch.engine is not None else None
 
 
@@ -102,7 +102,7 @@ def test_wrappers_are_followed_however_many_there_are() -> None:
 
 def test_shells_without_end_are_given_up() -> None:
     """Shells nested without end are not followed, and may start anything."""
-    nested = read_launch("vllm/x", ("eval",) * 100 + VLLM, (), "", (), Budget())
+    nested = read_launch("vllm/x", ("eval",) * 100 + VLLM, (), "", {}, Budget())
 
     assert nested is not None
     assert (None, "vllm") == (nested.engine, nested.evidence and nested.evidence.word)
@@ -150,7 +150,7 @@ def test_a_command_that_takes_too_much_to_read_is_unread() -> None:
     """Of such a command nothing is known but what the user says runs."""
     long = "a b;" * 40_000
     named, unread = (
-        read_launch("x", ("sh", "-c", f"ollama {long}"), (), said, (), Budget())
+        read_launch("x", ("sh", "-c", f"ollama {long}"), (), said, {}, Budget())
         for said in ("vllm", "")
     )
 

@@ -59,8 +59,8 @@ class Walk(NamedTuple):
 
 
 RECORDED = {
-    "rewrite": Walk(120, 28),
-    "create": Walk(155, 37),
+    "rewrite": Walk(113, 26),
+    "create": Walk(154, 38),
     "verdict": Walk(40, 8),
     "eviction": Walk(174, 33),
     "renewal": Walk(64, 9),

@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from tests.support import tried
 from tests.support.examples import examples
+from tests.support.leftovers import Running
 from tests.support.sources import ROOT
 
 LONG_FIRST: Final = (
@@ -75,6 +76,20 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     counts: dict[str, int] = config.stash.get(tried.NOT_TRIED, {})
     for line in tried.sentences(counts):
         terminalreporter.write_line(line)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """
+    Fail a test that leaves a thread or a child process behind, which would run beside others.
+
+    Fixtures of a wider scope are set up before this one, and may keep theirs until they end.
+    """
+    before = Running.now()
+    yield
+    left = before.left_for_good()
+    if left:
+        pytest.fail(f"left behind: {', '.join(left)}")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ FENCE_STEPS = (
     "COMMITTED",
     "GPUMemoryEvicted",
     "the neighbour never noticed",
-    "ReplicaSet/greedy",
     "all is well",
     "Yours now",
 )

@@ -53,5 +53,5 @@ def test_event_reasons_are_one_camel_case_word() -> None:
         if isinstance(value, str) and value.startswith(("GPUMemory", "NVML"))
     ]
 
-    assert 14 == len(reasons)
+    assert 15 == len(reasons)
     assert [] == [reason for reason in reasons if not re.fullmatch(r"[A-Z][A-Za-z]+", reason)]

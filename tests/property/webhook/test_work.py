@@ -274,6 +274,7 @@ def peak(asked: dict[str, Any], mode: Mode) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.timeout(600)  # at a load of twenty its examples took more than two minutes
 @settings(examples(500), phases=[Phase.explicit, Phase.reuse, Phase.generate])  # each may be slow
 @given(_hostile, st.sampled_from(tuple(Mode)))
 def test_deciding_takes_a_bounded_time(asked: Hostile, mode: Mode) -> None:

@@ -10,8 +10,9 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.cluster.filter import NO_TEXTS, filter_namespace, filter_pod, filter_policy
+from agent.cluster.filter import filter_pod
 from agent.cluster.settings import COMPONENT
+from agent.cluster.watched_cluster import NO_TEXTS, POLICY_KEYS
 from agent.judge import objection_of_pod
 from agent.model.decision import Action, ActResult, Answer
 from agent.pod_view import read_pod_on_node
@@ -32,16 +33,17 @@ from kube import (
     UnreachableError,
     core,
 )
+from kube.informers.views import view_namespace, view_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
     from agent.fence import ClaimsOfPod, PodContext
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from kube import Client, JsonObject
+    from kube.informers.views import NamespaceView
 
 _log = logging.getLogger(__name__)
 _BUDGET_CAUSE: Final = "DisruptionBudget"
@@ -87,7 +89,7 @@ class Acts:
     def __init__(
         self,
         settings: ClusterSettings,
-        context: Callable[[NamespaceTexts, Mode], PodContext],
+        context: Callable[[NamespaceView, Mode], PodContext],
         claims: Callable[[str], ClaimsOfPod],
     ) -> None:
         self._settings = settings
@@ -160,12 +162,12 @@ class Acts:
         finally:
             self._reading.release()
 
-    def _namespace(self, namespace: str, client: Client, deadline: _Deadline) -> NamespaceTexts:
+    def _namespace(self, namespace: str, client: Client, deadline: _Deadline) -> NamespaceView:
         try:
             raw = client.get(core("namespaces", namespace), timeout_seconds=deadline.seconds())
         except NotFoundError:
             return NO_TEXTS
-        return filter_namespace(raw)[1]
+        return view_namespace(raw)[1] or NO_TEXTS
 
     def _highest(self, client: Client, deadline: _Deadline) -> Mode:
         path = core(
@@ -173,7 +175,8 @@ class Acts:
         )
         data: Mapping[str, str] | None = None
         try:
-            data = filter_policy(client.get(path, timeout_seconds=deadline.seconds()))[1]
+            raw = client.get(path, timeout_seconds=deadline.seconds())
+            data = view_policy(raw, POLICY_KEYS)[1]
         except NotFoundError:
             _log.warning("configmap %s is gone: nobody is evicted", names.POLICY_CONFIGMAP)
         return highest_mode(data)

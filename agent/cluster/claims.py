@@ -9,10 +9,8 @@ have none. What stays in doubt is asked for ever more seldom, and at once when i
 
 from __future__ import annotations
 
-import logging
 import math
 import random
-import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +23,7 @@ from gpufence.pods import read_pod
 from gpufence.slices import cards_of
 from kube import KubeError, NotFoundError, group
 from kube.kinds import objects_of
+from kube.repeating import Complaint, Repeating, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,19 +34,15 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from kube import Client, JsonObject
 
-_log = logging.getLogger(__name__)
 _GROUP: Final = names.RESOURCE_GROUP
 _NONE: Final[Mapping[str, ClaimsOfPod]] = {}
-
-
 _BACKOFF: Final = Backoff(limit_seconds=600.0)
-_OFTEN: Final = 3  # what has failed less often was too early, and is nothing to complain of
 
 
 class ClaimReader:
     """
-    Reads on a thread of its own whenever a pod with claims has come or changed, and again while any
-    is in doubt, in growing pauses. `known` is by the UIDs of pods, and replaced as a whole.
+    Reads whenever it is woken since pods have changed, and again while any claim is in doubt, in
+    growing pauses. `known` is by the UIDs of pods, and replaced as a whole.
     """
 
     def __init__(
@@ -55,51 +50,40 @@ class ClaimReader:
     ) -> None:
         self._settings = settings
         self._pods = pods
-        self._stop = threading.Event()
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._client: Client  # from the start on
+        self._repeating = Repeating("claims of pods", self._turn, jitter=0.0)
+        self._complaint = Complaint("claims of pods", "", SystemClock())
         self._failures = 0
+        self._due = math.inf
         self._asked: dict[str, JsonObject] = {}
         self._cards: Mapping[str, Card] = {}
-        self._complaint = ""
         self.known: Mapping[str, ClaimsOfPod] = _NONE
 
     def start(self, client: Client) -> None:
-        self._thread = threading.Thread(
-            target=self._run, args=(client,), name="claims", daemon=True
-        )
-        self._thread.start()
+        self._client = client
+        self._repeating.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(self._settings.close_seconds)
+        self._repeating.stop(self._settings.close_seconds)
 
     def of_pod(self, uid: str) -> ClaimsOfPod:
         """Return what is known of one pod's claims."""
         return self.known.get(uid, NO_CLAIMS)
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Say that pods have changed."""
-        self._wake.set()
+        self._repeating.wake()
 
-    def _run(self, client: Client) -> None:
-        due = math.inf
-        while not self._stop.is_set():
-            pause = max(due - time.monotonic(), 0.0)
-            self._wake.wait(pause if pause < math.inf else None)
-            self._wake.clear()
-            if self._stop.is_set():
-                return
-            again = time.monotonic() >= due
-            asked, doubts = self._round(client, self._pods(), again=again)
-            if not doubts:
-                self._failures, due = 0, math.inf
-            elif asked:
-                self._failures = self._failures + 1 if again else 1
-                chance = random.random()  # noqa: S311 (spreads load, guards nothing)
-                due = time.monotonic() + _BACKOFF.delay_seconds(self._failures, chance)
+    def _turn(self) -> float:
+        again = time.monotonic() >= self._due
+        asked, doubts = self._round(self._client, self._pods(), again=again)
+        if not doubts:
+            self._failures, self._due = 0, math.inf
+        elif asked:
+            self._failures = self._failures + 1 if again else 1
+            chance = random.random()  # noqa: S311 (spreads load, guards nothing)
+            self._due = time.monotonic() + _BACKOFF.delay_seconds(self._failures, chance)
+        return max(self._due - time.monotonic(), 0.0)
 
     def _round(
         self, client: Client, pods: Mapping[str, JsonObject], *, again: bool
@@ -112,7 +96,7 @@ class ClaimReader:
         asking: dict[str, JsonObject] = {}
         doubtful: set[str] = set()
         for uid, raw in pods.items():
-            if not _claims(raw) or self._stop.is_set():
+            if not _claims(raw) or self._repeating.stopped:
                 continue
             known[uid] = self.known.get(uid, NO_CLAIMS)
             # Of one that has ended the claims are free again, and it holds nothing.
@@ -165,7 +149,7 @@ class ClaimReader:
         except NotFoundError:
             return "does not exist"
         except (KubeError, ValueError) as error:
-            self._complain(str(error))
+            self._complaint.say(error)
             return f"cannot be read: {error}"
 
     def _slices(self, client: Client) -> Mapping[str, Card]:
@@ -174,17 +158,9 @@ class ClaimReader:
         try:
             said = client.get(path, query, timeout_seconds=self._settings.request_seconds)
         except KubeError as error:
-            self._complain(str(error))
+            self._complaint.say(error)
             return self._cards
         return cards_of(objects_of(said, "items"))
-
-    def _complain(self, why: str) -> None:
-        """
-        Say once what is wrong, and not of a claim that the API server comes to show in a moment.
-        """
-        if self._failures >= _OFTEN and why != self._complaint:
-            _log.warning("the claims of pods cannot be read: %s", why)
-            self._complaint = why
 
 
 def _is_ended(raw: JsonObject) -> bool:

@@ -1,32 +1,32 @@
-"""The real cluster behind `agent.ports.ClusterPort`."""
+"""The agent's part that speaks with the API server."""
 
 from __future__ import annotations
 
 import logging
-import random
-import threading
 from typing import TYPE_CHECKING, Final
 
 from agent.cluster.acts import Acts, Clients
 from agent.cluster.claims import ClaimReader
 from agent.cluster.condition_writer import ConditionWriter
-from agent.cluster.event_writer import EventWriter
 from agent.cluster.need_store import NeedStore
 from agent.cluster.node_view import NodeView
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.publisher import Publisher
-from agent.cluster.settings import Impersonation
-from agent.cluster.watches import Watches
+from agent.cluster.settings import COMPONENT, Impersonation
+from agent.cluster.watched_cluster import WatchedCluster
+from agent.events import EventCreate, is_urgent
 from agent.model.decision import Action, ActResult, Answer
 from agent.model.state import ClusterStatus, Identity
-from kube import ForbiddenError, KubeError, core
+from kube import ForbiddenError, core
+from kube.event_writer import EventWriter
+from kube.events import EventText, Reporter
+from kube.repeating import Repeating
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
-    from agent.events import EventCreate, EventPatch
+    from agent.events import EventPatch
     from agent.fence import PodContext
     from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from gpufence.mode import Mode
     from gpufence.need import NodeNeed
     from kube import Client
+    from kube.informers.views import NamespaceView
 
 _log = logging.getLogger(__name__)
-_NO_NAMESPACES: Final[Mapping[str, NamespaceTexts]] = {}
+_NO_NAMESPACES: Final[Mapping[str, NamespaceView]] = {}
 
 REMEDY = (
     "apply deploy/base on Kubernetes 1.36 and later, deploy/overlays/kubernetes-1.30 on an older "
@@ -47,71 +48,90 @@ REMEDY = (
 
 
 class AgentCluster:
-    """Watches, writes and evicts; `client` speaks as the agent's own account."""
+    """
+    Watches, writes and evicts; `client` speaks as the agent's own account. All but `carry_out`
+    returns at once: what it asks for happens on other threads.
+    """
 
     def __init__(self, client: Client, settings: ClusterSettings) -> None:
-        self._client = client
-        self._settings = settings
-        self._stop = threading.Event()
+        self.client = client
+        self.settings = settings
         self._identity = Identity.UNKNOWN
         self._acting: Client | None = None
-        self._trouble = ""
-        self._changed = threading.Event()
-        self._claims = ClaimReader(settings, lambda: self._watches.pods)
-        self._watches = Watches(settings, self._changed.set, self._claims.look)
-        self._view = NodeView(self._watches, settings.units)
+        self._claims = ClaimReader(settings, lambda: self._view.pods)
+        self._view = WatchedCluster(
+            client, settings, on_pods=self._claims.wake, on_node=self._wake_publisher
+        )
+        self._node = NodeView(self._view, settings.units)
         self._index = PodIndex(settings)
-        self._publisher = Publisher(settings, self._watches, self._view, self._changed)
-        self._writer = EventWriter(settings)
+        self._publisher = Publisher(client, settings, self._view, self._node)
+        reporter = Reporter(COMPONENT, settings.node, host=settings.node)
+        self._events = EventWriter(reporter, request_seconds=settings.request_seconds)
         self._conditions = ConditionWriter(settings)
-        self._need = NeedStore(settings)
+        self._need = NeedStore(client, settings)
         self._acts = Acts(settings, self._context, self._claims.of_pod)
-        self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
+        self._waiting: list[Callable[[Client], None]] = [
+            self._view.follow_node,
+            self._claims.start,
+            self._events.start,
+            self._conditions.start,
+        ]
+        self._finding = Repeating(
+            "identity", self._find_out, forbidden=REMEDY, backoff=settings.backoff
+        )
 
     def start(self) -> None:
-        """Begin to watch, publish and write on threads of our own; returns at once."""
-        self._watches.start_own(self._client)
-        self._need.start(self._client)
-        self._publisher.start(self._client)
-        self._thread.start()
+        """Begin to watch, publish and write on other threads; returns at once."""
+        self._view.start()
+        self._need.start()
+        self._publisher.start()
+        self._finding.start()
 
     def close(self) -> None:
         """End all threads, within a few seconds; Events that wait get their last chance."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(self._settings.close_seconds)
+        self._finding.stop(self.settings.close_seconds)
         self._publisher.stop()
-        self._writer.stop()
+        self._events.stop(self.settings.close_seconds)
         self._conditions.stop()
         self._need.stop()
         self._claims.stop()
-        self._watches.stop()
-        self._client.close()
+        self._view.stop()
+        self.client.close()
 
     def status(self) -> ClusterStatus:
-        trust = self._watches.trust()
+        health = self._view.health()
         return ClusterStatus(
-            synced=trust.synced,
-            fresh=trust.fresh,
-            silence_seconds=trust.silence_seconds,
-            highest=self._watches.highest,
+            synced=health.synced,
+            fresh=health.fresh,
+            silence_seconds=health.silence_seconds,
+            highest=self._view.highest,
             identity=self._identity,
             published=self._publisher.published,
-            events_written=self._writer.written,
-            events_dropped=self._writer.dropped,
-            events_refused=self._writer.refused,
-            trouble=self._trouble or trust.trouble,
+            events_written=self._events.written,
+            events_dropped=self._events.dropped,
+            events_refused=self._events.refused,
+            trouble=self._finding.trouble or health.trouble,
         )
 
     def pods(self) -> PodsOnNode:
-        return self._index.pods(self._sources(), fresh=self._watches.trust().fresh)
+        """Return the pods of this node as last known; the same object until something changes."""
+        return self._index.pods(self._sources(), fresh=self._view.health().fresh)
 
     def publish(self, cards: NodeCards) -> None:
-        if self._view.measured(cards):
-            self._changed.set()
+        """Have the Node say which cards it has; repeated until it does."""
+        self._publisher.publish(cards)
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
-        self._writer.write(writes)
+        """Have Events written; those that cannot be queued are dropped and counted."""
+        for item in writes:
+            notice = item.notice
+            self._events.count(
+                item.serial,
+                notice.regarding,
+                EventText(notice.reason, notice.message),
+                1 if isinstance(item, EventCreate) else item.count,
+                urgent=is_urgent(notice),
+            )
 
     def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
         self._conditions.write(conditions)
@@ -123,52 +143,44 @@ class AgentCluster:
         self._need.store(need)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
+        """
+        Ask the API server to make a pod go, after a last look at the pod itself. Blocks; not KILL.
+        """
         if verdict.action in {None, Action.KILL}:
             raise ValueError(f"{verdict.action} is no act of the API server's")
         if self._acting is None:
             return ActResult(Answer.FAILED, detail="it is not known yet as whom to act")
-        return self._acts.carry_out(verdict, Clients(self._client, self._acting))
+        return self._acts.carry_out(verdict, Clients(self.client, self._acting))
 
     def _sources(self) -> Sources:
         """
-        Put together what is known; nobody is fenced before the last part of it, or a pod would be
-        held to a limit in the wrong unit, or be told that it has none.
+        Put together what is known; no pod is fenced before the last part of it, or it would be held
+        to a limit in the wrong unit, or be told that it has none.
         """
-        watches, report = self._watches, self._view.report()
-        complete = watches.complete and report is not None
+        view, report = self._view, self._node.report()
+        complete = view.complete and report is not None
         return Sources(
-            pods=watches.pods,
-            namespaces=watches.namespaces if complete else _NO_NAMESPACES,
-            highest=watches.highest,
+            pods=view.pods,
+            namespaces=view.namespaces if complete else _NO_NAMESPACES,
+            highest=view.highest,
             report=report,
             claims=self._claims.known,
         )
 
-    def _context(self, namespace: NamespaceTexts, highest: Mode) -> PodContext:
-        return self._index.context(namespace, highest, self._view.report())
+    def _context(self, namespace: NamespaceView, highest: Mode) -> PodContext:
+        return self._index.context(namespace, highest, self._node.report())
 
-    def _begin(self) -> None:
-        """Find out as whom to act, however long that takes, and start all that needs to know."""
-        failures = 0
-        while not self._stop.is_set():
-            try:
-                self._identity, acting = find_identity(self._client, self._settings)
-            except KubeError as error:
-                failures += 1
-                remedy = f"; {REMEDY}" if isinstance(error, ForbiddenError) else ""
-                self._trouble = f"{error}{remedy}"
-                pause = self._settings.backoff.delay_seconds(failures, random.random())  # noqa: S311 (spreads load, guards nothing)
-                _log.warning("%s; asking again in %.1f s", self._trouble, pause)
-                self._stop.wait(pause)
-            else:
-                self._trouble = ""
-                _log.info("acting on pods of node %s: %s", self._settings.node, self._identity)
-                self._acting = acting
-                self._watches.start_node(acting)
-                self._claims.start(acting)
-                self._writer.start(acting)
-                self._conditions.start(acting)
-                return
+    def _wake_publisher(self) -> None:
+        self._publisher.wake()
+
+    def _find_out(self) -> float:
+        """Find out as whom to act, and start all that needs to know."""
+        self._identity, self._acting = find_identity(self.client, self.settings)
+        _log.info("acting on pods of node %s: %s", self.settings.node, self._identity)
+        for begin in self._waiting:
+            begin(self._acting)
+        self._finding.end()
+        return 0.0
 
 
 def find_identity(client: Client, settings: ClusterSettings) -> tuple[Identity, Client]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpufence import names
 from gpufence.devices import MOST_READ
@@ -23,10 +23,11 @@ from gpufence.dialects import (
     keys_of_container,
 )
 from gpufence.last_words import out_of_memory
+from kube.informers.views import MOST_CHARACTERS, UNREADABLE, name_of
 from kube.replies import part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from kube.replies import JsonObject
 
@@ -50,23 +51,9 @@ _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralCont
 MOST_CONTAINERS: Final = 512
 MOST_RESOURCES: Final = 64
 MOST_LABELS: Final = 64
-MOST_CHARACTERS: Final = 2**15
-"""
-Of one pod: its containers of each kind, what each of them asks for, and its own words altogether.
-"""
+"""Of one pod: its containers of each kind, and what each of them asks for."""
 _OWNER_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,319}", re.ASCII)
 """Of a group with its version, a kind, a name and a UID the first is the longest."""
-UNREADABLE: Final = "..."
-
-
-class NamespaceTexts(NamedTuple):
-    """The labels and annotations of a namespace that are ours."""
-
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-
-
-NO_TEXTS: Final = NamespaceTexts({}, {})
 
 
 def filter_pod(pod: JsonObject) -> Named:
@@ -118,19 +105,6 @@ def filter_pod(pod: JsonObject) -> Named:
     return str(metadata.get("uid", "")), kept
 
 
-def filter_namespace(namespace: JsonObject) -> tuple[str, NamespaceTexts]:
-    """Keep the texts that are ours."""
-    metadata = part_of(namespace, "metadata")
-    labels = dict(_ours(part_of(metadata, "labels")))
-    return _name(metadata), NamespaceTexts(labels, dict(_ours(part_of(metadata, "annotations"))))
-
-
-def filter_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
-    """Keep what the kill switch says."""
-    keys = (names.POLICY_MAX_MODE, names.POLICY_DEFAULT_MAX_MODE)
-    return _name(part_of(policy, "metadata")), _some(part_of(policy, "data"), *keys)
-
-
 def filter_node(node: JsonObject) -> Named:
     """Keep what tells the units of this node's resources, and what we wrote there ourselves."""
     metadata, status = part_of(node, "metadata"), part_of(node, "status")
@@ -142,7 +116,7 @@ def filter_node(node: JsonObject) -> Named:
         },
         "status": {key: _gpus(part_of(status, key)) for key in ("allocatable", "capacity")},
     }
-    return _name(metadata), kept
+    return name_of(node), kept
 
 
 def _of_host(spec: JsonObject) -> JsonObject:
@@ -236,12 +210,6 @@ def _of_pod(annotations: JsonObject, containers: Mapping[str, list[JsonObject]])
     return {key: text for key, text in annotations.items() if key in meant}
 
 
-def _ours(texts: JsonObject) -> Iterator[tuple[str, str]]:
-    for key, text in texts.items():
-        if key.startswith(names.PREFIX):
-            yield key, text
-
-
 def _sharing(labels: JsonObject) -> JsonObject:
     return {key: text for key, text in labels.items() if key in _SHARING}
 
@@ -256,7 +224,3 @@ def _gpus(offered: JsonObject) -> JsonObject:
 
 def _some(item: JsonObject, *keys: str) -> JsonObject:
     return {key: item[key] for key in keys if item.get(key) is not None}
-
-
-def _name(metadata: JsonObject) -> str:
-    return str(metadata.get("name", ""))

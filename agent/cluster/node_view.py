@@ -17,7 +17,7 @@ from gpufence.shape import Object, as_object, as_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.cluster.watches import Watches
+    from agent.cluster.watched_cluster import WatchedCluster
     from gpufence.cards import Card
     from kube import JsonObject
 
@@ -32,8 +32,8 @@ class NodeReport(NamedTuple):
 class NodeView:
     """The Node as last watched beside the cards as last measured; worked out once for both."""
 
-    def __init__(self, watches: Watches, defaults: Units) -> None:
-        self._watches = watches
+    def __init__(self, cluster: WatchedCluster, defaults: Units) -> None:
+        self._cluster = cluster
         self._defaults = defaults
         self._lock = threading.Lock()
         self._measured: NodeCards | None = None
@@ -52,7 +52,7 @@ class NodeView:
         cards have been measured.
         """
         with self._lock:
-            measured, node, known = self._measured, self._watches.node, self._reported
+            measured, node, known = self._measured, self._cluster.node, self._reported
             if measured is None:
                 return None
             if known is None or known[0] is not measured or known[1] is not node:

@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.cluster.filter import NO_TEXTS
+from agent.cluster.watched_cluster import NO_TEXTS
 from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext
 from agent.model.pod import pods_on_node
 from agent.pod_view import read_pod_on_node
@@ -16,12 +16,12 @@ from gpufence.errors import GpufenceError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.cluster.filter import NamespaceTexts
     from agent.cluster.node_view import NodeReport
     from agent.cluster.settings import ClusterSettings
     from agent.model.pod import PodOnNode, PodsOnNode
     from gpufence.mode import Mode
     from kube import JsonObject
+    from kube.informers.views import NamespaceView
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Sources(NamedTuple):
     """All that the index is made of. Every part is replaced as a whole when it changes."""
 
     pods: Mapping[str, JsonObject]
-    namespaces: Mapping[str, NamespaceTexts]
+    namespaces: Mapping[str, NamespaceView]
     highest: Mode
     report: NodeReport | None
     claims: Mapping[str, ClaimsOfPod] = NO_CLAIMS_YET
@@ -71,7 +71,7 @@ class PodIndex:
             return self._pods
 
     def context(
-        self, namespace: NamespaceTexts, highest: Mode, report: NodeReport | None
+        self, namespace: NamespaceView, highest: Mode, report: NodeReport | None
     ) -> PodContext:
         """
         Return what holds for a pod of such a namespace, under this kill switch.

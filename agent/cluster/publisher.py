@@ -5,91 +5,74 @@ The Node's `gpufence.io/cards`: written where it says something else, again and 
 from __future__ import annotations
 
 import logging
-import random
-import threading
+import math
+import time
 from typing import TYPE_CHECKING
 
-from agent.cluster.filter import filter_node
 from agent.cluster.node_view import differ
 from gpufence import names
 from gpufence.cards import write_cards
-from gpufence.errors import GpufenceError
 from gpufence.nodes import stated_cards
 from kube import PatchType, core
+from kube.repeating import Repeating
 
 if TYPE_CHECKING:
     from agent.cluster.node_view import NodeView
     from agent.cluster.settings import ClusterSettings
-    from agent.cluster.watches import Watches
+    from agent.cluster.watched_cluster import WatchedCluster
+    from gpufence.cards import NodeCards
     from kube import Client
 
 _log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """
-    Wakes up when the cards or the Node have `changed`; whoever edits the annotation finds it put
-    right.
-    """
+    """To be woken when the cards or the Node have changed; an edited annotation is put right."""
 
     def __init__(
-        self, settings: ClusterSettings, watches: Watches, view: NodeView, changed: threading.Event
+        self, client: Client, settings: ClusterSettings, cluster: WatchedCluster, view: NodeView
     ) -> None:
+        self._client = client
         self._settings = settings
-        self._watches = watches
+        self._cluster = cluster
         self._view = view
-        self._changed = changed
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._due = 0.0
+        self._repeating = Repeating("the node's cards", self._turn, backoff=settings.backoff)
         self.published = False
 
-    def start(self, client: Client) -> None:
-        self._thread = threading.Thread(
-            target=self._run, args=(client,), name="publisher", daemon=True
-        )
-        self._thread.start()
+    def start(self) -> None:
+        self._repeating.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        self._changed.set()
-        if self._thread is not None:
-            self._thread.join(self._settings.close_seconds)
+        self._repeating.stop(self._settings.close_seconds)
 
-    def _run(self, client: Client) -> None:
-        failures = 0
-        while not self._stop.is_set():
-            self._changed.wait()
-            self._changed.clear()
-            if self._stop.is_set():
-                return
-            try:
-                wrote = self._round(client)
-            except GpufenceError as error:
-                failures += 1
-                self._changed.set()
-                pause = self._settings.backoff.delay_seconds(failures, random.random())  # noqa: S311 (spreads load, guards nothing)
-                _log.warning("%s; writing the node's cards again in %.1f s", error, pause)
-                self._stop.wait(pause)
-            else:
-                failures = 0
-                if wrote:
-                    self._stop.wait(self._settings.publish_pause_seconds)
+    def wake(self) -> None:
+        self._repeating.wake()
 
-    def _round(self, client: Client) -> bool:
-        """Write if need be; return whether that was so."""
+    def publish(self, cards: NodeCards) -> None:
+        """Have the Node say which cards it has; repeated until it does."""
+        if self._view.measured(cards):
+            self.wake()
+
+    def _turn(self) -> float:
+        """Write if need be; return how long to pause."""
         report = self._view.report()
-        if report is None or not self._watches.nodes.known:
-            return False  # the watch wakes us up once it knows the Node
-        if not differ(stated_cards(self._watches.node), report.cards):
+        if report is None or not self._cluster.node_known:
+            return math.inf
+        if not differ(stated_cards(self._cluster.node), report.cards):
             self.published = True
-            return False
+            return math.inf
         self.published = False
+        pause = self._due - time.monotonic()
+        if pause > 0:  # somebody else writes it too, and neither gives in
+            return pause
         _log.info("writing the node's cards: %d of them", len(report.cards.cards))
-        answer = client.patch(
+        answer = self._client.patch(
             core("nodes", self._settings.node),
             {"metadata": {"annotations": {names.CARDS: write_cards(report.cards)}}},
             PatchType.MERGE,
             timeout_seconds=self._settings.request_seconds,
         )
-        self._watches.nodes.apply("MODIFIED", filter_node(answer))
-        return True
+        self._due = time.monotonic() + self._settings.publish_pause_seconds
+        self._cluster.node_written(answer)
+        return math.inf

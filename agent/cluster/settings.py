@@ -36,12 +36,6 @@ class ClusterSettings:
     eviction_grace_seconds: int = 30
     """The most an evicted pod is given to end; the same number as the judge's policy."""
 
-    outage_seconds: float = 5.0
-    """A watch that keeps failing for longer than this makes what is known of the pods stale."""
-
-    silence_seconds: float = 120.0
-    """The same for one on which nothing comes: quiet watches are opened anew after 75 seconds."""
-
     act_seconds: float = 20.0
     """For one eviction with its last look, whatever the API server does."""
 
@@ -58,24 +52,6 @@ class ClusterSettings:
     """
     After the Node's annotation was written: somebody else may write it too, and neither gives in.
     """
-
-    queued_events: int = 256
-    """Events that wait for the API server, and as many evictions; more are dropped."""
-
-    remembered_events: int = 1024
-    """Events whose count may still rise; an Event itself lives for an hour."""
-
-    event_attempts: int = 5
-    """How often one Event is tried while the API server is away, before it is dropped."""
-
-    forbidden_seconds: float = 5.0
-    """
-    How long an Event is tried that is forbidden: an API server that starts forbids everything until
-    it has read its rules, but a namespace's quota forbids for long, and other Events wait.
-    """
-
-    forbidding_seconds: float = 60.0
-    """How long a namespace that has forbidden an Event is not tried again for more than once."""
 
     close_seconds: float = 2.0
     """For the Events that still wait when the program ends."""

@@ -5,8 +5,6 @@ import ast
 from tests.support.sources import ROOT, module_name, product_files, tree_of
 
 MOVING = {
-    "agent.cluster.condition_writer": "kube.background",
-    "agent.cluster.event_writer": "kube.event_writer",
     "controller.cluster.kinds_watch": "kube.informers.informers",
     "controller.events": "kube.event_writer",
     "kube.optional": "kube.informers.informers",
@@ -14,12 +12,6 @@ MOVING = {
 """Modules that still do by themselves what another one does for all, until their program moves."""
 
 THREADS = {
-    "agent.cluster.claims": "moves to kube.repeating",
-    "agent.cluster.cluster": "moves to kube.repeating",
-    "agent.cluster.condition_writer": "moves to kube.background",
-    "agent.cluster.event_writer": "moves to kube.event_writer",
-    "agent.cluster.need_store": "moves to kube.background",
-    "agent.cluster.publisher": "moves to kube.repeating",
     "agent.loop.ticker": "moves to kube.repeating",
     "agent.loop.worker": "several at once, as many as there are acts",
     "controller.cluster.kinds_watch": "moves to kube.informers",

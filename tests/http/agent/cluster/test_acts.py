@@ -193,7 +193,7 @@ def test_what_is_no_act_of_the_api(server: ApiServer, action: Action | None) -> 
 def test_before_anything_is_known(server: ApiServer) -> None:
     """An act fails before it is known as whom to act."""
     with agent_of(server) as ready:
-        never = type(ready)(ready._client, ready._settings)
+        never = type(ready)(ready.client, ready.settings)
         result = never.carry_out(verdict())
         never.close()
 

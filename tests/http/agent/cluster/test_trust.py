@@ -20,7 +20,6 @@ from tests.http.agent.cluster.builders import (
     agent_of,
     listing,
     pod,
-    policy,
     refusal,
     settings,
     wait_for,
@@ -65,32 +64,10 @@ def test_everything_must_have_been_read(server: ApiServer, path: str) -> None:
     assert not before.fresh
 
 
-def test_a_kill_switch_that_cannot_be_read_any_more(server: ApiServer) -> None:
-    """Losing the right to read the kill switch makes all that is known stale."""
-    server.on(f"GET {POLICIES}", listing(policy()), FORBIDDEN)
-    server.on(f"WATCH {POLICIES}", FORBIDDEN)
-    with agent_of(server, wait=False, outage_seconds=0.1) as agent:
-        wait_for(lambda: agent.status().synced and not agent.pods().fresh, agent)
-        wait_for(lambda: "policy: " in agent.status().trouble, agent)
-        silence = agent.status().silence_seconds
-
-    assert silence is not None
-    assert silence > 0.1
-
-
-def test_half_open_connections(server: ApiServer) -> None:
-    """Silence makes what is known stale, though nothing has failed."""
-    with agent_of(server, silence_seconds=0.3) as agent:
-        wait_for(lambda: not agent.pods().fresh, agent)
-        trouble = agent.status().trouble
-
-    assert "" == trouble
-
-
 def test_quiet_watches_are_opened_anew(server: ApiServer) -> None:
     """A cluster in which nothing happens stays fresh."""
     watching = WatchSettings(silence_seconds=0.1, settled_seconds=0.0, backoff=QUICK)
-    with agent_of(server, silence_seconds=5.0, watching=watching) as agent:
+    with agent_of(server, watching=watching) as agent:
         for path in (PODS, NODES, NAMESPACES, POLICIES):
             server.wait_for(f"WATCH {path}", 5)
         fresh = agent.pods().fresh

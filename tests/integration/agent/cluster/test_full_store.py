@@ -15,7 +15,7 @@ def test_a_full_store(site: ClusterSite, fenced: str) -> None:
     with all of it once there is room.
     """
     uid = site.add_pod(fenced)["metadata"]["uid"]
-    with site.cluster(event_attempts=1000) as agent:
+    with site.cluster() as agent:
         pod = known(agent, uid)
         with full(site.plane.folder):
             refused = agent.carry_out(verdict(pod))

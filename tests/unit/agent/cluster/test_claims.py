@@ -43,7 +43,7 @@ def reading(server: ApiServer, pods: dict[str, JsonObject]) -> Iterator[ClaimRea
     reader = ClaimReader(ClusterSettings(node="node-1"), lambda: pods)
     reader.start(client)
     try:
-        reader.look()
+        reader.wake()
         yield reader
     finally:
         reader.stop()
@@ -65,7 +65,7 @@ def test_a_claim_that_is_known_is_asked_for_once() -> None:
             wait_until(lambda: reader.of_pod("uid-1").cards)
             pods["uid-1"] = claiming(phase="Running")
             pods["uid-2"] = pod(container())
-            reader.look()
+            reader.wake()
             wait_until(lambda: asked(server) == (1, 1))
 
     assert {"gpu": GIVEN} == reader.of_pod("uid-1").found
@@ -103,9 +103,9 @@ def test_a_pod_in_doubt_is_not_asked_about_for_the_changes_of_others() -> None:
             wait_until(lambda: reader.of_pod("uid-1").found)
             for number in range(20):
                 pods["uid-2"] = pod(container(f"c{number}"))
-                reader.look()
+                reader.wake()
             pods["uid-3"] = claiming("uid-3", phase="Succeeded")
-            reader.look()
+            reader.wake()
             wait_until(lambda: "uid-3" in reader.known)
 
         assert (1, 0) == asked(server)
@@ -120,7 +120,7 @@ def test_a_pod_that_has_changed_is_asked_about_at_once() -> None:
         with reading(server, pods) as reader:
             wait_until(lambda: reader.of_pod("uid-1").found)
             pods["uid-1"] = claiming(phase="Running")
-            reader.look()
+            reader.wake()
             wait_until(lambda: reader.of_pod("uid-1").cards, seconds=5.0)
 
     assert {"gpu": GIVEN} == reader.of_pod("uid-1").found

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.filter import filter_namespace, filter_node, filter_pod, filter_policy
+from agent.cluster.filter import filter_node, filter_pod
 from agent.fence import PodContext
 from agent.pod_view import read_pod_on_node
 from gpufence import names
@@ -208,30 +208,6 @@ def test_the_card_that_a_scheduler_has_noted_is_kept(key: str) -> None:
 def test_an_empty_pod() -> None:
     """A pod without anything is kept as one, to be found unreadable later."""
     assert "" == filter_pod({"metadata": "no object"})[0]
-
-
-def test_namespace() -> None:
-    """Of a namespace our own labels and annotations are kept."""
-    item = {
-        "metadata": {
-            "name": "team-a",
-            "labels": {names.MODE: "evict", "other": "x"},
-            "annotations": {names.MAX_MEMORY: "6Gi", "other": "x"},
-        }
-    }
-
-    assert (
-        "team-a",
-        ({names.MODE: "evict"}, {names.MAX_MEMORY: "6Gi"}),
-    ) == filter_namespace(item)
-
-
-def test_policy() -> None:
-    """Of the kill switch its two keys are kept, what people say and what the installation says."""
-    said = {names.POLICY_MAX_MODE: "cap", names.POLICY_DEFAULT_MAX_MODE: "evict"}
-    item = {"metadata": {"name": "p"}, "data": {**said, "other": "x"}}
-
-    assert ("p", said) == filter_policy(item)
 
 
 def test_node() -> None:

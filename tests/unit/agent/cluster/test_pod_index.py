@@ -3,19 +3,21 @@
 import tracemalloc
 from typing import Any
 
-from agent.cluster.filter import NO_TEXTS, NamespaceTexts, filter_pod
+from agent.cluster.filter import filter_pod
 from agent.cluster.node_view import report_of
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.settings import ClusterSettings
+from agent.cluster.watched_cluster import NO_TEXTS
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
 from kube import JsonObject
 from kube.informers import Store
+from kube.informers.views import NamespaceView
 from tests.support.builders import card, gpushare, node, node_cards, pod
 
-FENCED = NamespaceTexts({names.MODE: "evict"}, {})
+FENCED = NamespaceView({names.MODE: "evict"}, {})
 REPORT = report_of(node_cards(card(0)), node(), Units())
 PODS = 20
 CHANGES = 400

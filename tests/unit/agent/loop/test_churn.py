@@ -4,9 +4,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from agent.cluster.filter import NO_TEXTS, filter_pod
+from agent.cluster.filter import filter_pod
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.settings import ClusterSettings
+from agent.cluster.watched_cluster import NO_TEXTS
 from agent.model.pod import pods_on_node
 from agent.procfs.lookup import Lookup
 from agent.procfs.remembered import KEPT_SECONDS

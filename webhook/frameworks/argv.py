@@ -84,9 +84,9 @@ def read_items(
 
 
 def _item(text: str, place: Place, variables: Mapping[str, str], budget: Budget) -> Arg:
+    budget.read(len(text))  # in each pass: a later one may find a flag of ours
     if "$(" not in text and "$$" not in text:
         return Arg(text, place, text, place, text)
-    budget.read(len(text))
     plain = "$$(" not in text
 
     def value(match: re.Match[str]) -> str:

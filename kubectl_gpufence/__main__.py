@@ -1,17 +1,13 @@
-"""
-`kubectl gpufence`: top, explain, report, recommend, doctor, inspect, dashboard; idle, keep, wake,
-release.
-"""
+"""`kubectl gpufence`: reads a call, connects to the cluster, and runs the verb."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from kubectl_gpufence.arguments import parse
+from kubectl_gpufence import verbs
 
 if TYPE_CHECKING:
     import argparse
@@ -28,19 +24,17 @@ def main() -> int:
     """
     Run the call that the arguments make: 0 is well, 1 is trouble, 2 a call that cannot be read.
     """
-    call = parse(sys.argv[1:] or ["--help"])
+    call = verbs.parse(sys.argv[1:] or ["--help"])
     # Thousands of pods are millions of objects, nearly all of which are there until the end: to
     # look over them again and again, as is usual, takes longer than to read them.
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     # Not before: what follows takes ten times as long to load as --help takes to show.
     from gpufence.errors import GpufenceError  # noqa: PLC0415 (see above)
-    from kubectl_gpufence.output import output_to  # noqa: PLC0415 (see above)
+    from kubectl_gpufence.output import advice, output_to  # noqa: PLC0415 (see above)
 
     try:
         return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ, sys.stdin))
     except GpufenceError as error:
-        from kubectl_gpufence.reasons import advice  # noqa: PLC0415 (only now of use)
-
         print(f"kubectl gpufence: {advice(error)}", file=sys.stderr)
         return _TROUBLE
     except KeyboardInterrupt:
@@ -59,14 +53,12 @@ def run(call: argparse.Namespace, environ: Mapping[str, str], output: Output) ->
         GpufenceError: there is no cluster, or it refuses what all else stands on, or what was named
             is not there.
     """
-    from kubectl_gpufence.ask import reading  # noqa: PLC0415 (see main)
+    from kubectl_gpufence.reader import reading  # noqa: PLC0415 (see main)
 
     with reading(call, environ, output.progress) as reader:
         if not call.namespace and not getattr(call, "all_namespaces", False):
             call.namespace = reader.client.namespace or "default"
-        verb = importlib.import_module(f"kubectl_gpufence.{getattr(call, 'module', call.verb)}")
-        code: int = verb.run(call, reader, output)
-        return code
+        return verbs.run(call, reader, output)
 
 
 if __name__ == "__main__":

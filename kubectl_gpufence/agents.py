@@ -10,12 +10,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpufence.errors import GpufenceError
+from gpufence.errors import GpufenceError, InvalidError, UnknownVersionError
+from gpufence.names import SYSTEM_NAMESPACE
 from gpufence.snapshot import read_snapshot
-from kube import ForbiddenError
+from gpufence.text import printable
+from kube import ForbiddenError, NotFoundError, ReplyError, ServerError, UnreachableError
+from kubectl_gpufence.cluster_view import NodeAgent
 from kubectl_gpufence.pods import is_ready, name_of, node_of
-from kubectl_gpufence.reasons import silence_reason
-from kubectl_gpufence.scene import NodeAgent
 from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ LATE_SECONDS: Final = 1.0
 """An agent that takes longer to give no answer costs those time who wait for all."""
 SNAPSHOT: Final = "/v1/snapshot"
 _PATIENCE_SECONDS: Final = 2.0
+_MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
 
 
 class AgentPatience:
@@ -116,3 +118,24 @@ def _of_its_node(agent: NodeAgent, node: str) -> NodeAgent:
     if not agent.is_direct or agent.node == node:
         return agent
     return NodeAgent(agent.node, agent.pod, trouble=f"the agent of node {node} is at its address")
+
+
+def silence_reason(error: GpufenceError) -> str:
+    """Return why an agent gave no snapshot, so that equal reasons read alike."""
+    match error:
+        case ForbiddenError():
+            return _MAY_NOT_PROXY
+        case NotFoundError():
+            return "its pod is gone, or knows no snapshots"
+        case ServerError():
+            return f"it does not answer: {printable(error.failure.message)}"
+        case ReplyError():
+            return f"it refuses: {error.status} {printable(error.failure.message)}"
+        case UnreachableError():
+            return "it does not answer in time"
+        case UnknownVersionError():
+            return "it is newer than this plugin: upgrade the plugin"
+        case InvalidError():
+            return f"its answer is no snapshot: {printable(str(error))}"
+        case _:
+            return printable(str(error))

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError
+from kubectl_gpufence.cluster_view import scene_of
+from kubectl_gpufence.output import advice
 from kubectl_gpufence.pods import name_of
-from kubectl_gpufence.reasons import advice
-from kubectl_gpufence.scene import scene_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpufence.shape import Object
-    from kubectl_gpufence.ask import ClusterReader
-    from kubectl_gpufence.scene import NodeAgent, Scene, SeenObjects
+    from kubectl_gpufence.cluster_view import NodeAgent, Scene, SeenObjects
+    from kubectl_gpufence.reader import ClusterReader
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Where the answers go: what the place can show, and how it is written to."""
+"""Where the answers go: what the place can show, how it is written to, and how errors read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from gpufence.text import printable
+from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.table import WIDTH, Display
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from gpufence.errors import GpufenceError
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -69,6 +73,18 @@ def output_to(
         unicode=_writes_unicode(out),
     )
     return Output(out, err, display, stdin.fileno() if sees and stdin is not None else None)
+
+
+def advice(error: GpufenceError) -> str:
+    """Return an error that ends the call, and what to do where the error does not say it itself."""
+    text = printable(str(error))
+    match error:
+        case ForbiddenError():
+            return f"{text}; ask your administrator, or name a namespace of yours with -n"
+        case UnreachableError():
+            return f"{text}; `kubectl version` shows whether the cluster can be reached"
+        case _:
+            return text
 
 
 def _writable(text: str, place: TextIO) -> str:

@@ -1,15 +1,18 @@
-"""PURE. What the API server says of a pod: what it declares, what was injected, where it runs."""
+"""
+PURE. What the API server says of a pod: what it declares, what was injected, where it runs; and how
+little of that is kept where there are thousands.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.devices import Reading, with_devices
-from gpufence.dialects import Undeclared, Units, Unreadable, declares
+from gpufence.dialects import CARD_KEYS, Undeclared, Units, Unreadable, declares
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.held import UNASKED, held_limits
 from gpufence.plan import Done, read_plan
@@ -22,12 +25,15 @@ if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan, Setting
     from gpufence.pods import Pod
+    from gpufence.shape import Object
+
 
 STATUS_PORT: Final = 8080
 STATUS: Final = "status"
 
 _NOTHING: Mapping[str, str] = {}
 _NO_CLAIMS: Mapping[str, Object | str] = {}
+_CARDS: Final = frozenset(CARD_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,3 +255,60 @@ def _names_gpu(annotations: Mapping[str, str]) -> bool:
     return any(key == names.INJECTED or declares(key) for key in annotations) or any(
         key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in annotations
     )
+
+
+class AlikePlans:
+    """
+    Reads plans, equal ones that come soon after each other once: pods of one owner stand together
+    in a list, and their plans are equal on nodes of one kind. What plans say of settings is read
+    once for all that are alike.
+    """
+
+    MOST: Final = 64
+    MOST_SETTINGS: Final = 4096
+
+    def __init__(self) -> None:
+        self._known: dict[str, RecordedPlan] = {}
+        self._settings: dict[object, Setting] = {}
+
+    def __call__(self, annotations: Mapping[str, str]) -> RecordedPlan:
+        text = annotations.get(names.PLAN)
+        if text is None:
+            return read_recorded(annotations)
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) >= self.MOST:
+                self._known.clear()
+            if len(self._settings) >= self.MOST_SETTINGS:
+                self._settings.clear()
+            found = self._known[text] = read_recorded(annotations, self._settings)
+        return found
+
+
+def slim(pod: SeenPod) -> SeenPod:
+    """
+    Return a pod without the annotations that declare nothing, for whoever holds thousands: most of
+    what a pod says is what the webhook wrote, and that has been read.
+    """
+    declaring = {
+        key: text
+        for key, text in pod.annotations.items()
+        if key in _CARDS
+        or declares(key)
+        or (key.startswith(names.PREFIX) and key not in names.WRITTEN_KEYS)
+    }
+    return replace(pod, pod=pod.pod._replace(annotations=declaring))
+
+
+def asked_of(raw: Object) -> dict[str, object]:
+    """
+    Keep of a pod of ours what is needed to ask it: its name, its node, whether it is ready, and its
+    port.
+    """
+    port = {"name": STATUS, "containerPort": status_port(raw)}
+    ready = [{"type": "Ready", "status": "True"}] if is_ready(raw) else []
+    return {
+        "metadata": {"name": name_of(raw)},
+        "spec": {"nodeName": node_of(raw), "containers": [{"ports": [port]}]},
+        "status": {"conditions": ready},
+    }

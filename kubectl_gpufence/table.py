@@ -1,5 +1,6 @@
 """
-PURE. Amounts, sentences and tables as people read them, fitted to where they are shown.
+PURE. Amounts, sentences and tables as people read them, fitted to where they are shown: colours
+take no places of a terminal, letters of East Asia two.
 
 A dash stands for what does not apply, a question mark for what nobody knows: unknown is never zero.
 Every cell and sentence is made printable here, so that no name or annotation steers a terminal.
@@ -7,7 +8,9 @@ Every cell and sentence is made printable here, so that no name or annotation st
 
 from __future__ import annotations
 
+import re
 import textwrap
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
@@ -18,6 +21,7 @@ from gpufence.text import limit_mebibytes, mebibytes, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+
 R = TypeVar("R")
 
 WIDTH: Final = 100
@@ -27,7 +31,8 @@ NOT_THERE: Final = "-"
 _GAP: Final = "  "
 _BAR_CELLS = 6
 _LEAST_NAME = 12
-_PLAIN = "\x1b[0m"
+_PLAIN: Final = "\x1b[0m"
+_COLOURED: Final = re.compile(r"(\x1b\[[0-9;]*m)|(.)", re.DOTALL)
 
 
 class Tone(Enum):
@@ -239,3 +244,26 @@ def _line(
         shown = coloured(Cell(text, cell.tone), display)
         parts.append(f"{padding}{shown}" if column.right else f"{shown}{padding}")
     return _GAP.join(parts).rstrip()
+
+
+def width_of(line: str) -> int:
+    """Return how many places a line takes that may have colours."""
+    return sum(_places(match[2]) for match in _COLOURED.finditer(line) if match[2])
+
+
+def clipped(line: str, width: int) -> str:
+    """Cut a line where it would leave the terminal."""
+    parts, room = [], width
+    for match in _COLOURED.finditer(line):
+        if match[1]:
+            parts.append(match[1])
+            continue
+        room -= _places(match[2])
+        if room < 0:
+            return "".join((*parts, _PLAIN if "\x1b" in line else ""))
+        parts.append(match[2])
+    return line
+
+
+def _places(char: str) -> int:
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

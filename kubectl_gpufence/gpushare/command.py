@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Final
 from gpufence.errors import GpufenceError
 from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError, ReplyError, core
-from kubectl_gpufence.ask import LIVING, NO_AGENTS, reading
+from kubectl_gpufence.arguments import add_common, node_name
+from kubectl_gpufence.cluster_view import Scene, by_node, silent_notes
 from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
 from kubectl_gpufence.gpushare.tables import Holdings, details, summary
-from kubectl_gpufence.options import add_common, node_name
-from kubectl_gpufence.output import output_to
+from kubectl_gpufence.output import advice, output_to
 from kubectl_gpufence.pods import node_of
-from kubectl_gpufence.reasons import advice
-from kubectl_gpufence.scene import Scene, by_node, silent_notes
+from kubectl_gpufence.reader import LIVING, NO_AGENTS, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.gpushare.books import NodeBook
     from kubectl_gpufence.output import Output
+    from kubectl_gpufence.reader import ClusterReader
 
 PROGRAM: Final = "kubectl inspect gpushare"
 

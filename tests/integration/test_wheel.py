@@ -55,7 +55,9 @@ def test_every_package_imports_from_the_wheel(python: Path, package: str) -> Non
 
 def test_the_wheel_carries_the_dashboards_page(python: Path) -> None:
     """What is no Python is there as well, and read from where it is."""
-    script = "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
+    script = (
+        "from kubectl_gpufence.verbs.dashboard.server import read_page; print(read_page().policy)"
+    )
 
     assert "script-src 'sha256-" in _run(python, "-I", "-c", script, cwd=python.parent)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow
-from kubectl_gpufence.dashboard.model import PageEvent
-from kubectl_gpufence.dashboard.poller import EventList, PagePoller
-from kubectl_gpufence.dashboard.server import PageServer
+from kubectl_gpufence.cluster_view import NodeAgent, Scene, see_node
 from kubectl_gpufence.live import Seldom
-from kubectl_gpufence.scene import NodeAgent, Scene, see_node
+from kubectl_gpufence.verbs.dashboard.model import PageEvent
+from kubectl_gpufence.verbs.dashboard.poller import EventList, PagePoller
+from kubectl_gpufence.verbs.dashboard.server import PageServer
 from tests.support.builders import T4_BYTES
 from tests.support.plugin import (
     agent,

@@ -9,7 +9,7 @@ from gpufence.releases import OwnerRelease, OwnerReleases
 from gpufence.snapshot import PodActivityRow, PodRow
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner
-from kubectl_gpufence.idle.lines import IdleScene, OwnedPod
+from kubectl_gpufence.verbs.idle.lines import IdleScene, OwnedPod
 from tests.support.plugin import NODE, pod_row, seen_pod, snapshot, use_row
 
 AT = 1_900_000_000.0

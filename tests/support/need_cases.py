@@ -8,11 +8,10 @@ from gpufence.dialects import Units
 from gpufence.need import Confidence, NeedKey, NeedSummary
 from gpufence.quantity import GIB, MIB
 from gpufence.shape import Object
-from kubectl_gpufence.recommend import patch_lines
-from kubectl_gpufence.recommend.amounts import NodeWords
-from kubectl_gpufence.recommend.lines import chosen, need_json, needs_csv, needs_table
-from kubectl_gpufence.recommend.patches import OwnerPatch, patch_of
 from kubectl_gpufence.table import Display
+from kubectl_gpufence.verbs.recommend import patch_lines
+from kubectl_gpufence.verbs.recommend.lines import chosen, need_json, needs_csv, needs_table
+from kubectl_gpufence.verbs.recommend.patches import NodeWords, OwnerPatch, patch_of
 from tests.support.needs import NEED_KEY, need_summary
 
 TERMINAL = Display(width=100)

@@ -21,8 +21,8 @@ from gpufence.snapshot import (
     UseRow,
     write_snapshot,
 )
+from kubectl_gpufence.cluster_view import NodeAgent, Scene, SeenNode, by_node, see_node
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode, by_node, see_node
 from tests.support.builders import APP, T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
 from webhook.rewrite.binding import exact_values

@@ -13,17 +13,22 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
-from kubectl_gpufence.doctor import examine, findings_lines
-from kubectl_gpufence.explain.chapters import explanation
-from kubectl_gpufence.explain.story import AgentEvent, PodStory
-from kubectl_gpufence.idle.lines import IdleScene, idle_lines, waiting_note
-from kubectl_gpufence.idle.tables import idle_table, plan_lines
-from kubectl_gpufence.inspect import inspection
+from kubectl_gpufence.card_lines import card_lines, cards_table, node_lines, nodes_table
+from kubectl_gpufence.cluster_view import NodeAgent, Scene
+from kubectl_gpufence.pod_lines import pod_lines, pods_table
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.scene import NodeAgent, Scene
 from kubectl_gpufence.table import Display
-from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, nodes_table
-from kubectl_gpufence.top.pods import pod_lines, pods_table
+from kubectl_gpufence.verbs.doctor import examine, findings_lines
+from kubectl_gpufence.verbs.explain.chapters import explanation
+from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory
+from kubectl_gpufence.verbs.idle.lines import (
+    IdleScene,
+    idle_lines,
+    idle_table,
+    plan_lines,
+    waiting_note,
+)
+from kubectl_gpufence.verbs.inspect import inspection
 from tests.support import sick
 from tests.support.builders import container, gpushare, sidecar
 from tests.support.gpushare_cases import GPUSHARE_CASES

@@ -4,15 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 from gpufence import names
-from kubectl_gpufence.doctor.installation import (
+from kubectl_gpufence.cluster_view import by_node
+from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.verbs.doctor.installation import (
     HOOKS,
     POLICIES,
     Installation,
     LabelledNamespace,
     MaybeHidden,
 )
-from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.scene import by_node
 from tests.support.plugin import (
     agent,
     card_row,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpufence.need import Confidence, NeedKey, NeedReasons
-from kubectl_gpufence.recommend.freed import Packing
-from kubectl_gpufence.recommend.page import ModelDays, page
+from kubectl_gpufence.verbs.recommend.freed import Packing
+from kubectl_gpufence.verbs.recommend.page import ModelDays, page
 from tests.contract.browser.chromium import Tab, browser
 from tests.support.needs import NEED_KEY, need_day, need_summary
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpufence.snapshot import write_snapshot
 from kube import ForbiddenError, UnreachableError
-from kubectl_gpufence.ask import MissingError
-from kubectl_gpufence.reasons import advice
+from kubectl_gpufence.output import advice
+from kubectl_gpufence.reader import MissingError
 from tests.http.kube.builders import status
 from tests.support import claims
 from tests.support.api_server import Answer, hang, reply

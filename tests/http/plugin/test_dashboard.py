@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from gpufence.snapshot import write_snapshot
-from kubectl_gpufence.dashboard.model import PageEvent
-from kubectl_gpufence.dashboard.server import PageServer, PortError, read_page
+from kubectl_gpufence.verbs.dashboard.model import PageEvent
+from kubectl_gpufence.verbs.dashboard.server import PageServer, PortError, read_page
 from tests.support.api_server import reply
 from tests.support.dashboard import TOKEN, Served, served
 from tests.support.desk import AGENT, DENIED, PODS, Desk, listed

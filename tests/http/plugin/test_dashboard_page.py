@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufence.quantity import GIB
-from kubectl_gpufence.dashboard.model import PageEvent
+from kubectl_gpufence.verbs.dashboard.model import PageEvent
 from tests.support.chromium import Chromium, Tab
 from tests.support.dashboard import HOSTILE, TOKEN, Served, crowd, served, with_hung_agent
 from tests.support.observing import wait_until

@@ -4,7 +4,7 @@ import pytest
 
 from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
 from gpufence.snapshot import write_snapshot
-from kubectl_gpufence.direct import AddressError, page
+from kubectl_gpufence.reader import AddressError, page
 from tests.support.api_server import reply
 from tests.support.desk import ABSENT, AGENT, Desk
 from tests.support.plugin import NODE, snapshot

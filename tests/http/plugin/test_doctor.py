@@ -8,7 +8,7 @@ import trustme
 import yaml
 
 from gpufence import names
-from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
+from kubectl_gpufence.verbs.doctor.installation import HOOKS, POLICIES
 from tests.support.api_server import reply
 from tests.support.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.http_server import Exchange

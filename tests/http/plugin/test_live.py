@@ -3,10 +3,10 @@
 import pytest
 
 from kube import ForbiddenError
-from kubectl_gpufence.arguments import parse
-from kubectl_gpufence.ask import ClusterReader, reading
+from kubectl_gpufence.cluster_view import NodeAgent, SeenObjects
 from kubectl_gpufence.live import AGENT_SECONDS, REST_SECONDS, LiveScene, Seldom
-from kubectl_gpufence.scene import NodeAgent, SeenObjects
+from kubectl_gpufence.reader import ClusterReader, reading
+from kubectl_gpufence.verbs import parse
 from tests.support.api_server import hang
 from tests.support.desk import AGENT, DENIED, PODS, SYSTEM, Desk, agent_pod, listed
 from tests.support.plugin import raw_pod

@@ -134,7 +134,7 @@ def test_the_plugin_brings_its_page(plugin: Path) -> None:
     """The dashboard's page is read out of the archive."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
+        "from kubectl_gpufence.verbs.dashboard.server import read_page; print(read_page().policy)"
     )
 
     assert "script-src 'sha256-" in _run(*BARE, "-c", script, plugin).stdout

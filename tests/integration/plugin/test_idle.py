@@ -18,7 +18,7 @@ from gpufence.times import read_moment
 from kube import ConflictError, JsonObject, PatchType, group
 from kube.discovery import Kinds
 from kube.workloads import set_replicas
-from kubectl_gpufence.idle.named import RefusedError, carefully, named_owner
+from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_owner
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, PluginSite
 from tests.support import objects

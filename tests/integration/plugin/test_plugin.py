@@ -5,7 +5,7 @@ import signal
 
 from gpufence import names
 from kube import core
-from kubectl_gpufence.direct import page
+from kubectl_gpufence.reader import page
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, TENANT, PluginSite
 from tests.support.site import PATIENCE_SECONDS

@@ -10,7 +10,7 @@ import yaml
 from gpufence import names
 from gpufence.need import NodeNeed, write_need
 from kube import group
-from kubectl_gpufence.recommend.read import PAGE
+from kubectl_gpufence.verbs.recommend.read import PAGE
 from tests.integration.plugin.site import PluginSite
 from tests.support.api_server import reply
 from tests.support.needs import NEED_KEY, node_need, owner_need

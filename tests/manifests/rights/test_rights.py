@@ -7,7 +7,7 @@ import yaml
 
 from gpufence import names
 from kube.owners import NOTEBOOK, WORKLOAD
-from kubectl_gpufence.doctor import read
+from kubectl_gpufence.verbs.doctor import read
 from tests.manifests.rights.calls import Right, rights_of
 from tests.support.manifests import BASE, COMPONENTS, components, found, objects
 

@@ -21,7 +21,7 @@ THREADS = {
     "controller.profiles.keeper": "moves to kube.repeating",
     "kube.optional": "moves to kube.informers",
     "kube.repeating": "the one for all",
-    "kubectl_gpufence.dashboard.server": "serves people on this machine",
+    "kubectl_gpufence.verbs.dashboard.server": "serves people on this machine",
     "service.status_server": "serves probes, Prometheus and the plugin",
 }
 """Modules of the programs that make a thread by hand, and why."""

@@ -29,7 +29,6 @@ SMALL = 40
 SMALL_BUT_APART = {
     "agent.health": "port: pure, beside the program that asks it for the kubelet",
     "agent.observe": "port: puts together what three ports say",
-    "kubectl_gpufence.idle.keep": "entry point: a verb",
     "simulator.cluster.init": "entry point: the first process of a machine",
 }
 """Modules of fewer lines of code with one importer or none, and why they are not part of it."""

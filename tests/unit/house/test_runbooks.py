@@ -12,7 +12,7 @@ from agent.settings import AgentSettings
 from controller.settings import ControllerSettings
 from gpufence import names
 from gpufence.settings import rows
-from kubectl_gpufence import arguments as plugin
+from kubectl_gpufence import verbs as plugin
 from tests.support.manifests import BASE, COMPONENTS, components, objects
 from tests.support.metric_names import metric_names, metrics_in
 from tests.support.runbooks import commands, every_command, exists, runbooks

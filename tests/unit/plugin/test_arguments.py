@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kubectl_gpufence.arguments import parse
-from kubectl_gpufence.options import patience, seconds
+from kubectl_gpufence.arguments import patience, seconds
 from kubectl_gpufence.output import Output, output_to
 from kubectl_gpufence.table import Display
+from kubectl_gpufence.verbs import parse
 from tests.support.plugin import Screen
 
 

@@ -11,13 +11,13 @@ from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
-from kubectl_gpufence.explain.chapters import explanation
-from kubectl_gpufence.explain.story import PodStory
+from kubectl_gpufence.cluster_view import NodeAgent, Scene
 from kubectl_gpufence.output import output_to
+from kubectl_gpufence.pod_lines import pod_json, pod_lines, pods_table
 from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.scene import NodeAgent, Scene
 from kubectl_gpufence.table import Display
-from kubectl_gpufence.top.pods import pod_json, pod_lines, pods_table
+from kubectl_gpufence.verbs.explain.chapters import explanation
+from kubectl_gpufence.verbs.explain.record import PodStory
 from tests.support.agent.builders import CARDS
 from tests.support.builders import gpushare
 from tests.support.builders import pod as built

@@ -4,9 +4,17 @@ import pytest
 
 from gpufence import names
 from gpufence.cards import write_cards
-from kubectl_gpufence.bulk import AlikePlans, asked_of, slim
-from kubectl_gpufence.pods import is_ready, name_of, node_of, see_pod, status_port
-from kubectl_gpufence.scene import see_node
+from kubectl_gpufence.cluster_view import see_node
+from kubectl_gpufence.pods import (
+    AlikePlans,
+    asked_of,
+    is_ready,
+    name_of,
+    node_of,
+    see_pod,
+    slim,
+    status_port,
+)
 from tests.support.builders import gpushare, pod
 from tests.support.plugin import raw_node, raw_pod, seen_node
 

@@ -5,18 +5,18 @@ from typing import Any
 from gpufence.findings import Finding, Level
 from gpufence.pods import EXTENDED
 from gpufence.quantity import GIB
-from kubectl_gpufence.doctor.checks_claims import (
+from kubectl_gpufence.pods import SeenPod, see_pod
+from kubectl_gpufence.table import Display
+from kubectl_gpufence.verbs.doctor.checks_agents import (
     ServedClass,
     SliceCards,
     check_claims,
     read_class,
     read_published,
 )
-from kubectl_gpufence.doctor.installation import Installation, LabelledNamespace, MaybeHidden
-from kubectl_gpufence.explain.chapters import explanation
-from kubectl_gpufence.explain.story import PodStory
-from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.table import Display
+from kubectl_gpufence.verbs.doctor.installation import Installation, LabelledNamespace, MaybeHidden
+from kubectl_gpufence.verbs.explain.chapters import explanation
+from kubectl_gpufence.verbs.explain.record import PodStory
 from tests.support import claims
 from tests.support.builders import container, pod
 from tests.support.plugin import agent

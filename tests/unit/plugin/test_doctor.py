@@ -10,16 +10,16 @@ import trustme
 
 from gpufence.findings import Level
 from gpufence.names import MODE
-from kubectl_gpufence.doctor import examine, findings_json, findings_lines, is_wrong
-from kubectl_gpufence.doctor.installation import (
+from kubectl_gpufence.table import Display
+from kubectl_gpufence.verbs.doctor import examine, findings_json, findings_lines, is_wrong
+from kubectl_gpufence.verbs.doctor.installation import (
     HOOKS,
     Installation,
     LabelledNamespace,
     MaybeHidden,
     read_labelled,
 )
-from kubectl_gpufence.doctor.read import metric, validity
-from kubectl_gpufence.table import Display
+from kubectl_gpufence.verbs.doctor.read import metric, validity
 from tests.support import sick
 from tests.support.plugin import agent, seen_node, seen_pod, snapshot
 

@@ -3,8 +3,8 @@
 from gpufence import names
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import PodActivityRow
-from kubectl_gpufence.explain.document import document
-from kubectl_gpufence.explain.story import AgentEvent, PodStory
+from kubectl_gpufence.verbs.explain.document import document
+from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory
 from tests.support.builders import gpushare
 from tests.support.plugin import agent, pod_row, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import holding

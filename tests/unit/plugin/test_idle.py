@@ -3,9 +3,15 @@
 import pytest
 
 from gpufence.quantity import GIB
-from kubectl_gpufence.arguments import parse
-from kubectl_gpufence.idle.lines import IdleLine, IdleScene, idle_lines, is_about, use_of
-from kubectl_gpufence.idle.tables import idle_json
+from kubectl_gpufence.verbs import parse
+from kubectl_gpufence.verbs.idle.lines import (
+    IdleLine,
+    IdleScene,
+    idle_json,
+    idle_lines,
+    is_about,
+    use_of,
+)
 from tests.support.idle_cases import (
     BUSY,
     JOB,

@@ -1,9 +1,9 @@
 """What the plugin looks for is what the manifests install."""
 
 from gpufence import names
-from kubectl_gpufence.ask import AGENT_LABEL, WEBHOOK_LABEL
-from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
 from kubectl_gpufence.pods import STATUS_PORT, status_port
+from kubectl_gpufence.reader import AGENT_LABEL, WEBHOOK_LABEL
+from kubectl_gpufence.verbs.doctor.installation import HOOKS, POLICIES
 from tests.support.manifests import found, objects
 
 

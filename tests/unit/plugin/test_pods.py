@@ -6,7 +6,7 @@ from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.doctor.installation import read_labelled
+from kubectl_gpufence.cluster_view import by_node, named, see_node, silent_notes
 from kubectl_gpufence.pods import (
     annotations_of,
     is_ready,
@@ -14,7 +14,7 @@ from kubectl_gpufence.pods import (
     see_pod,
     status_port,
 )
-from kubectl_gpufence.scene import by_node, named, see_node, silent_notes
+from kubectl_gpufence.verbs.doctor.installation import read_labelled
 from tests.support.builders import container, gpushare, pod
 from tests.support.plugin import agent, raw_node, raw_pod, seen_node, seen_pod, snapshot
 

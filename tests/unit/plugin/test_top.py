@@ -1,7 +1,7 @@
 """What the tables of the golden files leave open: JSON, and pods that are not asked for."""
 
-from kubectl_gpufence.top.cards import card_json, card_lines, node_json, node_lines
-from kubectl_gpufence.top.pods import pod_json, pod_lines
+from kubectl_gpufence.card_lines import card_json, card_lines, node_json, node_lines
+from kubectl_gpufence.pod_lines import pod_json, pod_lines
 from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot
 from tests.support.plugin_cases import odd, odd_cards, silent
 

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from kubectl_gpufence.dashboard.guard import Door, PageRequest, PageWish, Refused, judge
+from kubectl_gpufence.verbs.dashboard.access import Door, PageRequest, PageWish, Refused, judge
 
 DOOR = Door("a-token", 8765)
 HERE = "127.0.0.1:8765"

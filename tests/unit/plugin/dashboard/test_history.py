@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from gpufence.quantity import GIB
-from kubectl_gpufence.dashboard import history as kept
-from kubectl_gpufence.dashboard.history import (
+from kubectl_gpufence.verbs.dashboard import history as kept
+from kubectl_gpufence.verbs.dashboard.history import (
     HOUR_SECONDS,
     STEP_SECONDS,
     HourHistory,

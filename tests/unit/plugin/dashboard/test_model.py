@@ -6,14 +6,14 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.dashboard.model import (
+from kubectl_gpufence.cluster_view import Scene
+from kubectl_gpufence.pod_lines import pod_lines, verdict_on
+from kubectl_gpufence.verbs.dashboard.model import (
     MOST_EVENTS,
     PageEvent,
     page_model,
     read_page_event,
 )
-from kubectl_gpufence.scene import Scene
-from kubectl_gpufence.top.pods import pod_lines, verdict_on
 from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import odd, odd_cards, silent, stale, typical
 

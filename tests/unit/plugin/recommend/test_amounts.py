@@ -8,7 +8,7 @@ from gpufence import names
 from gpufence.dialects import SPECS, Units
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.recommend.amounts import NodeWords, Wanted, wanted
+from kubectl_gpufence.verbs.recommend.patches import NodeWords, Wanted, wanted
 from tests.support.builders import container, pod, sidecar
 
 T4 = NodeWords(Units(), 15_360 * MIB)

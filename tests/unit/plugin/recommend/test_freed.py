@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpufence.quantity import GIB
 from gpufence.snapshot import PodRow, Snapshot
-from kubectl_gpufence.recommend.freed import Packing, PodShare, cards_needed, packings
+from kubectl_gpufence.verbs.recommend.freed import Packing, PodShare, cards_needed, packings
 from tests.support.builders import T4_BYTES
 from tests.support.needs import NEED_KEY, need_summary
 from tests.support.plugin import card_row, pod_row, snapshot, use_row

@@ -10,7 +10,7 @@ import pytest
 
 from gpufence.need import Confidence, NeedReasons
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.recommend.chart import (
+from kubectl_gpufence.verbs.recommend.chart import (
     ChartDay,
     amount_label,
     chart,
@@ -18,9 +18,8 @@ from kubectl_gpufence.recommend.chart import (
     ordinal,
     words,
 )
-from kubectl_gpufence.recommend.freed import Packing
-from kubectl_gpufence.recommend.page import ModelDays, page
-from kubectl_gpufence.recommend.style import STYLE
+from kubectl_gpufence.verbs.recommend.freed import Packing
+from kubectl_gpufence.verbs.recommend.page import STYLE, ModelDays, page
 from tests.support.needs import NEED_KEY, need_day, need_summary
 
 HOSTILE = '"><script>alert(1)</script>\x1b[31m'

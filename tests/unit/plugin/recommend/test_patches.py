@@ -7,8 +7,7 @@ import pytest
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.recommend.amounts import NodeWords
-from kubectl_gpufence.recommend.patches import kustomization, patch_of, targets_of
+from kubectl_gpufence.verbs.recommend.patches import NodeWords, kustomization, patch_of, targets_of
 from tests.support.needs import NEED_KEY, need_summary
 
 MIG = "its MIG instance is its card: choose a profile that holds the target"

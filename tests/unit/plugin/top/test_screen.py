@@ -5,11 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_gpufence.scene import Scene
-from kubectl_gpufence.table import Column, Display, narrowed
-from kubectl_gpufence.top.keys import WatchView
-from kubectl_gpufence.top.screen import ScreenSize, Shown, page_of, screen
-from kubectl_gpufence.widths import clipped, width_of
+from kubectl_gpufence.cluster_view import Scene
+from kubectl_gpufence.table import Column, Display, clipped, narrowed, width_of
+from kubectl_gpufence.verbs.top.keys import WatchView
+from kubectl_gpufence.verbs.top.screen import ScreenSize, Shown, page_of, screen
 from tests.support.plugin_cases import odd, odd_cards, silent, typical
 
 SIZE = ScreenSize(120, 20)

@@ -1,0 +1,284 @@
+"""PURE. `top pods`: one line for each pod and card, the worst first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence import names
+from gpufence.snapshot import BUSY
+from gpufence.text import coarse
+from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness
+from kubectl_gpufence.table import (
+    NOT_THERE,
+    UNKNOWN,
+    Cell,
+    Column,
+    Tone,
+    allowed,
+    bar,
+    exact,
+    held,
+    percent,
+    table,
+)
+from kubectl_gpufence.verdicts import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow, PodRow, Snapshot, UseRow
+    from kubectl_gpufence.cluster_view import NodeAgent, Scene
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.table import Display
+
+
+_BAR_WIDTH: Final = 108
+"""Columns from which on a bar takes no room from the names."""
+
+
+class PodLine(NamedTuple):
+    """
+    One pod on one card. `pod` is missing for pods that only the agent counts as using a GPU,
+    `row`, `use` and `snapshot` where nothing is measured, and then `state` says why.
+    """
+
+    node: str
+    pod: SeenPod | None = None
+    row: PodRow | None = None
+    use: UseRow | None = None
+    snapshot: Snapshot | None = None
+    state: str = ""
+
+    @property
+    def namespace(self) -> str:
+        known = self.pod or self.row
+        return known.namespace if known else ""
+
+    @property
+    def name(self) -> str:
+        known = self.pod or self.row
+        return known.name if known else ""
+
+    @property
+    def owner(self) -> str:
+        return self.row.owner if self.row else self.pod.owner if self.pod else ""
+
+    @property
+    def dialect(self) -> str:
+        return self.pod.declaration.dialect if self.pod else ""
+
+    @property
+    def mode(self) -> str:
+        """Return the mode that counts, or that of the plan where no agent says."""
+        if self.row is not None:
+            return self.row.mode
+        plan = None if self.pod is None else self.pod.recorded.plan
+        return "" if plan is None else str(plan.mode)
+
+    @property
+    def card(self) -> CardRow | None:
+        return card_of(self.snapshot, self.use.card) if self.snapshot and self.use else None
+
+    @property
+    def uuid(self) -> str:
+        return self.use.card if self.use else ""
+
+    @property
+    def limit_bytes(self) -> int | None:
+        if self.use is not None and self.use.limit_bytes is not None:
+            return self.use.limit_bytes
+        return None if self.pod is None else self.pod.limit_bytes
+
+    @property
+    def told_bytes(self) -> int | None:
+        if self.pod is not None:
+            return self.pod.told_bytes
+        return None if self.use is None else self.use.allowance_bytes
+
+    @property
+    def used_bytes(self) -> int | None:
+        return None if self.use is None else self.use.used_bytes
+
+    @property
+    def activity(self) -> ActivityRow | PodActivityRow | None:
+        """Return what the pod does, as far as a measurement that is not old says so."""
+        if self.row is None or self.snapshot is None or is_stale(self.snapshot):
+            return None
+        return self.row.activity if self.use is None else self.use.activity
+
+    @property
+    def processes(self) -> int | None:
+        return None if self.use is None else len(self.use.processes)
+
+    @property
+    def nothing(self) -> str:
+        """Return what stands for figures: unknown on a node whose agent says nothing of the pod."""
+        return UNKNOWN if self.node and self.row is None else NOT_THERE
+
+    @property
+    def stale_seconds(self) -> float | None:
+        """
+        Return how old the measurement is: 0 while it is fresh, None where there never was one.
+        """
+        if self.use is None or self.snapshot is None:
+            return None
+        return self.snapshot.stale_seconds if is_stale(self.snapshot) else 0.0
+
+
+def pod_lines(scene: Scene, namespace: str) -> list[PodLine]:
+    """Return the lines of a namespace, or of all, by the share of the limit that is used."""
+    lines = [line for pod in scene.pods for line in _of_pod(pod, scene)]
+    listed = {pod.uid for pod in scene.pods}
+    lines += (
+        PodLine(node, None, row, use, snapshot)
+        for node, snapshot in scene.snapshots.items()
+        for row in snapshot.pods
+        if row.uid not in listed and namespace in ("", row.namespace)
+        for use in row.uses
+    )
+    return sorted(lines, key=_rank)
+
+
+def pods_table(
+    lines: Sequence[PodLine], display: Display, *, namespaces: bool, wide: bool
+) -> list[str]:
+    return table(pod_columns(display, namespaces=namespaces, wide=wide), lines, display)
+
+
+def pod_columns(display: Display, *, namespaces: bool, wide: bool) -> list[Column[PodLine]]:
+    columns: list[Column[PodLine]] = [
+        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
+        Column("POD", lambda line: line.name, shrinks=True),
+        Column("NODE", lambda line: line.node or NOT_THERE, shrinks=True),
+        Column("CARD", card_index, right=True),
+        Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
+        Column("TOLD", told, right=True),
+        Column("USED", held_on_card, right=True),
+        Column(
+            "SHARE",
+            lambda line: (
+                bar(line.used_bytes, line.limit_bytes, display, least_width=_BAR_WIDTH)
+                if line.use
+                else Cell(line.nothing, Tone.FAINT)
+            ),
+        ),
+        Column("IDLE", idle_for, right=True),
+        Column("VERDICT", verdict_on),
+    ]
+    if wide:
+        columns += [
+            Column("MODE", lambda line: line.mode or NOT_THERE),
+            Column("DIALECT", lambda line: line.dialect or NOT_THERE),
+            Column(
+                "PROCESSES", lambda line: line.nothing if line.use is None else str(line.processes)
+            ),
+            Column("OWNER", lambda line: line.owner or NOT_THERE),
+            Column("UUID", lambda line: line.uuid or line.nothing),
+        ]
+    return columns if namespaces else columns[1:]
+
+
+def pod_json(line: PodLine) -> dict[str, object]:
+    return {
+        "namespace": line.namespace,
+        "name": line.name,
+        "node": line.node,
+        "card": line.use.card if line.use else None,
+        "index": line.card.index if line.card else None,
+        "mode": line.mode,
+        "owner": line.owner,
+        "dialect": line.dialect,
+        "injected": line.pod.injected if line.pod else "",
+        "limit": exact(line.limit_bytes),
+        "told": exact(line.told_bytes),
+        "used": exact(line.used_bytes),
+        "outcome": line.use.outcome if line.use else line.state,
+        "over": line.use.over_seconds if line.use else None,
+        "due": line.use.due_seconds if line.use else None,
+        "processes": line.processes,
+        "undeclared": line.row.undeclared if line.row else "",
+        "activity": line.activity.state if line.activity else None,
+        "idle": line.activity.idle_seconds if line.activity else None,
+        "evidence": line.activity.evidence if line.activity else None,
+        "stale": line.stale_seconds,
+    }
+
+
+def card_index(line: PodLine) -> str:
+    if line.use is None:
+        return line.nothing
+    return UNKNOWN if line.card is None else str(line.card.index)
+
+
+def held_on_card(line: PodLine) -> str:
+    return line.nothing if line.use is None else held(line.use.used_bytes)
+
+
+def share_of_limit(line: PodLine) -> str:
+    return percent(line.used_bytes, line.limit_bytes) if line.use else line.nothing
+
+
+def idle_for(line: PodLine) -> Cell:
+    """
+    Return for how long a pod has done nothing on its card, in one unit; of one without memory, for
+    how long it has not used the GPU it was given.
+    """
+    row = line.activity
+    if line.use is None and row is None:
+        return Cell(line.nothing, Tone.FAINT)
+    if row is None or row.idle_seconds is None:
+        return Cell(UNKNOWN, Tone.FAINT)
+    return Cell("busy") if row.state == BUSY else Cell(coarse(row.idle_seconds), Tone.WARN)
+
+
+def _of_pod(pod: SeenPod, scene: Scene) -> Iterator[PodLine]:
+    agent = scene.agents.get(pod.node)
+    snapshot = None if agent is None else agent.snapshot
+    row = row_of(pod, snapshot)
+    if row is None:
+        yield PodLine(pod.node, pod, state=_state(pod, agent))
+        return
+    for use in row.uses:
+        yield PodLine(pod.node, pod, row, use, snapshot)
+    if not row.uses:
+        yield PodLine(pod.node, pod, row, snapshot=snapshot, state="idle")
+
+
+def _state(pod: SeenPod, agent: NodeAgent | None) -> str:
+    """Return why nothing is measured."""
+    if not pod.node:
+        return "not placed yet"
+    if agent is None:
+        return "no agent asked"
+    return "agent silent" if agent.snapshot is None else "not seen yet"
+
+
+def _rank(line: PodLine) -> tuple[bool, float, str, str, str]:
+    used, limit = line.used_bytes, line.limit_bytes
+    share = used / limit if used is not None and limit else 0.0
+    return used is None, -share, line.namespace, line.name, line.uuid
+
+
+def told(line: PodLine) -> Cell:
+    """Return what was injected: an amount, in parentheses if only planned, or why there is none."""
+    pod, amount = line.pod, allowed(line.told_bytes)
+    if pod is None or not pod.injected:
+        missed = bool(line.row and line.row.mode and not line.row.injected)
+        return Cell("not seen", Tone.WARN) if missed else Cell(amount, Tone.FAINT)
+    if pod.recorded.trouble:
+        return Cell(UNKNOWN, Tone.WARN)
+    if pod.injected == names.INJECTED_OPTED_OUT:
+        return Cell("opted out", Tone.FAINT)
+    if pod.only_planned:
+        return Cell(f"({amount})", Tone.FAINT)
+    if pod.injected == names.INJECTED_YES or line.told_bytes is not None:
+        return Cell(amount)
+    return Cell("nothing", Tone.FAINT)
+
+
+def verdict_on(line: PodLine) -> Cell:
+    """Return the agent's verdict, or why there is none."""
+    if line.row is None or line.use is None or line.snapshot is None:
+        return Cell(line.state, Tone.FAINT)
+    old = staleness(line.snapshot)
+    return Cell(old, Tone.WARN) if old else verdict(line.row, line.use)

@@ -1,0 +1,320 @@
+"""
+Reading the cluster: objects from the API server, and pages of agents and controller through its
+pod proxy, or at addresses of their own where they are no pods or it cannot reach them.
+
+GpufenceError
+├── AddressError     nothing answers there as an agent or a controller would: name another address
+└── MissingError     what was named is not there: name something else
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from gpufence.addresses import read_agents, read_url
+from gpufence.errors import GpufenceError, InvalidError
+from gpufence.names import SYSTEM_NAMESPACE
+from gpufence.snapshot import CARDS_AND_PODS
+from gpufence.text import printable
+from kube import (
+    ForbiddenError,
+    KubeError,
+    NotFoundError,
+    connect,
+    core,
+    fetch_page,
+    read_client_settings,
+)
+from kube.lists import collect_pages
+from kubectl_gpufence.agents import (
+    MOST_ASKED,
+    SNAPSHOT,
+    AgentPatience,
+    NotedPods,
+    ask_agents,
+)
+from kubectl_gpufence.arguments import AGENTS, CONTROLLER
+from kubectl_gpufence.cluster_view import (
+    Scene,
+    SeenNode,
+    SeenObjects,
+    by_node,
+    scene_of,
+    see_node,
+)
+from kubectl_gpufence.pods import AlikePlans, asked_of, name_of, node_of, see_pod, slim, status_port
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from gpufence.shape import Object
+    from gpufence.snapshot import SnapshotCut
+    from kube import Client, ClientSettings, JsonObject
+    from kubectl_gpufence.cluster_view import NodeAgent
+    from kubectl_gpufence.pods import SeenPod
+
+
+_MOST_BYTES: Final = 64 * 2**20
+T = TypeVar("T")
+R = TypeVar("R")
+Query = dict[str, str | int]
+AGENT_LABEL: Final = "app.kubernetes.io/name=gpufence-agent"
+WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
+NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
+_AGENT_SECONDS: Final = 5.0
+LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class AddressError(GpufenceError):
+    """Raised where an address does not answer, or refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The addresses of agents, by node, and that of the controller, empty without one."""
+
+    agents: Mapping[str, str] = field(default_factory=dict)
+    controller: str = ""
+
+    def agent_pods(self) -> list[JsonObject]:
+        """Return what stands for the agents' pods: each is called as its address."""
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return [
+            {"metadata": {"name": url}, "spec": {"nodeName": node}, "status": ready}
+            for node, url in self.agents.items()
+        ]
+
+
+def addresses(call: argparse.Namespace, environ: Mapping[str, str]) -> Direct:
+    """
+    Read what a call, or else the environment, says of addresses.
+
+    Raises:
+        InvalidError: one of them cannot be read.
+    """
+    said, variable = call.agents, environ.get(AGENTS, "")
+    field_of = "--agents" if said else AGENTS
+    listed = said or [item for item in variable.split(",") if item.strip()]
+    controller, at = call.controller or "", "--controller"
+    if not controller:
+        controller, at = environ.get(CONTROLLER, ""), CONTROLLER
+    return Direct(read_agents(listed, field_of), read_url(controller, at) if controller else "")
+
+
+def page(url: str, timeout_seconds: float, query: Mapping[str, str | int] | None = None) -> str:
+    """
+    Read a page that stands at an address, past any proxy.
+
+    Raises:
+        AddressError: nobody answers there, or not with a page.
+    """
+    try:
+        return fetch_page(url, timeout_seconds, _MOST_BYTES, query)
+    except KubeError as error:
+        raise AddressError(printable(str(error))) from error
+
+
+class MissingError(GpufenceError):
+    """Raised for a pod, a node or an agent that somebody named and that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReader:
+    """
+    One API server; whoever is behind its proxy gets `agent_seconds`, for a dead node answers
+    nobody, and one of many agents no more than `patience` has. `progress` is told what is being
+    waited for; `over` says whether nobody waits for agents any longer.
+    """
+
+    client: Client
+    agent_seconds: float
+    progress: Callable[[str], None]
+    direct: Direct = field(default_factory=Direct)
+    patience: AgentPatience = field(default_factory=AgentPatience)
+    over: Callable[[], bool] = lambda: False
+
+    def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Ask several at the same time; answers come in the order of the questions."""
+        with ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="ask") as pool:
+            return list(pool.map(ask, items))
+
+    def listed(
+        self, path: str, keep: Callable[[JsonObject], T], query: Query | None = None
+    ) -> list[T]:
+        """Read a whole collection, each object projected on the way."""
+        page = self.client.page
+        return collect_pages(lambda asked: page(path, keep, asked), path, query).items
+
+    def nodes(self) -> tuple[dict[str, SeenNode], str]:
+        """Read all Nodes, or say why they cannot be read."""
+        try:
+            nodes = self.listed(core("nodes"), see_node)
+        except ForbiddenError:
+            return {}, "you may not list nodes: units and cards are taken from the pods' own plans"
+        return {node.name: node for node in nodes}, ""
+
+    def node(self, name: str) -> SeenNode | None:
+        """Read one Node; None where it is gone or hidden."""
+        try:
+            return see_node(self.client.get(core("nodes", name)))
+        except (NotFoundError, ForbiddenError):
+            return None
+
+    def pods(
+        self, namespace: str, node: str, nodes: Mapping[str, SeenNode]
+    ) -> tuple[list[SeenPod], list[str]]:
+        """
+        Read the living pods that have to do with GPU memory, and what is wrong with those that
+        cannot be read; no namespace means all.
+        """
+        notes: list[str] = []
+        plans = AlikePlans()
+
+        def keep(raw: JsonObject) -> SeenPod | None:
+            try:
+                its_node = nodes.get(node_of(raw))
+                pod = see_pod(raw, None if its_node is None else its_node.gpu, plans=plans)
+            except InvalidError as error:
+                notes.append(f"a pod cannot be read: {error}")
+                return None
+            return slim(pod) if pod.uses_gpu else None
+
+        chosen = f"{LIVING},spec.nodeName={node}" if node else LIVING
+        path = core("namespaces", namespace, "pods") if namespace else core("pods")
+        pods = self.listed(path, keep, {"fieldSelector": chosen})
+        return [pod for pod in pods if pod is not None], notes
+
+    def agent_pods(self) -> tuple[list[JsonObject], str]:
+        """Read the agents' pods, or say why they cannot be found."""
+        if self.direct.agents:
+            return self.direct.agent_pods(), ""
+        path = core("namespaces", SYSTEM_NAMESPACE, "pods")
+        try:
+            return self.listed(path, asked_of, {"labelSelector": AGENT_LABEL}), ""
+        except ForbiddenError:
+            return [], (
+                f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: "
+                "nothing measured is shown"
+            )
+
+    def agents(
+        self, pods: Iterable[Object], cut: SnapshotCut | None = None
+    ) -> tuple[NodeAgent, ...]:
+        """Ask these agents for their snapshots, or for what a cut leaves of them."""
+        page_of = partial(self.ask_agent, path=SNAPSHOT, query=cut and cut.query)
+        return ask_agents(pods, page_of, self.progress, cut)
+
+    def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
+        """Ask the agent of one node; None where there is none."""
+        return by_node(self.agents(pod for pod in agent_pods if node_of(pod) == node)).get(node)
+
+    def objects_of_pods(self, namespace: str, node: str) -> SeenObjects:
+        """Read the pods of a namespace, or of all, and whom to ask about the nodes they run on."""
+        return self._objects_of_pods(namespace, node, self._agents_on(node))
+
+    def objects_of_nodes(self, node: str) -> SeenObjects:
+        """Read about one node and its cards, or about all, and whom to ask about them."""
+        return self._objects_of_nodes(node, self._agents_on(node))
+
+    def _objects_of_pods(self, namespace: str, node: str, agents: NotedPods) -> SeenObjects:
+        nodes, note = self.nodes()
+        agent_pods, agent_note = agents
+        pods, wrong = self.pods(namespace, node, nodes)
+        if namespace:
+            used = {pod.node for pod in pods}
+            agent_pods = [pod for pod in agent_pods if node_of(pod) in used]
+        notes = filter(None, (note, agent_note, *wrong))
+        return SeenObjects(nodes, tuple(agent_pods), tuple(pods), tuple(notes))
+
+    def _objects_of_nodes(self, node: str, agents: NotedPods) -> SeenObjects:
+        nodes, note = self.nodes()
+        agent_pods, agent_note = agents
+        chosen = {name: item for name, item in nodes.items() if node in ("", name)}
+        return SeenObjects(chosen, tuple(agent_pods), notes=tuple(filter(None, (note, agent_note))))
+
+    def scene_of_pods(self, namespace: str, node: str) -> Scene:
+        """Ask about the pods of a namespace, or of all, and about the nodes they run on."""
+        if namespace:
+            return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
+        agents = self._agents_on(node)
+        read = partial(self._objects_of_pods, "", node, agents)
+        return self._scene(agents, read, CARDS_AND_PODS)
+
+    def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:
+        """Ask about one node and its cards, or about all."""
+        agents = self._agents_on(node)
+        return self._scene(agents, partial(self._objects_of_nodes, node, agents), cut)
+
+    def scene(self, objects: SeenObjects, cut: SnapshotCut | None = None) -> Scene:
+        """Ask the agents whom the objects name."""
+        return scene_of(objects, self.agents(objects.agent_pods, cut))
+
+    def ask_agent(self, pod: Object, path: str, query: Query | None = None) -> str:
+        """
+        Read a page of an agent, and wait no longer than agents take.
+
+        Raises:
+            GpufenceError: it says nothing, or nobody waits for it any longer.
+        """
+        if self.over():
+            raise MissingError("nobody waits for it any longer")
+        most = self.agent_seconds
+        return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most), query))
+
+    def proxied(
+        self, pod: Object, path: str, seconds: float | None = None, query: Query | None = None
+    ) -> str:
+        """Read a page of a pod's status port through the API server, or at its own address."""
+        seconds = self.agent_seconds if seconds is None else seconds
+        if name_of(pod) in self.direct.agents.values():
+            return page(f"{name_of(pod)}{path}", seconds, query)
+        target = f"{name_of(pod)}:{status_port(pod)}"
+        at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
+        return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
+
+    def _scene(self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut) -> Scene:
+        """Ask these agents while the API server lists everything else."""
+        with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
+            asked = beside.submit(self.agents, agents.pods, cut)
+            objects = read()
+            return scene_of(objects, asked.result())
+
+    def _agents_on(self, node: str) -> NotedPods:
+        pods, hidden = self.agent_pods()
+        chosen = [pod for pod in pods if node in ("", node_of(pod))]
+        return NotedPods(chosen, hidden or ("" if pods else NO_AGENTS))
+
+
+@contextmanager
+def reading(
+    call: argparse.Namespace, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Iterator[ClusterReader]:
+    """
+    Connect to the cluster that a call is about.
+
+    Raises:
+        InvalidError: an address that it names cannot be read.
+        KubeError: there is no cluster, or it does not answer, or refuses what all else stands on.
+    """
+    direct = addresses(call, environ)
+    with connect(client_settings(call, environ)) as client:
+        seconds = min(_AGENT_SECONDS, call.request_timeout)
+        yield ClusterReader(client, seconds, progress, direct)
+
+
+def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> ClientSettings:
+    """Find the cluster as kubectl does, with as many connections as we ask at the same time."""
+    settings = read_client_settings(environ, user_agent="kubectl-gpufence")
+    return replace(
+        settings,
+        kubeconfig=call.kubeconfig or settings.kubeconfig,
+        context=call.context,
+        connect_timeout_seconds=min(settings.connect_timeout_seconds, call.request_timeout),
+        reply_timeout_seconds=call.request_timeout,
+        pool_connections=MOST_ASKED,
+    )

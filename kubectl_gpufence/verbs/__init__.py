@@ -1,0 +1,127 @@
+"""
+The verbs: each row is a folder or module in here, which says what can be typed, with examples, and
+what is done then.
+
+This list is all that knows them: taking a verb's row and its folder away takes it out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+from kubectl_gpufence.arguments import add_common
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.reader import ClusterReader
+
+_PROGRAM: Final = "kubectl gpufence"
+_EXAMPLES: Final = """\
+examples:
+  kubectl gpufence top -A
+  kubectl gpufence explain trainer-0
+  kubectl gpufence doctor
+
+What is measured comes from the agents, through the API server's pod proxy: for that you need get on
+pods/proxy in gpufence-system. Without it you still see what was declared and injected.
+"""
+
+
+class VerbModule(Protocol):
+    """
+    What a verb's module has. A call that argparse takes and that makes no sense all the same is
+    refused by a default of its parser, `refusal`, which returns why.
+    """
+
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, call: argparse.Namespace, reader: ClusterReader, output: Output) -> int: ...
+
+
+class Verb(NamedTuple):
+    """A verb, what --help says of it, and its module where that is not called as the verb is."""
+
+    name: str
+    help: str
+    place: str = ""
+
+    @property
+    def module(self) -> VerbModule:
+        """Load it: only the verb that is called, since that takes ten times as long as --help."""
+        return cast("VerbModule", import_module(f"{__name__}.{self.place or self.name}"))
+
+
+VERBS: Final = (
+    Verb("top", "who holds how much GPU memory"),
+    Verb("explain", "the whole story of one pod"),
+    Verb("recommend", "how much each model needs, as limits"),
+    Verb("doctor", "check the installation"),
+    Verb("inspect", "what the agent of one node sees"),
+    Verb("dashboard", "what top shows, live, in a browser"),
+    Verb("idle", "who holds GPUs that nobody uses"),
+    Verb("keep", "no release of an owner before a moment", "idle.keep"),
+    Verb("wake", "bring back what was released", "idle.wake"),
+    Verb("release", "take the replicas of an idle owner", "idle.release"),
+)
+
+
+class _Version(argparse.Action):
+    """
+    Looks the version up only when somebody asks: it takes longer than all else before the cluster.
+    """
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (see above)
+
+        try:
+            installed = version("gpufence")
+        except PackageNotFoundError:
+            installed = "(not installed, run from its sources)"
+        sys.stdout.write(f"gpufence {installed}\n")
+        parser.exit()
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read a call; argparse ends the program with 2 where it cannot be read."""
+    parser = argparse.ArgumentParser(
+        prog=_PROGRAM,
+        description="Declared, injected and measured GPU memory, side by side.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
+    parsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    called = next((text for text in arguments if not text.startswith("-")), "")
+    for verb in VERBS:
+        added = parsers.add_parser(verb.name, help=verb.help, prog=f"{_PROGRAM} {verb.name}")
+        if verb.name == called:
+            _fill(added, verb)
+            parser.set_defaults(parser=added)
+    call = parser.parse_args(arguments)
+    call.namespace = getattr(call, "namespace", None) or ""
+    call.node = getattr(call, "node", None) or ""
+    if (refusal := getattr(call, "refusal", None)) and (why := refusal(call)):
+        call.parser.error(why)
+    return call
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """Run the verb that is called, and return its exit code."""
+    verb = next(verb for verb in VERBS if verb.name == call.verb)
+    return verb.module.run(call, reader, output)
+
+
+def _fill(parser: argparse.ArgumentParser, verb: Verb) -> None:
+    """Say what can be typed behind a verb."""
+    parser.description = f"{verb.help[0].upper()}{verb.help[1:]}."
+    parser.epilog = verb.module.EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_common(parser)
+    verb.module.add_arguments(parser)

@@ -1,0 +1,235 @@
+"""PURE. What is installed: checks of API server, the caller's rights, webhook and policies."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpufence.findings import Finding, look, ok, unknown, wrong
+from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
+from gpufence.shape import Object, as_list, as_object, as_text, objects
+from gpufence.text import duration, printable
+from kubectl_gpufence.table import counted
+from kubectl_gpufence.verbs.doctor.installation import HOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kubectl_gpufence.verbs.doctor.installation import Installation
+
+_OLDEST: Final = (1, 30)
+_IMPERSONATING: Final = (1, 36)
+_SOON_SECONDS: Final = 14 * 86_400.0
+
+_SERVER = "API server"
+_RIGHTS = "permissions"
+_WEBHOOK = "webhook"
+_TRUST = "certificates"
+_POLICY = "policies"
+_ASK = "ask an administrator to run this"
+_INSTALL = "apply the manifests of gpufence: kubectl apply -k deploy/base"
+_CA = (
+    "apply the manifests of gpufence again (with Helm: `helm upgrade`): the install job has the "
+    "API server trust the CA"
+)
+_CERTS = (
+    f"run `kubectl -n {SYSTEM_NAMESPACE} create job --from=cronjob/gpufence-certs certs-now` and "
+    "look at its log"
+)
+_LOGS = f"see `kubectl -n {SYSTEM_NAMESPACE} describe deployment {WEBHOOK_SERVICE}` and its logs"
+
+
+def check_server(installation: Installation) -> Iterator[Finding]:
+    yield _version(installation.version.value or {})
+    system = installation.system
+    if system.hidden:
+        yield unknown(_SERVER, system.hidden, _ASK)
+    elif system.value is None:
+        yield wrong(_SERVER, f"namespace {SYSTEM_NAMESPACE} does not exist", _INSTALL)
+    else:
+        yield ok(_SERVER, f"namespace {SYSTEM_NAMESPACE} exists")
+
+
+def check_rights(installation: Installation) -> Iterator[Finding]:
+    """Find what the caller may not do that this plugin needs."""
+    missing = [question for question, allowed in installation.rights.items() if not allowed]
+    if missing:
+        yield look(
+            _RIGHTS,
+            f"you may not {', '.join(missing)}: that part of the answers is missing",
+            "bind roles gpufence-viewer (deploy/base/viewer), or have an administrator run this",
+        )
+    elif installation.rights:
+        yield ok(_RIGHTS, "you may see everything this plugin asks for")
+
+
+def check_webhook(installation: Installation) -> Iterator[Finding]:
+    """
+    Find whether the webhook runs, is called and is trusted, and whether its records are frozen.
+    """
+    elsewhere = _elsewhere(installation)
+    if elsewhere:
+        yield ok(_WEBHOOK, f"it runs outside of this cluster, at {printable(elsewhere)}")
+    else:
+        yield _deployment(installation)
+        yield _endpoints(installation)
+    yield from _configuration(installation)
+    yield from _serving(installation)
+    yield from _policies(installation)
+
+
+def _version(answer: Object) -> Finding:
+    text = as_text(answer.get("gitVersion"), "version.gitVersion")
+    match = re.match(r"v?(\d{1,4})\.(\d{1,4})", text, re.ASCII)
+    if match is None:
+        return unknown(_SERVER, f'its version "{text}" cannot be read', "see `kubectl version`")
+    version = int(match[1]), int(match[2])
+    if version < _OLDEST:
+        return wrong(
+            _SERVER,
+            f"Kubernetes {text} is too old",
+            "upgrade to 1.30 or later: matchConditions and admission policies are needed",
+        )
+    if version < _IMPERSONATING:
+        return look(
+            _SERVER,
+            f"Kubernetes {text}: agents cannot be confined to their own node before 1.36",
+            "use the overlay with plain RBAC, and read there what it cannot promise",
+        )
+    return ok(_SERVER, f"Kubernetes {text}")
+
+
+def _deployment(installation: Installation) -> Finding:
+    deployment = installation.deployment
+    if deployment.hidden:
+        return unknown(_WEBHOOK, deployment.hidden, _ASK)
+    if deployment.value is None:
+        return wrong(_WEBHOOK, f"there is no Deployment {WEBHOOK_SERVICE}", _INSTALL)
+    wanted = _number(as_object(deployment.value.get("spec"), "spec").get("replicas"), 1)
+    ready = _number(as_object(deployment.value.get("status"), "status").get("readyReplicas"), 0)
+    text = f"{ready} of {counted(wanted, 'replica')} ready"
+    if not ready:
+        return wrong(_WEBHOOK, f"{text}: new pods get no limits", _LOGS)
+    return ok(_WEBHOOK, text) if ready >= wanted else look(_WEBHOOK, text, _LOGS)
+
+
+def _elsewhere(installation: Installation) -> str:
+    """
+    Return where the API server calls a webhook that is no Deployment here; empty where it is one,
+    or where a hook names no address.
+    """
+    configuration = installation.configuration.value
+    if configuration is None or installation.deployment.value is not None:
+        return ""
+    urls = [
+        as_text(as_object(hook.get("clientConfig"), "clientConfig").get("url"), "clientConfig.url")
+        for hook in objects(configuration.get("webhooks"), "webhooks")
+    ]
+    hosts = {"/".join(url.split("/", 3)[:3]) for url in urls}
+    return ", ".join(sorted(hosts)) if urls and all(urls) else ""
+
+
+def _endpoints(installation: Installation) -> Finding:
+    slices = installation.slices
+    if slices.hidden:
+        return unknown(_WEBHOOK, slices.hidden, _ASK)
+    ready = sum(
+        len(as_list(endpoint.get("addresses"), "endpoints[].addresses"))
+        for item in slices.value or []
+        for endpoint in objects(item.get("endpoints"), "endpoints")
+        if as_object(endpoint.get("conditions"), "conditions").get("ready") is not False
+    )
+    if ready:
+        return ok(_WEBHOOK, f"Service {WEBHOOK_SERVICE} has {counted(ready, 'endpoint')}")
+    return wrong(
+        _WEBHOOK,
+        f"Service {WEBHOOK_SERVICE} has no ready endpoint: the API server reaches nobody",
+        f"see `kubectl -n {SYSTEM_NAMESPACE} get service,endpointslices`; the Service must select "
+        "the webhook's pods",
+    )
+
+
+def _configuration(installation: Installation) -> Iterator[Finding]:
+    configuration = installation.configuration
+    if configuration.hidden:
+        yield unknown(_WEBHOOK, configuration.hidden, _ASK)
+        return
+    if configuration.value is None:
+        text = f"there is no MutatingWebhookConfiguration {WEBHOOK_CONFIGURATION}: nobody calls it"
+        yield wrong(_WEBHOOK, text, _INSTALL)
+        return
+    hooks = {
+        as_text(hook.get("name"), "webhooks[].name"): hook
+        for hook in objects(configuration.value.get("webhooks"), "webhooks")
+    }
+    missing = [name for name in HOOKS if name not in hooks]
+    if missing:
+        yield wrong(_WEBHOOK, f"these hooks are not registered: {', '.join(missing)}", _INSTALL)
+    else:
+        yield ok(_WEBHOOK, f"{counted(len(HOOKS), 'hook')} registered")
+    failing = [name for name, hook in hooks.items() if hook.get("failurePolicy") != "Ignore"]
+    if failing:
+        yield wrong(
+            _WEBHOOK,
+            f"failurePolicy is not Ignore for {', '.join(failing)}: without the webhook no such "
+            "pod can be created",
+            "set failurePolicy: Ignore; gpufence must never be the cause of an outage",
+        )
+    yield from _trust(installation, [name for name in HOOKS if name in hooks])
+
+
+def _trust(installation: Installation, hooks: list[str]) -> Iterator[Finding]:
+    """Judge each hook's caBundle; equal findings of several hooks are one."""
+    judged: dict[tuple[bool, str], list[str]] = {}
+    for name in hooks:
+        judged.setdefault(_bundle(installation, name), []).append(name)
+    for (good, text), names in judged.items():
+        which = "every hook" if len(names) == len(hooks) else ", ".join(names)
+        sentence = f"caBundle of {which} {text}"
+        yield ok(_TRUST, sentence) if good else wrong(_TRUST, sentence, _CA)
+
+
+def _bundle(installation: Installation, hook: str) -> tuple[bool, str]:
+    validity = installation.trusted.get(hook, ())
+    if validity is None:
+        return False, "holds no certificate that can be read"
+    if not validity:
+        return False, "is empty: the API server trusts no webhook"
+    ends = [until for since, until in validity if since <= installation.now < until]
+    if not ends:
+        return False, "holds only certificates that are not valid now"
+    left = max(ends) - installation.now
+    several = f"{len(validity)} CAs, " if len(validity) > 1 else ""
+    return left > _SOON_SECONDS, f"is valid ({several}{duration(left)} left)"
+
+
+def _serving(installation: Installation) -> Iterator[Finding]:
+    for pod, left in installation.serving.items():
+        certificate = f"the certificate that {pod} serves"
+        if left is None:
+            text = f"{pod} has no certificate to serve with, or does not say"
+            yield look(_TRUST, text, _CERTS)
+        elif left <= 0:
+            yield wrong(_TRUST, f"{certificate} has expired", _CERTS)
+        elif left <= _SOON_SECONDS:
+            yield look(_TRUST, f"{certificate} lasts only {duration(left)} more", _CERTS)
+        else:
+            yield ok(_TRUST, f"{certificate} lasts {duration(left)} more")
+
+
+def _policies(installation: Installation) -> Iterator[Finding]:
+    for name, policy in installation.policies.items():
+        binding = installation.bindings[name]
+        hidden = policy.hidden or binding.hidden
+        if hidden:
+            yield unknown(_POLICY, hidden, _ASK)
+        elif policy.value is None:
+            yield wrong(_POLICY, f"there is no ValidatingAdmissionPolicy {name}", _INSTALL)
+        elif binding.value is None:
+            yield wrong(_POLICY, f"policy {name} is not bound, so it checks nothing", _INSTALL)
+        else:
+            yield ok(_POLICY, f"{name} is bound")
+
+
+def _number(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

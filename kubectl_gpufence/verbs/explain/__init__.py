@@ -1,0 +1,136 @@
+"""`explain POD`: the whole story of one pod."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpufence import names
+from gpufence.claim_requests import class_key, classes_asked
+from gpufence.devices import MOST_READ
+from gpufence.names import MODE
+from gpufence.pods import read_claims
+from kube import ForbiddenError, KubeError, NotFoundError, core, group
+from kubectl_gpufence.arguments import add_namespace, add_output, pod_name
+from kubectl_gpufence.pods import annotations_of, labels_of, name_of, node_of, see_pod
+from kubectl_gpufence.reader import NO_AGENTS, MissingError
+from kubectl_gpufence.verbs.explain.chapters import explanation
+from kubectl_gpufence.verbs.explain.document import document
+from kubectl_gpufence.verbs.explain.record import PodStory, read_events
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from gpufence.pods import PodClaim
+    from gpufence.shape import Object
+    from kube import JsonObject
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.reader import ClusterReader
+    from kubectl_gpufence.verbs.explain.record import AgentEvent
+
+EXAMPLES: Final = """\
+examples:
+  kubectl gpufence explain trainer-0          of the current namespace
+  kubectl gpufence explain -n team-a pod/trainer-0
+  kubectl gpufence explain trainer-0 -o json | jq '.injected.containers'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pod", metavar="POD", type=pod_name)
+    add_namespace(parser)
+    add_output(parser, "text", "json")
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """
+    Read everything about a pod and explain it.
+
+    Raises:
+        MissingError: there is no such pod.
+    """
+    story = _read(call.namespace, call.pod, reader)
+    if call.output == "json":
+        output.json(document(story))
+    else:
+        output.lines(explanation(story, output.display))
+    return 0
+
+
+def _read(namespace: str, name: str, reader: ClusterReader) -> PodStory:
+    try:
+        raw = reader.client.get(core("namespaces", namespace, "pods", name))
+    except NotFoundError as error:
+        raise MissingError(
+            f"there is no pod {name} in namespace {namespace}; "
+            f"`kubectl get pods -n {namespace}` lists those that are there, -n names another"
+        ) from error
+    around = _namespace(reader, namespace)
+    node = reader.node(node_of(raw)) if node_of(raw) else None
+    options = {} if around is None else annotations_of(around)
+    claims = _claims(reader, namespace, raw)
+    pod = see_pod(raw, None if node is None else node.gpu, options, claims)
+    agent_pods, hidden = reader.agent_pods()
+    return PodStory(
+        pod=pod,
+        mode=None if around is None else labels_of(around).get(MODE, ""),
+        agent=reader.agent_on(pod.node, agent_pods) if pod.node else None,
+        no_agent=hidden or ("" if agent_pods else NO_AGENTS),
+        events=_events(reader, pod),
+    )
+
+
+def _namespace(reader: ClusterReader, name: str) -> JsonObject | None:
+    try:
+        return reader.client.get(core("namespaces", name))
+    except (ForbiddenError, NotFoundError):
+        return None
+
+
+def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str, Object | str]:
+    """Read the pod's resource claims, or the templates they will be made of, or why that fails."""
+
+    def read(ref: PodClaim) -> Object | str:
+        try:
+            path = (
+                group(names.RESOURCE_GROUP, "namespaces", namespace, "resourceclaims", ref.claim)
+                if ref.claim
+                else group(
+                    names.RESOURCE_GROUP,
+                    "namespaces",
+                    namespace,
+                    "resourceclaimtemplates",
+                    ref.template,
+                )
+            )
+            return reader.client.get(path)
+        except NotFoundError:
+            return "does not exist"
+        except (KubeError, ValueError) as error:
+            return f"cannot be read: {error}"
+
+    refs = read_claims(raw)[:MOST_READ]
+    found = {ref.name: claim for ref, claim in zip(refs, map(read, refs), strict=True)}
+    return {**found, **_classes(reader, classes_asked(found.values()))}
+
+
+def _classes(reader: ClusterReader, asked: Sequence[str]) -> dict[str, Object | str]:
+    """Read the classes that tell whether claims ask for GPUs, or why that fails."""
+    if not asked:
+        return {}
+    try:
+        listed = reader.listed(group(names.RESOURCE_GROUP, "deviceclasses"), dict)
+    except KubeError as error:
+        return dict.fromkeys(map(class_key, asked), f"cannot be read: {error}")
+    known = {name_of(item): item for item in listed}
+    return {class_key(name): known.get(name, "does not exist") for name in asked}
+
+
+def _events(reader: ClusterReader, pod: SeenPod) -> tuple[AgentEvent, ...]:
+    chosen = f"involvedObject.uid={pod.uid}" if pod.uid else f"involvedObject.name={pod.name}"
+    path = core("namespaces", pod.namespace, "events")
+    try:
+        return read_events(reader.listed(path, dict, {"fieldSelector": chosen}))
+    except ForbiddenError:
+        return ()

@@ -1,0 +1,140 @@
+"""PURE. What will become of a pod, and what somebody should do about it, if anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.mode import MODES
+from gpufence.need import MostHeld, limit_for
+from gpufence.plan import Done
+from gpufence.share import CAP_SLACK, reserve_bytes
+from kubectl_gpufence.cluster_view import card_of
+from kubectl_gpufence.table import UNKNOWN, allowed, held
+from kubectl_gpufence.verdicts import what_follows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpufence.plan import ContainerPlan
+    from gpufence.snapshot import UseRow
+    from kubectl_gpufence.verbs.explain.record import PodStory
+
+
+def what_will_be(story: PodStory) -> Iterator[str]:
+    """Return what will become of the pod on each card, and what holds that back."""
+    snapshot, row = story.snapshot, story.row
+    if snapshot is None or row is None:
+        return
+    for use in row.uses:
+        card = card_of(snapshot, use.card)
+        where = f"card {UNKNOWN if card is None else card.index}: " if len(row.uses) > 1 else ""
+        yield where + what_follows(row, use)
+    if story.mode in MODES and row.mode in MODES[: MODES.index(story.mode)]:
+        yield (
+            f"The namespace asks for mode {story.mode}, the operator's kill switch allows no more "
+            f"than {row.mode}."
+        )
+    if snapshot.brake and row.mode:
+        yield f"Nobody on this node is evicted at the moment: {snapshot.brake}."
+    if not snapshot.fresh:
+        yield "The agent cannot reach the API server: nobody on this node is evicted."
+
+
+def to_do(story: PodStory) -> tuple[str, ...]:
+    """Return one sentence for each thing to do."""
+    sentences = (*_about_plan(story), *_about_limit(story), *_about_use(story))
+    return tuple(dict.fromkeys(sentences)) or ("Nothing.",)
+
+
+def _about_plan(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    if pod.recorded.newer:
+        yield "Upgrade this plugin to the version of the webhook."
+    elif pod.recorded.trouble:
+        yield f"Delete the pod, so that its controller makes it anew: its {names.PLAN} is damaged."
+    if not pod.injected and story.mode in MODES:
+        yield (
+            "Delete the pod, so that its controller makes it anew and the webhook sees it; "
+            "if that changes nothing, run `kubectl gpufence doctor`."
+        )
+    if not pod.injected and story.mode == "":
+        yield (
+            f"To have its memory fenced, label the namespace {names.MODE}=observe and look again."
+        )
+    for name, _, setting in story.settings:
+        if setting.done is Done.LOWERED:
+            yield (
+                f"{setting.env} of container {name} was lowered to what its limit allows: "
+                "ask for more memory, or set a smaller value yourself."
+            )
+        elif setting.done is Done.LEFT:
+            yield (
+                f"{setting.env} of container {name} comes from elsewhere and was left: see that it "
+                f"is within {allowed(pod.limit_bytes, none='the limit')}."
+            )
+
+
+def _about_limit(story: PodStory) -> Iterator[str]:
+    undeclared = story.row is not None and bool(story.row.undeclared)
+    implied = not story.pod.declaration.enforced
+    if undeclared or implied or story.pod.limit_bytes is None:
+        yield (
+            f"Request an amount of GPU memory, or set the annotation {names.MEMORY}, "
+            "such as 6Gi, on the pod's template."
+        )
+
+
+def _about_use(story: PodStory) -> Iterator[str]:
+    row = story.row
+    for use in () if row is None else row.uses:
+        used, limit = use.used_bytes, use.limit_bytes
+        count = len(use.processes)
+        if used is not None and limit is not None and used > limit:
+            enough = limit_for(MostHeld(used, count, shares=count), _reserve(story))
+            yield (
+                f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
+                f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "
+                "requests)."
+            )
+        yield from _about_processes(story, use)
+
+
+def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
+    plan = story.pod.recorded.plan
+    if plan is None:
+        return
+    for name, container in plan.containers.items():
+        own = [process for process in use.processes if process.container == name]
+        if len(own) > container.processes:
+            yield (
+                f"{len(own)} processes of container {name} share a card, the plan counts on "
+                f"{container.processes}: set {names.PROCESSES_PER_CARD} to {len(own)}."
+            )
+        most = _most(container, story)
+        above = [item for item in own if most is not None and (item.used_bytes or 0) > most]
+        if above:
+            yield (
+                f"Process {above[0].pid} of container {name} holds {held(above[0].used_bytes)}, "
+                f"more than it was told to allocate ({allowed(container.cap_bytes)}) with its "
+                f"context: it ignores its settings, see docs/frameworks.md."
+            )
+
+
+def _most(container: ContainerPlan, story: PodStory) -> int | None:
+    """Return what a process that keeps to its settings can hold at most."""
+    most = [
+        item.allowance_bytes + (item.reserve_bytes or 0)
+        for item in container.settings
+        if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
+    ]
+    slack = None if story.snapshot is None else story.snapshot.cap_slack_bytes
+    if not most or container.cap_bytes is None or not container.kept:
+        return None
+    return max(most) + (CAP_SLACK if slack is None else slack)
+
+
+def _reserve(story: PodStory) -> int:
+    """Return the context's reserve that the plan reckoned with, else the usual one."""
+    reserves = [item.reserve_bytes for _, _, item in story.settings if item.reserve_bytes]
+    return min(reserves, default=reserve_bytes(None))

@@ -1,0 +1,191 @@
+"""
+PURE. The whole story of one pod in chapters: declared, injected, measured, and what follows.
+
+Everything about the injection comes from the plan on the pod, which holds all figures; the
+webhook's own code is not needed, and another version of it may have written them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.devices import called, first_names
+from gpufence.dialects import declares
+from gpufence.errors import shown
+from gpufence.held import UNASKED
+from gpufence.pods import EXTENDED
+from gpufence.text import duration, listed, printable
+from kubectl_gpufence.cluster_view import card_of, is_stale
+from kubectl_gpufence.table import (
+    UNKNOWN,
+    allowed,
+    bar,
+    chapter,
+    coloured,
+    held,
+    readable,
+    wrapped,
+)
+from kubectl_gpufence.verbs.explain.advice import to_do, what_will_be
+from kubectl_gpufence.verbs.explain.injected import injected
+from kubectl_gpufence.verdicts import activity_sentence, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpufence.devices import Device
+    from gpufence.pods import Pod
+    from gpufence.snapshot import PodRow, Snapshot, UseRow
+    from kubectl_gpufence.table import Display
+    from kubectl_gpufence.verbs.explain.record import PodStory
+
+
+def explanation(story: PodStory, display: Display) -> list[str]:
+    """Explain a pod in chapters, without those that are empty."""
+    chapters = {
+        "DECLARED": _indented(_declared(story), display),
+        "INJECTED": injected(story, display),
+        "WARNINGS": _bullets(story.warnings, display),
+        "MEASURED": _measured(story, display),
+        "EVENTS": _bullets((event.sentence for event in story.events), display),
+        "WHAT FOLLOWS": _bullets(what_will_be(story), display),
+        "WHAT TO DO": _bullets(to_do(story), display),
+    }
+    lines = list(_head(story, display))
+    for title, content in chapters.items():
+        if body := list(content):
+            lines += chapter(title, body, display)
+    return lines
+
+
+def _head(story: PodStory, display: Display) -> Iterator[str]:
+    pod = story.pod
+    where = f"on node {pod.node}" if pod.node else "not placed yet"
+    phase = "terminating" if pod.terminating else pod.phase or "of unknown phase"
+    mode = {None: "namespace unknown", "": "namespace not fenced"}.get(
+        story.mode, f"namespace in mode {story.mode}"
+    )
+    owner = f", owned by {pod.owner}" if pod.owner else ""
+    title = f"pod {pod.namespace}/{pod.name}: {phase}, {where}, {mode}{owner}"
+    yield from wrapped(title, "  ", display, first="")
+    if summary := pod.annotations.get(names.SUMMARY):
+        yield from wrapped(summary, "  ", display)
+
+
+def _declared(story: PodStory) -> Iterator[str]:
+    """List every place where something is declared, then the limit that makes."""
+    for container in story.pod.pod.containers:
+        requests = [f"{value} {key}" for key, value in sorted(container.gpu.items())]
+        if requests:
+            yield f"{container.kind} {container.name} asks for {', '.join(requests)}"
+    yield from _claims(story.pod.pod)
+    for key, value in sorted(story.pod.annotations.items()):
+        ours = key in names.USER_KEYS or key.startswith(names.MEMORY_OF_CONTAINER)
+        if ours or declares(key):
+            yield f"annotation {key}: {shown(value)}"
+    plan = story.pod.recorded.plan
+    for key, value in sorted(({} if plan is None else plan.namespace).items()):
+        yield f"its namespace said, when the pod was created, {key}: {shown(value)}"
+    yield from _limits(story)
+
+
+def _claims(pod: Pod) -> Iterator[str]:
+    """Write what each resource claim gives, or why nobody knows."""
+    first = first_names(pod)
+    for ref in pod.claims:
+        if first[ref.name] != ref.name:
+            continue
+        users = [item.name for item in pod.containers if ref.name in {c.claim for c in item.claims}]
+        used = f", used by {listed(users)}" if users else ", which no container uses"
+        made = f", made by the scheduler for {listed(sorted(pod.served))}"
+        yield f"{called(ref)}{made if ref.name == EXTENDED else ''}{used}"
+        for device in pod.devices:
+            if device.claim == ref.name:
+                yield f"  request {device.request}: {_amount(device)}"
+    if pod.claims and pod.doubt:
+        yield f"of its claims nobody knows what they give: {pod.doubt}"
+
+
+def _amount(device: Device) -> str:
+    amount, where = device.amount, device.name or "a device that is not chosen yet"
+    if not amount.known:
+        return f"an amount that nobody says, of {where}"
+    share = f", together with {device.sharers - 1} other pods" if device.sharers > 1 else ""
+    return f"{'all' if amount.share else readable(amount.bytes)} of {where}{share}"
+
+
+def _limits(story: PodStory) -> Iterator[str]:
+    """Write the limit, and those of webhook and agent where they came to different ones."""
+    declaration, plan = story.pod.declaration, story.pod.recorded.plan
+    planned = None if plan is None else plan.limit_bytes
+    if declaration.limit_bytes is not None:
+        amount = readable(declaration.limit_bytes)
+        rest = "" if declaration.enforced else ", implied by the card and not enforced"
+        yield f"= {amount} on each card ({declaration.dialect}: {declaration.basis}){rest}"
+    elif planned is None:
+        what = "" if declaration.dialect == UNASKED else " no limit:"
+        yield f"={what} {declaration.why_not}"
+    if plan is not None and planned is not None and planned != declaration.limit_bytes:
+        yield f"the webhook reckoned with {readable(planned)} on each card ({plan.dialect})"
+    for use in () if story.row is None else story.row.uses:
+        if use.limit_bytes is not None and use.limit_bytes != story.pod.limit_bytes:
+            yield f"its agent enforces {readable(use.limit_bytes)} on card {use.card}"
+
+
+def _measured(story: PodStory, display: Display) -> Iterator[str]:
+    """Write what the pod holds on each card, process by process, or why nobody knows."""
+    snapshot, row = story.snapshot, story.row
+    if snapshot is None or row is None:
+        yield from _indented([why_unmeasured(story)], display)
+        return
+    if is_stale(snapshot):
+        age = snapshot.stale_seconds
+        old = f"the last sample is {duration(age)} old" if age else "nothing was ever measured"
+        yield from _indented([f"{old}: {snapshot.trouble or 'see its log'}"], display)
+    for use in row.uses:
+        yield from _use(row, use, snapshot, display)
+    if not row.uses:
+        yield "  It holds no memory on any card."
+    if row.activity is not None and not is_stale(snapshot):
+        holds = bool(row.uses)
+        yield from _indented([activity_sentence(row.activity, holds=holds)], display)
+
+
+def why_unmeasured(story: PodStory) -> str:
+    """Return why no agent says what the pod holds."""
+    if not story.pod.node:
+        return "Nothing: no node has been chosen yet."
+    if story.agent is None:
+        return f"Unknown: {story.no_agent or f'no agent runs on node {story.pod.node}'}."
+    if story.agent.snapshot is None:
+        return f"Unknown: {story.agent.trouble}."
+    return "Nothing: the agent does not know the pod, or it is not fenced and holds no GPU memory."
+
+
+def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iterator[str]:
+    card = card_of(snapshot, use.card)
+    index = UNKNOWN if card is None else card.index
+    model = "" if card is None else f", {card.model} of {allowed(card.total_bytes)}"
+    amounts = f"{held(use.used_bytes)} of {allowed(use.limit_bytes, none='no limit')}"
+    share = coloured(bar(use.used_bytes, use.limit_bytes, display), display)
+    yield printable(f"  card {index} ({use.card}{model})")
+    yield f"    {amounts}  {share}  {coloured(verdict(row, use), display)}"
+    for process in use.processes:
+        where = f" in container {process.container}" if process.container else ""
+        yield printable(f"    PID {process.pid}{where}: {held(process.used_bytes)}")
+    if card is not None:
+        free = allowed(card.free_bytes, none=UNKNOWN)
+        yield f"    the card has {free} left, its limits add up to {held(card.committed_bytes)}"
+    if row.undeclared:
+        yield from wrapped(f"no limit: {row.undeclared}", "      ", display, first="    ")
+
+
+def _indented(sentences: Iterable[str], display: Display) -> Iterator[str]:
+    for sentence in sentences:
+        yield from wrapped(sentence, "    ", display, first="  ")
+
+
+def _bullets(sentences: Iterable[str], display: Display) -> Iterator[str]:
+    for sentence in sentences:
+        yield from wrapped(sentence, "    ", display, first="  - ")

@@ -1,0 +1,68 @@
+"""`keep OWNER`: nobody releases it before a moment that somebody names."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from gpufence.errors import InvalidError, Problem
+from gpufence.names import KEEP_UNTIL
+from gpufence.times import read_length, read_moment, write_moment
+from kube.discovery import Kinds
+from kube.workloads import annotate
+from kubectl_gpufence.arguments import add_owner
+from kubectl_gpufence.verbs.idle.owners import carefully, named_owner
+
+if TYPE_CHECKING:
+    import argparse
+
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.reader import ClusterReader
+
+EXAMPLES: Final = """\
+examples:
+  kubectl gpufence keep deploy/worker --for 8h
+  kubectl gpufence keep notebook/mine --until 2027-03-01T18:00:00Z
+  kubectl gpufence keep worker-7d9f8b6c4d-x2x4k --for 1d      the owner of this pod
+  kubectl gpufence keep deploy/worker --clear
+"""
+
+_LEAST_SECONDS: Final = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_owner(parser)
+    until = parser.add_mutually_exclusive_group(required=True)
+    until.add_argument("--for", dest="length", metavar="TIME", help="from now on: 8h, 2d")
+    until.add_argument("--until", metavar="MOMENT", help="RFC 3339: 2027-03-01T18:00:00Z")
+    until.add_argument("--clear", action="store_true", help="no longer")
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """
+    Write the moment on the owner, with the rights of whoever calls.
+
+    Raises:
+        InvalidError: the time cannot be read, or is over.
+        MissingError: there is no such owner.
+    """
+    until = None if call.clear else write_moment(_until(call, time.time()))
+    client = reader.client
+    owner = named_owner(client, Kinds(client), call.namespace, call.owner)
+    if until is None and KEEP_UNTIL not in owner.annotations:
+        output.lines([f"{owner.shown} was not kept: nothing to be done"])
+        return 0
+    carefully(client, owner, lambda item: annotate(client, item, {KEEP_UNTIL: until}))
+    said = "is not kept any longer" if until is None else f"is kept until {until}"
+    output.lines([f"{owner.shown} {said}"])
+    return 0
+
+
+def _until(call: argparse.Namespace, now: float) -> float:
+    if call.length is not None:
+        return now + read_length(call.length, "--for", least=_LEAST_SECONDS)
+    moment = read_moment(call.until, "--until")
+    if moment <= now:
+        remedy = f"name a moment after {write_moment(now)}, or --clear to keep it no longer"
+        raise InvalidError(Problem("--until", call.until, "is over", remedy))
+    return moment

@@ -1,0 +1,355 @@
+"""
+PURE. One line for each owner of GPU pods: whether its pods use what they hold, and what the
+controller makes of it; as a table and as JSON.
+
+Agents say what is so at this moment, the controller what it will do. Where no controller runs
+nothing will be done, and what the agents say is all there is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence.quantity import GIB
+from gpufence.text import duration
+from gpufence.times import write_moment
+from kubectl_gpufence.cluster_view import is_stale, named, row_of
+from kubectl_gpufence.table import (
+    NOT_THERE,
+    UNKNOWN,
+    Cell,
+    Column,
+    Tone,
+    counted,
+    exact,
+    gibibytes,
+    table,
+    wrapped,
+)
+from kubectl_gpufence.verdicts import EVIDENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpufence.releases import OwnerRelease, OwnerReleases
+    from gpufence.snapshot import PodRow, Snapshot
+    from kube.owners import ApiOwner
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.table import Display
+
+
+BUSY: Final = "busy"
+IDLE: Final = "idle"
+WAITS: Final = "waiting"
+NOT_KNOWN: Final = "unknown"
+RELEASED: Final = "released"
+_OVERRULING: Final = frozenset({RELEASED, "kept"})
+"""States of the controller that say more than what the pods do."""
+_HOUR: Final = 3600.0
+_RELEASES: Final = "release"
+_TONES: Final = {IDLE: Tone.WARN, NOT_KNOWN: Tone.FAINT, RELEASED: Tone.FAINT}
+
+
+class OwnedPod(NamedTuple):
+    """A living GPU pod and whose it is in the end; it `waits` where no node takes it."""
+
+    seen: SeenPod
+    top: ApiOwner
+    waits: bool = False
+
+
+class IdleScene(NamedTuple):
+    """
+    All that was asked: pods, snapshots by node, and what the controller says, None without one.
+    """
+
+    pods: tuple[OwnedPod, ...] = ()
+    snapshots: Mapping[str, Snapshot] = {}
+    releases: OwnerReleases | None = None
+    notes: tuple[str, ...] = ()
+
+
+class PodUse(NamedTuple):
+    """What one pod does and holds; `why` says what stands against knowing."""
+
+    pod: SeenPod
+    state: str
+    idle_seconds: float | None = None
+    held_bytes: int | None = None
+    evidence: str = ""
+    why: str = ""
+
+
+class IdleLine(NamedTuple):
+    """One owner. `said` is what the controller says of it, at the moment `at`."""
+
+    namespace: str
+    api_version: str
+    kind: str
+    name: str
+    replicas: int | None
+    uses: tuple[PodUse, ...] = ()
+    said: OwnerRelease | None = None
+    at: float = 0.0
+
+    @property
+    def owner(self) -> str:
+        """Return its name as the other verbs take it."""
+        return f"{self.kind.lower()}/{self.name}"
+
+    @property
+    def placed(self) -> list[PodUse]:
+        return [use for use in self.uses if use.state != WAITS]
+
+    @property
+    def state(self) -> str:
+        if self.said is not None and (self.said.state in _OVERRULING or not self.uses):
+            return self.said.state
+        states = {use.state for use in self.uses}
+        return next((item for item in (BUSY, NOT_KNOWN, IDLE) if item in states), WAITS)
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """
+        Return for how long all its pods have been idle; 0 while one is busy, None where one of them
+        is unknown or none runs.
+        """
+        known = [use.idle_seconds for use in self.placed]
+        idle = [seconds for seconds in known if seconds is not None]
+        if any(use.state == BUSY for use in self.uses):
+            return 0.0
+        return min(idle) if idle and len(idle) == len(known) else None
+
+    @property
+    def held_bytes(self) -> int | None:
+        known = [use.held_bytes for use in self.placed]
+        held = [amount for amount in known if amount is not None]
+        return sum(held) if len(held) == len(known) else None
+
+    @property
+    def gib_hours(self) -> float | None:
+        """Return how much was held in vain, for how long."""
+        if self.held_bytes is None or self.idle_seconds is None:
+            return None
+        return self.held_bytes / GIB * self.idle_seconds / _HOUR
+
+    @property
+    def why(self) -> str:
+        """Return what the controller says, or what stands against knowing."""
+        if self.said is not None:
+            return self.said.why
+        return next((f"{use.pod.name}: {use.why}" for use in self.uses if use.why), "")
+
+    @property
+    def due_seconds(self) -> float | None:
+        """Return after which time it goes; None where nothing is planned."""
+        if self.said is None or self.said.deadline is None:
+            return None
+        return max(self.said.deadline - self.at, 0.0)
+
+
+def idle_lines(scene: IdleScene, namespace: str) -> list[IdleLine]:
+    """Return the owners of a namespace, or of all, by how much they have held in vain."""
+    releases = scene.releases
+    at = 0.0 if releases is None else releases.at
+    said = {
+        _key(item.namespace, item.api_version, item.kind, item.name): item
+        for item in (() if releases is None else releases.owners)
+        if namespace in ("", item.namespace)
+    }
+    pods: dict[tuple[str, str, str, str], list[OwnedPod]] = {}
+    for item in scene.pods:
+        pods.setdefault(_key_of(item.top), []).append(item)
+    lines = [
+        _line(pods.get(key, []), said.get(key), scene.snapshots, at) for key in {**pods, **said}
+    ]
+    return sorted(lines, key=_rank)
+
+
+def is_about(line: IdleLine, owner: ApiOwner) -> bool:
+    return _key(line.namespace, line.api_version, line.kind, line.name) == _key_of(owner)
+
+
+def waiting_note(lines: Iterable[IdleLine]) -> str:
+    """Return who waits for a GPU."""
+    waiting = [
+        f"{use.pod.namespace}/{use.pod.name}"
+        for line in lines
+        for use in line.uses
+        if use.state == WAITS
+    ]
+    verb = "waits" if len(waiting) == 1 else "wait"
+    return f"{counted(len(waiting), 'pod')} {verb} for a GPU: {named(waiting)}" if waiting else ""
+
+
+def _key(namespace: str, api_version: str, kind: str, name: str) -> tuple[str, str, str, str]:
+    """Return whom a line is about, in whichever version of its group."""
+    return namespace, api_version.rpartition("/")[0], kind, name
+
+
+def _key_of(owner: ApiOwner) -> tuple[str, str, str, str]:
+    return _key(owner.namespace, owner.kind.api_version, owner.kind.kind, owner.name)
+
+
+def _line(
+    items: Sequence[OwnedPod],
+    said: OwnerRelease | None,
+    snapshots: Mapping[str, Snapshot],
+    at: float,
+) -> IdleLine:
+    uses = tuple(use_of(item, snapshots.get(item.seen.node)) for item in items)
+    if not items and said is not None:
+        return IdleLine(*said[:4], replicas=said.replicas, said=said, at=at)
+    top = items[0].top
+    kind = top.kind
+    replicas = top.replicas if said is None else said.replicas
+    return IdleLine(top.namespace, kind.api_version, kind.kind, top.name, replicas, uses, said, at)
+
+
+def use_of(item: OwnedPod, snapshot: Snapshot | None) -> PodUse:
+    """Return what a pod does, as far as its agent says so at this moment."""
+    pod = item.seen
+    if not pod.node:
+        return PodUse(pod, WAITS, why="no node takes it" if item.waits else "no node has it yet")
+    if snapshot is None:
+        return PodUse(pod, NOT_KNOWN, why=f"no agent of node {pod.node} answers")
+    row = row_of(pod, snapshot)
+    if is_stale(snapshot):
+        return PodUse(pod, NOT_KNOWN, why=f"what the agent of node {pod.node} knows is too old")
+    activity = None if row is None else row.activity
+    if row is None or activity is None:
+        return PodUse(pod, NOT_KNOWN, why=f"the agent of node {pod.node} says nothing of it")
+    return PodUse(
+        pod, activity.state, activity.idle_seconds, _held_by(row), activity.evidence, activity.why
+    )
+
+
+def _held_by(row: PodRow) -> int | None:
+    known = [use.used_bytes for use in row.uses]
+    held = [amount for amount in known if amount is not None]
+    return sum(held) if len(held) == len(known) else None
+
+
+def _rank(line: IdleLine) -> tuple[float, float, str, str]:
+    return -(line.gib_hours or 0.0), -(line.idle_seconds or 0.0), line.namespace, line.owner
+
+
+def idle_table(
+    lines: Sequence[IdleLine], display: Display, *, namespaces: bool, wide: bool
+) -> list[str]:
+    columns: list[Column[IdleLine]] = [
+        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
+        Column("OWNER", lambda line: line.owner, shrinks=True),
+        Column("PODS", _pods, right=True),
+        Column("STATE", _state),
+        Column("IDLE", _idle, right=True),
+        Column("HELD", _held, right=True),
+        Column("GIB-H", _gib_hours, right=True),
+        Column("RELEASE", release_text),
+        Column("WAITING", _waiters, shrinks=True),
+    ]
+    if wide:
+        columns += [
+            Column("EVIDENCE", lambda line: ", ".join(_evidence(line)) or NOT_THERE),
+            Column("NODES", lambda line: ",".join(_nodes(line)) or NOT_THERE),
+            Column("WHY", lambda line: line.why or NOT_THERE),
+        ]
+    return table(columns if namespaces else columns[1:], lines, display)
+
+
+def plan_lines(lines: Sequence[IdleLine], display: Display, *, namespaces: bool) -> list[str]:
+    """Show what the controller will do and when, each with its reason below it."""
+    columns: list[Column[IdleLine]] = [
+        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
+        Column("OWNER", lambda line: line.owner, shrinks=True),
+        Column("STATE", _state),
+        Column("IDLE", _idle, right=True),
+        Column("RELEASE", release_text),
+    ]
+    head, *rows = table(columns if namespaces else columns[1:], lines, display)
+    shown = [head]
+    for line, row in zip(lines, rows, strict=True):
+        shown += [row, *(wrapped(line.why, "    ", display) if line.why else ())]
+    return shown
+
+
+def idle_json(line: IdleLine) -> dict[str, object]:
+    said = line.said
+    return {
+        "namespace": line.namespace,
+        "apiVersion": line.api_version,
+        "kind": line.kind,
+        "name": line.name,
+        "replicas": line.replicas,
+        "pods": [use.pod.name for use in line.uses],
+        "nodes": _nodes(line),
+        "state": line.state,
+        "idle": line.idle_seconds,
+        "evidence": _evidence(line),
+        "held": exact(line.held_bytes),
+        "gibHours": line.gib_hours,
+        "deadline": None if not said or said.deadline is None else write_moment(said.deadline),
+        "step": said.step if said else "",
+        "rung": said.rung if said else "",
+        "contended": said.contended if said else None,
+        "waiters": list(said.waiters) if said else [],
+        "why": line.why,
+    }
+
+
+def _pods(line: IdleLine) -> str:
+    """Write how many pods there are of how many that are wanted."""
+    there = str(len(line.uses))
+    return there if line.replicas is None else f"{there}/{line.replicas}"
+
+
+def _state(line: IdleLine) -> Cell:
+    return Cell(line.state, _TONES.get(line.state, Tone.PLAIN))
+
+
+def _idle(line: IdleLine) -> str:
+    if not line.placed:
+        return NOT_THERE
+    seconds = line.idle_seconds
+    return UNKNOWN if seconds is None else duration(seconds) if seconds else NOT_THERE
+
+
+def _held(line: IdleLine) -> str:
+    return gibibytes(line.held_bytes) if line.placed else NOT_THERE
+
+
+def _gib_hours(line: IdleLine) -> str:
+    if not line.placed or line.idle_seconds == 0.0:
+        return NOT_THERE
+    return UNKNOWN if line.gib_hours is None else f"{line.gib_hours:.1f}"
+
+
+def release_text(line: IdleLine) -> str:
+    """Return when an owner goes, or since when it is gone, in few words."""
+    said, due = line.said, line.due_seconds
+    if said is None:
+        return NOT_THERE
+    if said.state == RELEASED:
+        return _released(said, line.at)
+    if due is None:
+        return "no"
+    when = f"in {duration(due)}" if due else "now"
+    return when if said.rung == _RELEASES else f"({when}: {said.rung or 'no rung'})"
+
+
+def _released(said: OwnerRelease, at: float) -> str:
+    return RELEASED if said.note is None else f"{duration(at - said.note.at)} ago"
+
+
+def _waiters(line: IdleLine) -> Cell:
+    waiters = () if line.said is None else line.said.waiters
+    return Cell(named(waiters), Tone.WARN) if waiters else Cell(NOT_THERE, Tone.FAINT)
+
+
+def _evidence(line: IdleLine) -> list[str]:
+    words = {use.evidence for use in line.uses if use.evidence}
+    return sorted(EVIDENCE.get(word, word) for word in words)
+
+
+def _nodes(line: IdleLine) -> list[str]:
+    return sorted({use.pod.node for use in line.uses if use.pod.node})

@@ -1,0 +1,195 @@
+"""
+`recommend`: how much memory each model needs, and the limit that would do, for people and for Git.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpufence.dialects import Units
+from gpufence.errors import InvalidError
+from gpufence.need import merged
+from gpufence.shape import as_object
+from gpufence.snapshot import CARDS_AND_PODS
+from gpufence.text import printable
+from kube import ForbiddenError, NotFoundError
+from kubectl_gpufence.arguments import add_output, add_scope
+from kubectl_gpufence.pods import owner_of
+from kubectl_gpufence.verbs.recommend.freed import packings
+from kubectl_gpufence.verbs.recommend.lines import need_json, needs_csv, needs_table, title
+from kubectl_gpufence.verbs.recommend.page import ModelDays, page
+from kubectl_gpufence.verbs.recommend.patches import OWNER_KINDS, NodeWords, kustomization, patch_of
+from kubectl_gpufence.verbs.recommend.read import read_needs, remembered
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpufence.need import NeedSummary
+    from kubectl_gpufence.cluster_view import SeenNode
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.reader import ClusterReader
+    from kubectl_gpufence.verbs.recommend.patches import OwnerPatch
+    from kubectl_gpufence.verbs.recommend.read import Needs
+
+EXAMPLES: Final = """\
+examples:
+  kubectl gpufence recommend -A               every model: peak, target, and how far to trust it
+  kubectl gpufence recommend -A -o html > memory.html    a page with each model's days, and the
+                                              cards that would be free
+  kubectl gpufence recommend -n team-a -o patch > patches.yaml
+  kubectl gpufence recommend -n team-a -o kustomize > gpu-memory/kustomization.yaml
+
+It reads the GPUMemoryProfiles, else what the agents remember of the last days. Nothing is applied:
+patches say the targets in the words of each owner's own sharing system, for Git. At low confidence,
+and while a model stands at its cap, there is no target.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_scope(parser)
+    add_output(parser, "table", "json", "csv", "patch", "kustomize", "html")
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    needs = read_needs(reader, call.namespace)
+    if call.output == "html":
+        return _show_page(call, reader, needs, output)
+    if call.output in ("patch", "kustomize"):
+        return _patches(call, reader, needs, output)
+    if call.output == "json":
+        items = [need_json(item) for item in needs.items]
+        output.json({"v": 1, "source": needs.source, "needs": items, "notes": list(needs.notes)})
+        return 0
+    if call.output == "csv":
+        output.lines(needs_csv(needs.items))
+    elif needs.items:
+        output.lines(needs_table(needs.items, output.display, namespaces=not call.namespace))
+    else:
+        where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
+        output.notes([f"nobody has measured a model {where} yet"])
+    output.notes(needs.notes)
+    return 0
+
+
+def _show_page(
+    call: argparse.Namespace, reader: ClusterReader, needs: Needs, output: Output
+) -> int:
+    """Write what each model needs and took from day to day, and the cards that would be free."""
+    nodes = needs.nodes or remembered(reader)[0]
+    days = {owner.key: owner.days for owner in merged(nodes)}
+    models = [ModelDays(item, days.get(item.key, ())) for item in needs.items]
+    scene = reader.scene_of_nodes("", CARDS_AND_PODS)
+    cards = packings(scene.snapshots, needs.items, call.namespace)
+    notes = tuple(dict.fromkeys((*needs.notes, *scene.notes)))
+    where = f"namespace {call.namespace}" if call.namespace else "all namespaces"
+    output.lines(page(models, cards, where, notes))
+    output.notes(notes)
+    return 0
+
+
+def _patches(call: argparse.Namespace, reader: ClusterReader, needs: Needs, output: Output) -> int:
+    nodes, note = reader.nodes()
+    notes = [*needs.notes, note]
+    patches: list[OwnerPatch] = []
+    for items in _by_owner(needs.items):
+        patch, more = _patch(reader, items, nodes)
+        patches += [] if patch is None else [patch]
+        notes += more
+    output.lines(patch_lines(patches, together=call.output == "kustomize"))
+    if not patches:
+        notes.append("nothing to change: no owner has a target that its template does not say")
+    output.notes(note for note in notes if note)
+    return 0
+
+
+def patch_lines(patches: Sequence[OwnerPatch], *, together: bool) -> list[str]:
+    """
+    Write patches as YAML: each a document with its command, or all in one component of kustomize.
+    """
+    texts = [_Block(_yaml(patch.body)) for patch in patches]
+    if together:
+        return _yaml(kustomization(patches, texts)).splitlines() if patches else []
+    lines = []
+    for patch, text in zip(patches, texts, strict=True):
+        comments = (f"# {printable(line)}" for line in (patch.command, *patch.comments))
+        lines += ["---", *comments, *text.splitlines()]
+    return lines
+
+
+def _by_owner(items: Iterable[NeedSummary]) -> list[list[NeedSummary]]:
+    """Return the items of each owner that has any target, with those that have none."""
+    ordered = sorted(items, key=lambda item: item.key)
+    owners = [list(items) for _, items in groupby(ordered, key=lambda item: item.key[:3])]
+    return [items for items in owners if any(item.target_bytes for item in items)]
+
+
+def _patch(
+    reader: ClusterReader, items: Sequence[NeedSummary], nodes: Mapping[str, SeenNode]
+) -> tuple[OwnerPatch | None, tuple[str, ...]]:
+    key = items[0].key
+    whose = f"{key.namespace} {title(items[0])}"
+    kind = OWNER_KINDS.get(key.kind)
+    if kind is None:
+        return None, (
+            f"{whose}: its template cannot be patched; write the target into its manifest",
+        )
+    try:
+        raw = reader.client.get(kind.path(key.namespace, key.name))
+        above, _, name = owner_of(as_object(raw.get("metadata"), "metadata")).partition("/")
+        if above:  # a pod alone does not always tell its topmost owner
+            owned = [item._replace(key=item.key._replace(kind=above, name=name)) for item in items]
+            return _patch(reader, owned, nodes)
+        return patch_of(items, raw, _words(items, nodes))
+    except (NotFoundError, ForbiddenError, ValueError) as error:
+        return None, (f"{whose}: {printable(str(error))}",)
+    except InvalidError as error:
+        return None, (f"{whose} cannot be read: {error}",)
+
+
+def _words(items: Sequence[NeedSummary], nodes: Mapping[str, SeenNode]) -> NodeWords:
+    """
+    Return what numbers mean on the nodes with the models of card in question: nothing certain where
+    they differ.
+    """
+    models = {item.key.card for item in items}
+    sizes: set[int] = set()
+    units: set[Units] = set()
+    for node in nodes.values():
+        cards = () if node.cards is None else node.cards.cards
+        fitting = [card.memory_bytes for card in cards if card.full_model in models]
+        if fitting and node.gpu is not None:
+            sizes.update(fitting)
+            units.add(node.gpu.units)
+    gpushare = {unit.gpushare_bytes for unit in units}
+    factors = {unit.volcano_factor for unit in units}
+    plain = Units()
+    return NodeWords(
+        Units(
+            (gpushare.pop() if len(gpushare) == 1 else None) if units else plain.gpushare_bytes,
+            min(factors, default=plain.volcano_factor),
+        ),
+        min(sizes, default=None),
+    )
+
+
+class _Block(str):
+    """Text of several lines that is written as such."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes blocks as people do."""
+
+
+_Dumper.add_representer(
+    _Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|")
+)
+
+
+def _yaml(value: object) -> str:
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=False)

@@ -8,13 +8,12 @@ last renewal, the others from after they saw it. Nobody compares the clocks of t
 from __future__ import annotations
 
 import logging
-import random
-import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.times import write_moment
 from kube import ConflictError, KubeError, group
+from kube.repeating import Repeating
 from kube.server_clock import boottime
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from kube import Client, JsonObject
 
 _log = logging.getLogger(__name__)
+_JITTER: Final = 0.2
 _MICROSECONDS: Final = 10**6
 
 
@@ -36,7 +36,7 @@ class _Observed(NamedTuple):
     at: float
 
 
-class Lease:
+class LeaderLease:
     """
     Tries for the Lease, and renews it, on a thread of its own; it must be there already, since the
     right to make one would be a right to make any.
@@ -57,21 +57,17 @@ class Lease:
         self._settings = settings
         self._request_seconds = min(request_seconds, settings.renew_within_seconds)
         self._clock = clock
-        self._stop = threading.Event()
+        self._repeating = Repeating("lease", self._turn, jitter=_JITTER)
         self._observed: _Observed | None = None
         self._until: float | None = None
-        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self.term = 0
-        self.trouble = ""
 
     def start(self) -> None:
-        self._thread.start()
+        self._repeating.start()
 
     def stop(self) -> None:
         """Give the Lease back, so that somebody else need not wait."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(self._request_seconds)
+        self._repeating.stop(self._request_seconds)
         if self.left() > 0:
             self._give_back()
 
@@ -83,14 +79,15 @@ class Lease:
     def _path(self) -> str:
         return group("coordination.k8s.io/v1", "namespaces", self._namespace, "leases", self._name)
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self.turn()
-            pause = self._settings.retry_seconds * (1 + random.random() / 5)  # noqa: S311 (spreads load, guards nothing)
-            self._stop.wait(pause)
+    def _turn(self) -> float:
+        self.turn()
+        return self._settings.retry_seconds
 
     def turn(self) -> None:
-        """Renew the Lease, or take it where nobody holds it."""
+        """
+        Renew the Lease, or take it where nobody holds it. It comes again as soon whatever the API
+        server answers: a pause that grows would lose the Lease.
+        """
         before = self._clock()
         held = self.left() > 0
         try:
@@ -106,10 +103,8 @@ class Lease:
             self._step_down("somebody else was faster")
             return
         except KubeError as error:
-            self.trouble = str(error)
             _log.warning("the Lease %s cannot be had: %s", self._name, error)
             return
-        self.trouble = ""
         if not held:
             self.term += 1
             _log.info("acting: the Lease %s is held by %s", self._name, self._holder)

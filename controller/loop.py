@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import Counter
 from itertools import islice
@@ -14,7 +13,8 @@ from controller.acts import ActOutcome, ActReport
 from controller.decide import decide, last_look, refused, released, why_not
 from controller.model import ReleaseMemory, Step
 from gpufence import names
-from kube.events import Regarding
+from kube.events import EventText, Regarding
+from kube.repeating import Repeating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,8 +34,8 @@ _WARNINGS: Final = frozenset(
 _SAID_OF_PODS: Final = frozenset({names.IDLE_WARNING, names.IDLE_RELEASED})
 
 
-class Leader(Protocol):
-    """Who may act: `term` is another one each time that begins."""
+class Leadership(Protocol):
+    """Whether this one may act: `term` is another one each time that begins."""
 
     @property
     def term(self) -> int: ...
@@ -43,30 +43,26 @@ class Leader(Protocol):
     def left(self) -> float: ...
 
 
-class Speaker(Protocol):
-    def say(self, about: Regarding, reason: str, message: str, *, warning: bool) -> None: ...
+class EventSink(Protocol):
+    def say(self, about: Regarding, text: EventText) -> None: ...
 
 
-class Witnesses(Protocol):
-    """The agents."""
-
+class AgentSnapshots(Protocol):
     def snapshots(
         self, nodes: Iterable[str], *, now: bool = False
     ) -> Mapping[str, Snapshot | None]: ...
 
 
-class Hands(Protocol):
-    """Who carries acts out."""
-
+class ActExecutor(Protocol):
     def carry_out(self, act: Act, owner: OwnerState) -> ActReport: ...
 
 
 class LoopPorts(NamedTuple):
     look: Callable[[], ClusterState]
-    lease: Leader
-    agents: Witnesses
-    acts: Hands
-    events: Speaker
+    lease: Leadership
+    agents: AgentSnapshots
+    acts: ActExecutor
+    events: EventSink
 
 
 class LastPass(NamedTuple):
@@ -80,8 +76,8 @@ class LastPass(NamedTuple):
 
 class ControllerLoop:
     """
-    One pass after the other, on a thread of its own. A pass that fails is logged, and the next one
-    begins anew. What concerns everybody is said of the Lease in `namespace`.
+    One pass after the other, on a thread of its own. What concerns all owners is said of the Lease
+    in `namespace`.
     """
 
     def __init__(
@@ -91,39 +87,33 @@ class ControllerLoop:
         self._itself = Regarding("coordination.k8s.io/v1", "Lease", namespace, names.CONTROLLER, "")
         self._rules = rules
         self._pass_seconds = pass_seconds
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="passes", daemon=True)
+        self._repeating = Repeating("passes", self._turn, jitter=0.0)
         self._memory = _NO_MEMORY
         self._term = 0
         self._brake = ""
-        self._ended_at = time.monotonic()
         self.last: LastPass | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
-        self.failures = 0
         self.seen = False
 
     def start(self) -> None:
-        self._thread.start()
+        self._repeating.start()
 
     def stop(self, seconds: float) -> None:
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(seconds)
+        self._repeating.stop(seconds)
 
     @property
     def silence_seconds(self) -> float:
         """Return for how long no pass has ended."""
-        return time.monotonic() - self._ended_at
+        return self._repeating.silence_seconds
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self.turn()
-            except Exception:  # noqa: BLE001 - a bug in one pass must not end the passes
-                self.failures += 1
-                _log.exception("a pass failed")
-            self._ended_at = time.monotonic()
-            self._stop.wait(self._pass_seconds)
+    @property
+    def failures(self) -> int:
+        """Return how many passes a bug has ended."""
+        return self._repeating.bugs
+
+    def _turn(self) -> float:
+        self.turn()
+        return self._pass_seconds
 
     def turn(self) -> None:
         """Look, decide, and act where that is ours to do."""
@@ -142,7 +132,7 @@ class ControllerLoop:
         self._tell_brake(decision.brake, suspended=self._memory.suspended_until > state.now)
         for act in decision.acts:
             owner = state.owners[act.key]
-            if self._stop.is_set():
+            if self._repeating.stopped:
                 break
             if owner.rung is None:
                 continue  # its namespace has taken back the word that let us write there
@@ -200,8 +190,9 @@ class ControllerLoop:
                 Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid)
                 for pod in islice(owner.pods, MOST_PODS_TOLD)
             ]
+        text = EventText(reason, message, warning=reason in _WARNINGS)
         for item in about:
-            self._ports.events.say(item, reason, message, warning=reason in _WARNINGS)
+            self._ports.events.say(item, text)
 
     def _tell_brake(self, brake: str, *, suspended: bool) -> None:
         if brake == self._brake:
@@ -212,4 +203,5 @@ class ControllerLoop:
             return
         _log.warning("nobody is released: %s", brake)
         if suspended:
-            self._ports.events.say(self._itself, names.IDLE_SUSPENDED, brake, warning=True)
+            text = EventText(names.IDLE_SUSPENDED, brake, warning=True)
+            self._ports.events.say(self._itself, text)

@@ -14,8 +14,7 @@ from controller.acts import OwnerActs
 from controller.agents import MOST_ASKED, Agents
 from controller.callers import Callers
 from controller.cluster.cluster import Cluster
-from controller.events import Events
-from controller.lease import Lease
+from controller.lease import LeaderLease
 from controller.loop import ControllerLoop, LoopPorts
 from controller.metrics import ControllerCounts, page
 from controller.pages import ActivityPage, ActivitySources, owners_page
@@ -24,6 +23,8 @@ from controller.profiles.writes import ProfileWrites
 from controller.settings import STATUS_LISTEN, read_controller_settings
 from gpufence import names
 from kube import connect
+from kube.event_writer import EventWriter
+from kube.events import Reporter
 from service import program
 from service.exposition import CONTENT_TYPE
 from service.status_server import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from service.status_server import PageQuestion
 
 _LONGEST_REPLY_BYTES: Final = 4 * 2**20
+_MOST_EVENTS: Final = 512
+"""Of owners and their pods, all of which may be told at once."""
 STUCK_SECONDS: Final = 120.0
 """Without one pass ending for so long, the program hangs."""
 
@@ -73,11 +76,13 @@ class ControllerProgram:
         self._cluster = Cluster(self._client, settings)
         where = settings.namespace, names.CONTROLLER
         # The Lease has a connection of its own: nothing else may keep it from being renewed.
-        self._lease = Lease(
+        self._lease = LeaderLease(
             self._client.dedicated(), where, settings.holder, settings.lease, seconds
         )
         self._agents = Agents(self._cluster.agents, settings.agent_seconds)
-        self._events = Events(self._client, settings.holder, seconds)
+        self._events = EventWriter(
+            Reporter(names.CONTROLLER, settings.holder), keep=_MOST_EVENTS, request_seconds=seconds
+        )
         self._loop = ControllerLoop(
             LoopPorts(
                 look=self._cluster.look,
@@ -106,11 +111,9 @@ class ControllerProgram:
         settings, left = self._settings, self._lease.left
         seconds, namespace = settings.request_seconds, settings.namespace
         return ProfileKeeper(
-            self._client,
+            self._cluster.informers,
             ProfileWrites(self._client, self._cluster.kinds, left, seconds, namespace),
-            ProfileSources(
-                left, self._cluster.namespaces, self._cluster.owners, settings.kinds_seconds
-            ),
+            ProfileSources(left, self._cluster.namespaces, self._cluster.owners),
             settings.profiles,
             namespace,
         )
@@ -131,7 +134,7 @@ class ControllerProgram:
 
     def start(self) -> None:
         self._cluster.start()
-        self._events.start()
+        self._events.start(self._client)
         self._lease.start()
         self._loop.start()
         self._profiles.start()
@@ -141,7 +144,7 @@ class ControllerProgram:
         self._loop.stop(self._settings.request_seconds * 2)
         self._profiles.stop(self._settings.request_seconds * 2)
         self._lease.stop()
-        self._events.stop()
+        self._events.stop(self._settings.request_seconds)
         self._agents.close()
         self._cluster.stop()
         self._client.close()
@@ -165,7 +168,7 @@ class ControllerProgram:
             acts=dict(self._loop.outcomes),
             failures=self._loop.failures,
             events_written=self._events.written,
-            events_dropped=self._events.dropped,
+            events_dropped=self._events.dropped + self._events.refused,
             agents_asked=self._agents.asked,
             agents_silent=self._agents.silent,
             needs=self._profiles.counts[0],

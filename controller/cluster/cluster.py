@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.kinds_watch import KindsWatch
+from controller.cluster.budgets import keep_budget
+from controller.cluster.kinds import FollowedKinds
 from controller.cluster.owners import Assembler
+from controller.cluster.pods import keep_pod
+from controller.cluster.projections import keep_agent, keep_node
 from controller.cluster.tree import SeenCluster
-from controller.cluster.watches import ClusterWatches, is_current
 from gpufence import names
 from gpufence.idle import highest_rung
-from kube import WatchSettings
+from kube import Source, core, group
 from kube.discovery import Kinds
-from kube.informers.interning import Interner
+from kube.informers import Informers, Interner, Probing, Store
+from kube.informers.views import view_namespace, view_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from controller.cluster.kept import NamespaceWords
-    from controller.model import ClusterState
+    from controller.cluster.budgets import KeptBudget
+    from controller.cluster.pods import KeptPod
+    from controller.model import ClusterState, NodeRoom
     from controller.settings import ControllerSettings
-    from kube import Client, ReflectorState
+    from gpufence.dialects import Units
+    from kube import Client, WatchSettings
+    from kube.informers.views import NamespaceView
     from kube.owners import ApiOwner
 
-
+LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
+AGENT_LABELS: Final = "app.kubernetes.io/name=gpufence-agent"
 MOST_AHEAD_SECONDS: Final = 30.0
 """
 A clock that differs more from the API server's, in either direction, is wrong, or the API server's
@@ -40,28 +48,66 @@ class WatchTrust(NamedTuple):
 
 
 class Cluster:
-    """Watches, and puts together what is seen; `client` speaks as the controller's own account."""
+    """
+    Follows what decides, and puts together what is seen; `client` speaks as the controller's own
+    account. Others may have more followed by its `informers`.
+    """
 
     def __init__(
         self, client: Client, settings: ControllerSettings, pace: WatchSettings | None = None
     ) -> None:
-        pace = pace or WatchSettings()
         self._client = client
-        shared = Interner()
-        units = settings.unit_defaults
         self.kinds = Kinds(client, remembered_seconds=settings.kinds_seconds / 2)
+        self.informers = Informers(
+            client, pace, probing=Probing(absent_seconds=settings.kinds_seconds)
+        )
         self._given = dict(settings.agents)
-        self._watches = ClusterWatches(client, settings.namespace, units, shared, pace)
-        self._owners = KindsWatch(client, self.kinds, shared, pace, settings.kinds_seconds)
+        self._pods: Store[KeptPod] = Store()
+        self._nodes: Store[NodeRoom] = Store()
+        self._namespaces: Store[NamespaceView] = Store()
+        self._policies: Store[Mapping[str, str]] = Store()
+        self._agents: Store[tuple[str, str]] = Store()
+        self._budgets: Store[KeptBudget] = Store()
+        interner = Interner()
+        self._follow(settings.unit_defaults, interner)
+        self._follow_ours(settings.namespace)
+        self._owners = FollowedKinds(self.informers, self.kinds, interner, settings.kinds_seconds)
         self._assembler = Assembler(settings.rules, settings.exempt_namespaces)
 
+    def _follow(self, units: Units, interner: Interner) -> None:
+        """Have followed what every cluster has."""
+        follow = self.informers.follow
+        pods = partial(keep_pod, shared=interner)
+        living = {"fieldSelector": LIVING}
+        of_pods = Source(path=core("pods"), keep=pods, query=living, from_cache=True)
+        follow("pods", of_pods, self._pods)
+        nodes = partial(keep_node, units=units, shared=interner)
+        follow("nodes", Source(path=core("nodes"), keep=nodes, from_cache=True), self._nodes)
+        ours = partial(view_namespace, labelled=(names.MODE, names.IDLE))
+        of_namespaces = Source(path=core("namespaces"), keep=ours, from_cache=True)
+        follow("namespaces", of_namespaces, self._namespaces)
+        budgets = group("policy/v1", "poddisruptionbudgets")
+        follow("budgets", Source(path=budgets, keep=keep_budget, from_cache=True), self._budgets)
+
+    def _follow_ours(self, namespace: str) -> None:
+        """Have followed the kill switch and the agents."""
+        policy = partial(view_policy, keys=(names.POLICY_MAX_IDLE,))
+        one = {"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"}
+        path = core("namespaces", namespace, "configmaps")
+        self.informers.follow("policy", Source(path=path, keep=policy, query=one), self._policies)
+        agents = {"labelSelector": AGENT_LABELS}
+        path = core("namespaces", namespace, "pods")
+        self.informers.follow(
+            "agents", Source(path=path, keep=keep_agent, query=agents), self._agents
+        )
+
     def start(self) -> None:
-        self._watches.start()
+        self.informers.start()
         self._owners.start()
 
     def stop(self) -> None:
         self._owners.stop()
-        self._watches.stop()
+        self.informers.stop()
 
     def look(self) -> ClusterState:
         """Return everything as it is known now; one thread at a time."""
@@ -70,17 +116,16 @@ class Cluster:
         fresh = self.trust().fresh
         known = self._owners.known()
         fresh = fresh and self.trust().fresh
-        watches = self._watches
         return self._assembler.assemble(
             SeenCluster(
                 now=time.time(),
                 fresh=fresh,
-                pods=watches.pods.items,
+                pods=self._pods.items,
                 owners=known.owners,
-                nodes=watches.nodes.items,
-                namespaces=watches.namespaces.items,
-                budgets=watches.budgets.items,
-                highest=highest_rung(watches.policies.items.get(names.POLICY_CONFIGMAP)),
+                nodes=self._nodes.items,
+                namespaces=self._namespaces.items,
+                budgets=self._budgets.items,
+                highest=highest_rung(self._policies.items.get(names.POLICY_CONFIGMAP)),
                 scalers=known.scalers,
                 blind=known.blind,
                 unread=known.unread,
@@ -88,9 +133,9 @@ class Cluster:
             )
         )
 
-    def namespaces(self) -> Mapping[str, NamespaceWords]:
+    def namespaces(self) -> Mapping[str, NamespaceView]:
         """Return what namespaces say to us, of those that do."""
-        return self._watches.namespaces.items
+        return self._namespaces.items
 
     def owners(self) -> Iterator[ApiOwner]:
         """Yield the owners of kinds that can be scaled or stopped."""
@@ -100,23 +145,17 @@ class Cluster:
         """Return the address of each node's agent."""
         if self._given:
             return self._given
-        found = self._watches.agents.items.values()
+        found = self._agents.items.values()
         return {node: f"http://{_shown(address)}:8080" for node, address in found}
 
     def trust(self) -> WatchTrust:
-        known = self._owners.known()
-        states: tuple[ReflectorState, ...] = (*self._watches.states(), *known.states)
-        now = time.monotonic()
+        health, complete = self.informers.health(), self._owners.complete
         wrong = _clock_trouble(self._client.clock_ahead_seconds)
-        current = all(is_current(state, now) for state in states)
-        fresh = known.complete and current and not wrong
-        said = {state.last_error for state in states if state.failing and state.last_error}
-        unsynced = sum(not state.synced for state in states)
-        waiting = [f"{unsynced} collections have not been read yet"] if unsynced else []
-        if not known.complete:
-            waiting.append("it is not known which kinds there are")
-        waiting += [wrong] if wrong else []
-        return WatchTrust(fresh, "; ".join([*sorted(said), *waiting]))
+        missing = "" if complete else "it is not known which kinds there are"
+        said = [health.trouble, missing, wrong]
+        return WatchTrust(
+            health.fresh and complete and not wrong, "; ".join(text for text in said if text)
+        )
 
 
 def _shown(address: str) -> str:

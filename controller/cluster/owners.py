@@ -19,11 +19,11 @@ from kube.owners import is_notebook, is_workload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.cluster.kept import NamespaceWords
     from controller.cluster.pods import KeptPod
     from controller.model import PodState
     from controller.rules import ReleaseRules
     from gpufence.idle import IdleWords, ReleaseNote
+    from kube.informers.views import NamespaceView
     from kube.owners import ApiOwner
 
 _Owned: TypeAlias = "dict[str, tuple[KeptPod, PodState]]"
@@ -160,7 +160,7 @@ class Assembler:
             return "its priority is one of the system's own"
         return ""
 
-    def _read(self, owner: ApiOwner, namespace: NamespaceWords) -> _Said:
+    def _read(self, owner: ApiOwner, namespace: NamespaceView) -> _Said:
         known = self._said.get(owner.uid)
         texts = owner.annotations, namespace.annotations
         if known is not None and known[:2] == texts:

@@ -18,6 +18,7 @@ from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, declares, gpu_requests
 from gpufence.errors import InvalidError
 from gpufence.pods import phase_sums, read_pod
 from gpufence.times import read_moment
+from kube.informers.views import MOST_CHARACTERS, UNREADABLE
 from kube.owners import Reference, controller_of
 from kube.replies import objects_of, only_texts, part_of, texts_of
 
@@ -31,11 +32,8 @@ if TYPE_CHECKING:
 MOST_CONTAINERS: Final = 512
 MOST_TOLERATIONS: Final = 64
 MOST_LABELS: Final = 64
-MOST_CHARACTERS: Final = 2**15
-"""Of what one pod, or one owner, says where it may run, and in one of its annotations."""
 PODS: Final = "pods"
 """Of which a node takes so many."""
-UNREADABLE: Final = "..."
 _MEANT: Final = frozenset({*names.USER_KEYS, *ANNOTATION_KEYS, *CARD_KEYS, names.MIRROR})
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 

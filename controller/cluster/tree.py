@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.kept import ScaleTarget
+from controller.cluster.projections import ScaleTarget
 from controller.model import OwnerKey
 from gpufence import names
 from kube.owners import is_workload
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from controller.cluster.budgets import KeptBudget
-    from controller.cluster.kept import KeptOwner, NamespaceWords
     from controller.cluster.pods import KeptPod
+    from controller.cluster.projections import KeptOwner
     from controller.model import NodeRoom
     from gpufence.idle import IdleRung
+    from kube.informers.views import NamespaceView
     from kube.owners import ApiOwner, Reference
 
 OWN_GROUP: Final = "apps"
@@ -45,7 +46,7 @@ class SeenCluster(NamedTuple):
     pods: Mapping[str, KeptPod]
     owners: Mapping[str, KeptOwner]
     nodes: Mapping[str, NodeRoom]
-    namespaces: Mapping[str, NamespaceWords]
+    namespaces: Mapping[str, NamespaceView]
     budgets: Mapping[str, KeptBudget]
     highest: IdleRung
     scalers: Mapping[ScaleTarget, str]

@@ -6,7 +6,6 @@ writes. On a thread of its own, so that no release waits for it.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -30,7 +29,6 @@ from controller.profiles.kept import keep_need, keep_profile
 from controller.profiles.writes import GONE
 from gpufence import names
 from gpufence.annotations import read_namespace_options
-from gpufence.errors import GpufenceError
 from gpufence.times import write_moment
 from kube import (
     ConflictError,
@@ -41,19 +39,18 @@ from kube import (
     core,
     group,
 )
-from kube.informers.interning import Interner
-from kube.informers.store import Store
-from kube.optional import OptionalWatch
+from kube.informers import Interner, Store
+from kube.repeating import Repeating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from controller.cluster.kept import NamespaceWords
     from controller.profiles.figures import ProfileChange
     from controller.profiles.kept import KeptNeed, KeptProfile
     from controller.profiles.writes import ProfileWrites
     from controller.settings import ProfileSettings
-    from kube import Client
+    from kube.informers import Informers
+    from kube.informers.views import NamespaceView
     from kube.owners import ApiOwner
 
 _log = logging.getLogger(__name__)
@@ -65,6 +62,8 @@ GONE_SECONDS: Final = 3600.0
 """It is asked so often whether an owner is there that was not, where no watch tells of it."""
 LOOKS_PER_WRITE: Final = 5
 """Most owners whose nodes have said something have needed no more than before."""
+_NEEDS: Final = "needs"
+_PROFILES: Final = "profiles"
 _DAY: Final = len("2026-11-19")
 _NOBODY: Final = RememberedNeeds()
 
@@ -83,13 +82,12 @@ class _Wait(NamedTuple):
 class ProfileSources(NamedTuple):
     """
     `left` tells for how many seconds the Lease is ours, `namespaces` what those say, `owners` most
-    of those that are there. A collection that is made later is found within `ask_seconds`.
+    of those that are there.
     """
 
     left: Callable[[], float]
-    namespaces: Callable[[], Mapping[str, NamespaceWords]]
+    namespaces: Callable[[], Mapping[str, NamespaceView]]
     owners: Callable[[], Iterable[ApiOwner]]
-    ask_seconds: float
 
 
 class ProfileKeeper:
@@ -97,34 +95,20 @@ class ProfileKeeper:
 
     def __init__(
         self,
-        client: Client,
+        informers: Informers,
         writes: ProfileWrites,
         sources: ProfileSources,
         settings: ProfileSettings,
         namespace: str,
     ) -> None:
+        self._informers = informers
         self._writes = writes
         self._sources = sources
         self._settings = settings
         self._needs: Store[KeptNeed] = Store()
         self._profiles: Store[KeptProfile] = Store()
-        ask, shared = sources.ask_seconds, Interner()
-        of_needs = Source(
-            path=core("namespaces", namespace, "configmaps"),
-            keep=partial(keep_need, shared=shared, today=today),
-            query={"labelSelector": f"app.kubernetes.io/name={names.NEED_LABEL}"},
-            page_size=8,
-        )
-        of_profiles = Source(
-            path=group(names.PROFILE_GROUP, names.PROFILES),
-            keep=partial(keep_profile, shared=shared),
-        )
-        self._watches = (
-            OptionalWatch(client, of_needs, self._needs, ask_seconds=ask),
-            OptionalWatch(client, of_profiles, self._profiles, ask_seconds=ask),
-        )
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="profiles", daemon=True)
+        self._follow(namespace)
+        self._repeating = Repeating("profiles", self._turn)
         self._waits: dict[ProfileOwner, _Wait] = {}
         self._written: dict[ProfileOwner, float] = {}
         self._damaged: dict[str, str] = {}
@@ -138,32 +122,37 @@ class ProfileKeeper:
         """Return how many nodes' needs and how many profiles are in view."""
         return len(self._needs.items), len(self._profiles.items)
 
+    def _follow(self, namespace: str) -> None:
+        interner = Interner()
+        of_needs = Source(
+            path=core("namespaces", namespace, "configmaps"),
+            keep=partial(keep_need, shared=interner, today=today),
+            query={"labelSelector": f"app.kubernetes.io/name={names.NEED_LABEL}"},
+            page_size=8,
+        )
+        of_profiles = Source(
+            path=group(names.PROFILE_GROUP, names.PROFILES),
+            keep=partial(keep_profile, shared=interner),
+        )
+        self._informers.follow(_NEEDS, of_needs, self._needs, optional=True, vital=False)
+        self._informers.follow(_PROFILES, of_profiles, self._profiles, optional=True, vital=False)
+
     def start(self) -> None:
-        for watch in self._watches:
-            watch.start()
-        self._thread.start()
+        self._repeating.start()
 
     def stop(self, seconds: float) -> None:
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(seconds)
-        for watch in self._watches:
-            watch.stop()
+        self._repeating.stop(seconds)
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._settings.pass_seconds):
-            try:
-                self.turn(time.monotonic())
-            except GpufenceError as error:
-                _log.warning("profiles wait: %s", error)
-            except Exception:  # noqa: BLE001 - a bug in one pass must not end the passes
-                _log.exception("a pass over profiles failed")
+    def _turn(self) -> float:
+        self.turn(time.monotonic())
+        return self._settings.pass_seconds
 
     def turn(self, now: float) -> None:
         """
         Bring as many profiles up to date as one pass may. Raises KubeError, and NotActingError.
         """
-        if self._sources.left() <= 0 or not all(watch.synced for watch in self._watches):
+        synced = all(self._informers.state(name).synced for name in (_NEEDS, _PROFILES))
+        if self._sources.left() <= 0 or not synced:
             # Somebody else may write them meanwhile.
             self._waits.clear()
             return
@@ -195,7 +184,7 @@ class ProfileKeeper:
             seen = hash((needs.packed, needs.cards, ceiling, before and before.version, day))
             if self._waiting(owner, seen, now):
                 continue
-            if writes <= 0 or looks <= 0 or self._stop.is_set():
+            if writes <= 0 or looks <= 0 or self._repeating.stopped:
                 self._next = owner
                 return
             looks -= 1

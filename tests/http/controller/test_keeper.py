@@ -12,7 +12,8 @@ from gpufence import names
 from gpufence.need import NeedKey, OwnerNeed, need_configmap, write_need
 from kube import JsonObject, core
 from kube.discovery import Kinds
-from tests.http.kube.builders import client_of
+from kube.informers import Informers
+from tests.http.kube.builders import WATCHING, client_of
 from tests.support.api_server import ApiServer, reply, watch
 from tests.support.needs import T4, need_day, node_need
 from tests.support.observing import wait_until
@@ -57,13 +58,14 @@ def server() -> Iterator[ApiServer]:
 def keeper(server: ApiServer) -> Iterator[ProfileKeeper]:
     """A keeper whose passes are the test's."""
     with client_of(server) as client:
+        informers = Informers(client, WATCHING)
         writes = ProfileWrites(client, Kinds(client), lease_left, 1.0, names.SYSTEM_NAMESPACE)
-        sources = ProfileSources(lease_left, dict, tuple, NEVER)
+        sources = ProfileSources(lease_left, dict, tuple)
         settings = ProfileSettings(pass_seconds=NEVER)
-        made = ProfileKeeper(client, writes, sources, settings, names.SYSTEM_NAMESPACE)
-        made.start()
+        made = ProfileKeeper(informers, writes, sources, settings, names.SYSTEM_NAMESPACE)
+        informers.start()
         yield made
-        made.stop(MINUTE)
+        informers.stop()
 
 
 def test_a_profile_that_was_deleted_before_it_was_seen_is_made_again(

@@ -4,22 +4,9 @@ import ast
 
 from tests.support.sources import ROOT, module_name, product_files, tree_of
 
-MOVING = {
-    "controller.cluster.kinds_watch": "kube.informers.informers",
-    "controller.events": "kube.event_writer",
-    "kube.optional": "kube.informers.informers",
-}
-"""Modules that still do by themselves what another one does for all, until their program moves."""
-
 THREADS = {
     "agent.loop.ticker": "moves to kube.repeating",
     "agent.loop.worker": "several at once, as many as there are acts",
-    "controller.cluster.kinds_watch": "moves to kube.informers",
-    "controller.events": "moves to kube.event_writer",
-    "controller.lease": "moves to kube.repeating",
-    "controller.loop": "moves to kube.repeating",
-    "controller.profiles.keeper": "moves to kube.repeating",
-    "kube.optional": "moves to kube.informers",
     "kube.repeating": "the one for all",
     "kubectl_gpufence.verbs.dashboard.server": "serves people on this machine",
     "service.status_server": "serves probes, Prometheus and the plugin",
@@ -32,14 +19,7 @@ STORES = {
     "simulator.node.pods.Inbox",
 }
 """What takes whole collections and their changes: the protocol, the store, the
-simulated kubelet's queue, and what moves to the store."""
-
-
-def test_what_moves_is_listed_until_it_is_gone() -> None:
-    """Old and new stand side by side only where that is known."""
-    there = {module_name(path) for path in product_files()}
-
-    assert set() == {*MOVING, *MOVING.values()} - there
+simulated kubelet's queue."""
 
 
 def test_every_thread_that_is_made_by_hand_is_listed() -> None:

@@ -20,7 +20,6 @@ from tests.support.sources import (
     shown,
     tree_of,
 )
-from tests.unit.house.test_built_once import MOVING
 
 LEAST_MEDIAN = 100
 """The median module of a package has no fewer lines; service is a few small things for all."""
@@ -65,7 +64,7 @@ def test_a_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in product_files():
         for node in ast.walk(tree_of(path)):
-            if module_name(path) in MOVING or path.is_relative_to(ROOT / "simulator"):
+            if path.is_relative_to(ROOT / "simulator"):
                 continue
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(shown(path))

@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from controller.cluster.budgets import KeptBudget
-from controller.cluster.kept import KeptOwner, NamespaceWords, ScaleTarget
 from controller.cluster.owners import Assembler
 from controller.cluster.pods import KeptPod
+from controller.cluster.projections import KeptOwner, ScaleTarget
 from controller.cluster.tree import SeenCluster
 from controller.model import ClusterState, OwnerKey, OwnerState, PodState, Way
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung
 from gpufence.pods import Pod
+from kube.informers.views import NamespaceView
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner, Reference
 
@@ -23,7 +24,7 @@ REPLICA_SETS = ApiKind("apps/v1", "ReplicaSet", "replicasets", scalable=True)
 SERVICES = ApiKind("serving.kserve.io/v1beta1", "InferenceService", "inferenceservices")
 NOTEBOOKS = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")
 WORKLOADS = ApiKind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
-RELEASE = NamespaceWords({names.IDLE: "release"}, {})
+RELEASE = NamespaceView({names.IDLE: "release"}, {})
 
 
 def owner(
@@ -272,7 +273,7 @@ def test_the_lower_of_label_and_kill_switch_counts() -> None:
     """A namespace that says nothing has none."""
     top = owner("w")
     pod = kept("a", reference(top))
-    fenced = NamespaceWords({names.MODE: "observe"}, {})
+    fenced = NamespaceView({names.MODE: "observe"}, {})
     rungs = [
         only(assembled(pod, owners=(top,), highest=IdleRung.WARN)).rung,
         only(assembled(pod, owners=(top,), namespaces={"team": fenced})).rung,

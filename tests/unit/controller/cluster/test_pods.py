@@ -4,18 +4,17 @@ from typing import Any
 
 import pytest
 
-from controller.cluster.kept import (
+from controller.cluster.pods import MOST_LABELS, KeptPod, keep_pod
+from controller.cluster.projections import (
     keep_agent,
-    keep_namespace,
     keep_node,
     keep_owner,
-    keep_policy,
     keep_scaler,
 )
-from controller.cluster.pods import MOST_CHARACTERS, MOST_LABELS, UNREADABLE, KeptPod, keep_pod
 from gpufence import names
 from gpufence.dialects import Units
 from kube.informers.interning import Interner
+from kube.informers.views import MOST_CHARACTERS, UNREADABLE
 from kube.kinds import ApiKind
 from tests.support.objects import gpu_pod, pod
 
@@ -292,17 +291,6 @@ def test_of_an_owners_words_those_about_idleness_are_kept() -> None:
     assert {names.WAKE: "manual", names.RELEASED: UNREADABLE} == found.owner.annotations
 
 
-@pytest.mark.parametrize("label", [names.MODE, names.IDLE])
-def test_namespaces_with_a_label_of_ours_count(label: str) -> None:
-    """All others are of no concern."""
-    metadata = {"name": "team", "labels": {label: "x", "other": "y"}, "annotations": {"a": "b"}}
-    words = keep_namespace({"metadata": metadata})[1]
-
-    assert words is not None
-    assert ({label: "x"}, {}) == (words.labels, words.annotations)
-    assert keep_namespace({"metadata": {"name": "team"}})[1] is None
-
-
 def test_a_scaler_without_a_kind_means_a_deployment() -> None:
     """As KEDA has it."""
     item = {
@@ -325,11 +313,3 @@ def test_agents_that_run_have_an_address(phase: str, expected: tuple[str, str] |
     }
 
     assert ("u", expected) == keep_agent(item)
-
-
-def test_of_the_kill_switch_its_own_key_is_kept() -> None:
-    """The other one is the agents'."""
-    data = {names.POLICY_MAX_IDLE: "warn", names.POLICY_MAX_MODE: "cap"}
-    item = {"metadata": {"name": names.POLICY_CONFIGMAP}, "data": data}
-
-    assert (names.POLICY_CONFIGMAP, {names.POLICY_MAX_IDLE: "warn"}) == keep_policy(item)

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.pods import MOST_CHARACTERS, PODS, UNREADABLE, read_state
+from controller.cluster.pods import PODS, read_state
 from controller.model import NodeRoom, PodState
 from gpufence import names
 from gpufence.errors import InvalidError
-from gpufence.nodes import figures_of, read_node
+from gpufence.nodes import figures_of
 from gpufence.quantity import read_count
+from kube.informers.views import MOST_CHARACTERS, UNREADABLE, view_node
 from kube.owners import ApiOwner, owner_of
-from kube.replies import objects_of, only_texts, part_of, texts_of
+from kube.replies import objects_of, only_texts, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpufence.dialects import Units
     from kube.informers.interning import Interner
     from kube.kinds import ApiKind
@@ -45,13 +44,6 @@ class ScaleTarget(NamedTuple):
     group: str
     kind: str
     name: str
-
-
-class NamespaceWords(NamedTuple):
-    """What a namespace says to us: its labels and annotations that are ours."""
-
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
 
 
 def keep_owner(item: JsonObject, kind: ApiKind, shared: Interner) -> tuple[str, KeptOwner | None]:
@@ -82,21 +74,10 @@ def keep_node(node: JsonObject, units: Units, shared: Interner) -> tuple[str, No
     Keep of a GPU node what decides who may run there; of another one, or one that cannot be read,
     nothing.
     """
-    metadata, spec = part_of(node, "metadata"), part_of(node, "spec")
-    name = str(metadata.get("name", ""))
-    try:
-        found = read_node(node, units)
-    except InvalidError:
-        found = None
+    name, found = view_node(node, units, shared)
     if found is None:
         return name, None
-    labels = {shared.value(key): shared.value(text) for key, text in found.labels.items()}
-    found = found._replace(
-        labels=labels,
-        resources=shared.value(found.resources),
-        cards=shared.value(found.cards),
-        units=shared.value(found.units),
-    )
+    spec = part_of(node, "spec")
     return name, NodeRoom(
         node=found,
         allocatable=shared.json(_offered(node)),
@@ -113,31 +94,6 @@ def _offered(node: JsonObject) -> dict[str, int]:
         return found if pods is None else {**found, PODS: read_count(pods, PODS)}
     except InvalidError:
         return found
-
-
-def keep_namespace(namespace: JsonObject) -> tuple[str, NamespaceWords | None]:
-    """
-    Keep what a namespace says to us, where it says whether it is fenced or what becomes of idle
-    GPUs.
-    """
-    metadata = part_of(namespace, "metadata")
-    labels, annotations = (
-        {
-            key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
-            for key, text in texts_of(metadata, part).items()
-            if key.startswith(names.PREFIX)
-        }
-        for part in ("labels", "annotations")
-    )
-    concerned = names.MODE in labels or names.IDLE in labels
-    return str(metadata.get("name", "")), NamespaceWords(labels, annotations) if concerned else None
-
-
-def keep_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
-    """Keep what the kill switch says."""
-    data = texts_of(policy, "data")
-    name = str(part_of(policy, "metadata").get("name", ""))
-    return name, {key: text for key, text in data.items() if key == names.POLICY_MAX_IDLE}
 
 
 def keep_scaler(scaler: JsonObject) -> tuple[str, tuple[ScaleTarget, str]]:

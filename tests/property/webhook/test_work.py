@@ -25,7 +25,7 @@ from webhook.fleet import Fleet
 from webhook.frameworks.table import DEFEATS, TABLE
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
-MOST_SECONDS = 0.015
+MOST_SECONDS = 0.030
 MOST_BYTES = 64 * 2**20
 ETCD_BYTES = 3 * 2**19
 MOST_CHARACTERS = 60_000
@@ -278,7 +278,7 @@ def peak(asked: dict[str, Any], mode: Mode) -> int:
 @settings(examples(500), phases=[Phase.explicit, Phase.reuse, Phase.generate])  # each may be slow
 @given(_hostile, st.sampled_from(tuple(Mode)))
 def test_deciding_takes_a_bounded_time(asked: Hostile, mode: Mode) -> None:
-    """No pod takes the processor more than 15 ms beyond reading it."""
+    """No pod takes the processor more than 30 ms beyond reading it."""
     assert seconds(asked.pod(), mode) < MOST_SECONDS
 
 

@@ -58,7 +58,8 @@ def run(call: argparse.Namespace, environ: Mapping[str, str], output: Output) ->
     with reading(call, environ, output.progress) as reader:
         if not call.namespace and not getattr(call, "all_namespaces", False):
             call.namespace = reader.client.namespace or "default"
-        return verbs.run(call, reader, output)
+        code: int = call.run(call, reader, output)
+        return code
 
 
 if __name__ == "__main__":

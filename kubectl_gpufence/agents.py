@@ -17,7 +17,7 @@ from gpufence.text import printable
 from kube import ForbiddenError, NotFoundError, ReplyError, ServerError, UnreachableError
 from kubectl_gpufence.cluster_view import NodeAgent
 from kubectl_gpufence.pods import is_ready, name_of, node_of
-from kubectl_gpufence.table import counted
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -4,30 +4,27 @@ PURE. `top cards` and `top nodes`: what each card has, holds and has promised, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.snapshot import CardRow
 from gpufence.text import duration, printable
 from kubectl_gpufence.cluster_view import staleness
-from kubectl_gpufence.table import (
-    NOT_THERE,
+from kubectl_gpufence.view import (
     UNKNOWN,
+    Bar,
     Cell,
-    Column,
+    Field,
     Tone,
     allowed,
-    bar,
-    exact,
-    held,
-    table,
+    amount,
+    share_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpufence.snapshot import Snapshot
     from kubectl_gpufence.cluster_view import NodeAgent, Scene, SeenNode
-    from kubectl_gpufence.table import Display
 
 
 class CardLine(NamedTuple):
@@ -82,97 +79,6 @@ def node_lines(scene: Scene) -> list[NodeLine]:
     for line in card_lines(scene):
         cards.setdefault(line.node, []).append(line)
     return [_node_line(name, cards[name], scene.agents.get(name)) for name in sorted(cards)]
-
-
-def cards_table(lines: Sequence[CardLine], display: Display, *, wide: bool) -> list[str]:
-    return table(card_columns(display, wide=wide), lines, display)
-
-
-def card_columns(display: Display, *, wide: bool) -> list[Column[CardLine]]:
-    columns: list[Column[CardLine]] = [
-        Column("NODE", lambda line: line.node, shrinks=True),
-        Column("CARD", lambda line: str(line.card.index), right=True),
-        Column("MODEL", lambda line: line.card.model or NOT_THERE, shrinks=True),
-        Column("TOTAL", lambda line: allowed(line.card.total_bytes), right=True),
-        Column("USED", lambda line: held(line.card.used_bytes), right=True),
-        Column("SHARE", lambda line: bar(line.card.used_bytes, line.card.total_bytes, display)),
-        Column("COMMITTED", lambda line: held(line.committed_bytes), right=True),
-        Column("NOBODY'S", lambda line: held(line.card.unattributed_bytes), right=True),
-        Column("STATE", _state_cell),
-    ]
-    if wide:
-        columns += [
-            Column("FREE", lambda line: allowed(line.card.free_bytes, none=UNKNOWN), right=True),
-            Column("RESERVED", lambda line: held(line.card.reserved_bytes), right=True),
-            Column("LISTED", _listed, right=True),
-            Column("UUID", lambda line: line.card.uuid),
-        ]
-    return columns
-
-
-def nodes_table(lines: Sequence[NodeLine], display: Display, *, wide: bool) -> list[str]:
-    return table(node_columns(display, wide=wide), lines, display)
-
-
-def node_columns(display: Display, *, wide: bool) -> list[Column[NodeLine]]:
-    columns: list[Column[NodeLine]] = [
-        Column("NODE", lambda line: line.node, shrinks=True),
-        Column("CARDS", lambda line: _number(line.cards), right=True),
-        Column("TOTAL", lambda line: allowed(line.total_bytes, none=UNKNOWN), right=True),
-        Column("USED", lambda line: held(line.used_bytes), right=True),
-        Column("SHARE", lambda line: bar(line.used_bytes, line.total_bytes, display)),
-        Column("COMMITTED", lambda line: held(line.committed_bytes), right=True),
-        Column("NOBODY'S", lambda line: held(line.unattributed_bytes), right=True),
-        Column("FENCED", lambda line: _number(line.fenced), right=True),
-        Column(
-            "OVER",
-            lambda line: Cell(_number(line.over), Tone.BAD if line.over else Tone.PLAIN),
-            right=True,
-        ),
-        Column("AGENT", lambda line: line.agent),
-    ]
-    if wide:
-        columns += [
-            Column("HIGHEST", lambda line: (line.snapshot and line.snapshot.highest) or UNKNOWN),
-            Column("VERSION", lambda line: (line.snapshot and line.snapshot.version) or UNKNOWN),
-            Column("DRIVER", lambda line: (line.snapshot and line.snapshot.driver) or UNKNOWN),
-        ]
-    return columns
-
-
-def card_json(line: CardLine) -> dict[str, object]:
-    return {
-        "node": line.node,
-        "uuid": line.card.uuid,
-        "index": line.card.index,
-        "model": line.card.model,
-        "total": exact(line.card.total_bytes),
-        "used": exact(line.card.used_bytes),
-        "free": exact(line.card.free_bytes),
-        "reserved": exact(line.card.reserved_bytes),
-        "committed": exact(line.committed_bytes),
-        "unattributed": exact(line.card.unattributed_bytes),
-        "mps": line.card.mps,
-        "stale": line.snapshot.stale_seconds if line.snapshot else None,
-        "state": line.state,
-    }
-
-
-def node_json(line: NodeLine) -> dict[str, object]:
-    return {
-        "node": line.node,
-        "cards": line.cards,
-        "total": exact(line.total_bytes),
-        "used": exact(line.used_bytes),
-        "committed": exact(line.committed_bytes),
-        "unattributed": exact(line.unattributed_bytes),
-        "fenced": line.fenced,
-        "over": line.over,
-        "agent": line.agent.text,
-        "highest": line.snapshot.highest if line.snapshot else None,
-        "version": line.snapshot.version if line.snapshot else None,
-        "driver": line.snapshot.driver if line.snapshot else None,
-    }
 
 
 def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) -> NodeLine:
@@ -236,16 +142,110 @@ def _state_cell(line: CardLine) -> Cell:
     return Cell(line.state, Tone.GOOD if line.state == "ok" else Tone.WARN)
 
 
+def _known(amount: int | None) -> str:
+    return allowed(amount, none=UNKNOWN)
+
+
+def _over(line: NodeLine) -> Cell:
+    return Cell(
+        UNKNOWN if line.over is None else str(line.over), Tone.BAD if line.over else Tone.PLAIN
+    )
+
+
+def _told(name: str, value: Callable[[Snapshot], str], place: int) -> Field[NodeLine]:
+    """Make a field of what only an agent says of its node."""
+
+    def said(line: NodeLine) -> str | None:
+        return value(line.snapshot) if line.snapshot else None
+
+    return Field(name, said, name.upper(), lambda line: said(line) or UNKNOWN, wide=place)
+
+
 def _listed(line: CardLine) -> str:
     age = line.card.listed_seconds_ago
     return UNKNOWN if age is None else f"{duration(age)} ago"
-
-
-def _number(number: int | None) -> str:
-    return UNKNOWN if number is None else str(number)
 
 
 def total_of(amounts: Sequence[int | None]) -> int | None:
     """Add up, unless one of them is unknown or there are none."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known and len(known) == len(amounts) else None
+
+
+CARD_FIELDS: Final[tuple[Field[CardLine], ...]] = (
+    Field("node", lambda line: line.node, "NODE", shrinks=True),
+    Field("uuid", lambda line: line.card.uuid, "UUID", wide=4),
+    Field("index", lambda line: line.card.index, "CARD", right=True),
+    Field("model", lambda line: line.card.model, "MODEL", shrinks=True, spare=2),
+    amount(
+        "total",
+        lambda line: line.card.total_bytes,
+        "TOTAL",
+        allowed,
+    ),
+    amount("used", lambda line: line.card.used_bytes, "USED"),
+    Field(
+        title="SHARE",
+        cell=lambda line: Bar(line.card.used_bytes, line.card.total_bytes),
+        spare=5,
+        order=lambda line: share_of(line.card.used_bytes, line.card.total_bytes),
+        largest_first=True,
+    ),
+    amount(
+        "free",
+        lambda line: line.card.free_bytes,
+        "FREE",
+        write=_known,
+        wide=1,
+    ),
+    amount("reserved", lambda line: line.card.reserved_bytes, "RESERVED", wide=2),
+    amount("committed", lambda line: line.committed_bytes, "COMMITTED", spare=3),
+    amount("unattributed", lambda line: line.card.unattributed_bytes, "NOBODY'S", spare=1),
+    Field("mps", lambda line: line.card.mps),
+    Field("stale", lambda line: line.snapshot.stale_seconds if line.snapshot else None),
+    Field(
+        "state",
+        lambda line: line.state,
+        "STATE",
+        _state_cell,
+        spare=4,
+        order=lambda line: (line.state == "ok", line.state),
+    ),
+    Field(title="LISTED", cell=_listed, right=True, wide=3),
+)
+"""What is said of a card."""
+
+NODE_FIELDS: Final[tuple[Field[NodeLine], ...]] = (
+    Field("node", lambda line: line.node, "NODE", shrinks=True),
+    Field("cards", lambda line: line.cards, "CARDS", right=True, spare=4, largest_first=True),
+    amount(
+        "total",
+        lambda line: line.total_bytes,
+        "TOTAL",
+        write=_known,
+    ),
+    amount("used", lambda line: line.used_bytes, "USED"),
+    Field(
+        title="SHARE",
+        cell=lambda line: Bar(line.used_bytes, line.total_bytes),
+        spare=5,
+        order=lambda line: share_of(line.used_bytes, line.total_bytes),
+        largest_first=True,
+    ),
+    amount("committed", lambda line: line.committed_bytes, "COMMITTED", spare=3),
+    amount("unattributed", lambda line: line.unattributed_bytes, "NOBODY'S", spare=1),
+    Field("fenced", lambda line: line.fenced, "FENCED", right=True, spare=2, largest_first=True),
+    Field("over", lambda line: line.over, "OVER", _over, right=True, largest_first=True),
+    Field(
+        "agent",
+        lambda line: line.agent.text,
+        "AGENT",
+        lambda line: line.agent,
+        spare=6,
+        order=lambda line: (line.agent.tone is Tone.GOOD, line.agent.text),
+    ),
+    _told("highest", lambda snapshot: snapshot.highest, 1),
+    _told("version", lambda snapshot: snapshot.version, 2),
+    _told("driver", lambda snapshot: snapshot.driver, 3),
+)
+"""What is said of a node."""

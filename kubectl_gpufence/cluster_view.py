@@ -14,7 +14,7 @@ from gpufence.names import CARDS
 from gpufence.nodes import GpuNode, node_stating
 from gpufence.text import duration
 from kubectl_gpufence.pods import annotations_of, name_of
-from kubectl_gpufence.table import counted
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from gpufence.text import printable
 from kube import ForbiddenError, UnreachableError
-from kubectl_gpufence.table import WIDTH, Display
+from kubectl_gpufence.view import WIDTH, Display, csv_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpufence.errors import GpufenceError
+    from kubectl_gpufence.view import Rows
+
+R = TypeVar("R")
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -47,6 +50,19 @@ class Output:
         for note in notes:
             self.err.write(_writable(f"note: {note}\n", self.err))
         self.err.flush()
+
+    def show(self, listing: Rows[R], form: str) -> None:
+        """Write rows in a form that somebody asks for, with notes beside those for people."""
+        if form == "json":
+            self.json(listing.document())
+            return
+        if form == "csv":
+            self.lines(csv_lines(listing.fields, listing.rows))
+        elif listing.rows:
+            self.lines(listing.table(self.display, wide=form == "wide"))
+        else:
+            self.notes([listing.nothing])
+        self.notes([*listing.asides, *listing.notes])
 
     def progress(self, text: str) -> None:
         """Tell somebody who sits there why nothing is to be seen yet."""

@@ -8,28 +8,27 @@ from gpufence import names
 from gpufence.snapshot import BUSY
 from gpufence.text import coarse
 from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness
-from kubectl_gpufence.table import (
+from kubectl_gpufence.verdicts import verdict
+from kubectl_gpufence.view import (
     NOT_THERE,
     UNKNOWN,
+    Bar,
     Cell,
-    Column,
+    Field,
     Tone,
     allowed,
-    bar,
-    exact,
+    amount,
     held,
     percent,
-    table,
+    share_of,
 )
-from kubectl_gpufence.verdicts import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow, PodRow, Snapshot, UseRow
     from kubectl_gpufence.cluster_view import NodeAgent, Scene
     from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.table import Display
 
 
 _BAR_WIDTH: Final = 108
@@ -139,75 +138,22 @@ def pod_lines(scene: Scene, namespace: str) -> list[PodLine]:
     return sorted(lines, key=_rank)
 
 
-def pods_table(
-    lines: Sequence[PodLine], display: Display, *, namespaces: bool, wide: bool
-) -> list[str]:
-    return table(pod_columns(display, namespaces=namespaces, wide=wide), lines, display)
-
-
-def pod_columns(display: Display, *, namespaces: bool, wide: bool) -> list[Column[PodLine]]:
-    columns: list[Column[PodLine]] = [
-        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
-        Column("POD", lambda line: line.name, shrinks=True),
-        Column("NODE", lambda line: line.node or NOT_THERE, shrinks=True),
-        Column("CARD", card_index, right=True),
-        Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
-        Column("TOLD", told, right=True),
-        Column("USED", held_on_card, right=True),
-        Column(
-            "SHARE",
-            lambda line: (
-                bar(line.used_bytes, line.limit_bytes, display, least_width=_BAR_WIDTH)
-                if line.use
-                else Cell(line.nothing, Tone.FAINT)
-            ),
-        ),
-        Column("IDLE", idle_for, right=True),
-        Column("VERDICT", verdict_on),
-    ]
-    if wide:
-        columns += [
-            Column("MODE", lambda line: line.mode or NOT_THERE),
-            Column("DIALECT", lambda line: line.dialect or NOT_THERE),
-            Column(
-                "PROCESSES", lambda line: line.nothing if line.use is None else str(line.processes)
-            ),
-            Column("OWNER", lambda line: line.owner or NOT_THERE),
-            Column("UUID", lambda line: line.uuid or line.nothing),
-        ]
-    return columns if namespaces else columns[1:]
-
-
-def pod_json(line: PodLine) -> dict[str, object]:
-    return {
-        "namespace": line.namespace,
-        "name": line.name,
-        "node": line.node,
-        "card": line.use.card if line.use else None,
-        "index": line.card.index if line.card else None,
-        "mode": line.mode,
-        "owner": line.owner,
-        "dialect": line.dialect,
-        "injected": line.pod.injected if line.pod else "",
-        "limit": exact(line.limit_bytes),
-        "told": exact(line.told_bytes),
-        "used": exact(line.used_bytes),
-        "outcome": line.use.outcome if line.use else line.state,
-        "over": line.use.over_seconds if line.use else None,
-        "due": line.use.due_seconds if line.use else None,
-        "processes": line.processes,
-        "undeclared": line.row.undeclared if line.row else "",
-        "activity": line.activity.state if line.activity else None,
-        "idle": line.activity.idle_seconds if line.activity else None,
-        "evidence": line.activity.evidence if line.activity else None,
-        "stale": line.stale_seconds,
-    }
-
-
 def card_index(line: PodLine) -> str:
     if line.use is None:
         return line.nothing
     return UNKNOWN if line.card is None else str(line.card.index)
+
+
+def _card_place(line: PodLine) -> int | None:
+    return None if line.card is None else line.card.index
+
+
+def _card_uuid(line: PodLine) -> str | None:
+    return None if line.use is None else line.use.card
+
+
+def _processes(line: PodLine) -> str:
+    return line.nothing if line.use is None else str(line.processes)
 
 
 def held_on_card(line: PodLine) -> str:
@@ -216,6 +162,10 @@ def held_on_card(line: PodLine) -> str:
 
 def share_of_limit(line: PodLine) -> str:
     return percent(line.used_bytes, line.limit_bytes) if line.use else line.nothing
+
+
+def _idle_seconds(line: PodLine) -> float | None:
+    return None if line.activity is None else line.activity.idle_seconds
 
 
 def idle_for(line: PodLine) -> Cell:
@@ -282,3 +232,46 @@ def verdict_on(line: PodLine) -> Cell:
         return Cell(line.state, Tone.FAINT)
     old = staleness(line.snapshot)
     return Cell(old, Tone.WARN) if old else verdict(line.row, line.use)
+
+
+POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
+    Field("namespace", lambda line: line.namespace, "NAMESPACE", shrinks=True, spare=5),
+    Field("name", lambda line: line.name, "POD", shrinks=True),
+    Field("node", lambda line: line.node, "NODE", shrinks=True, spare=1),
+    Field("card", _card_uuid, "UUID", lambda line: line.uuid or line.nothing, wide=5),
+    Field("index", _card_place, "CARD", card_index, right=True, spare=3),
+    Field("mode", lambda line: line.mode, "MODE", wide=1),
+    Field("owner", lambda line: line.owner, "OWNER", wide=4),
+    Field("dialect", lambda line: line.dialect, "DIALECT", wide=2),
+    Field("injected", lambda line: line.pod.injected if line.pod else ""),
+    amount("limit", lambda line: line.limit_bytes, "LIMIT", allowed, spare=7),
+    amount("told", lambda line: line.told_bytes, "TOLD", cell=told, spare=4),
+    amount("used", lambda line: line.used_bytes, "USED", cell=held_on_card),
+    Field(
+        title="SHARE",
+        cell=lambda line: (
+            Bar(line.used_bytes, line.limit_bytes, _BAR_WIDTH)
+            if line.use
+            else Cell(line.nothing, Tone.FAINT)
+        ),
+        spare=6,
+        order=lambda line: share_of(line.used_bytes, line.limit_bytes),
+        largest_first=True,
+    ),
+    Field("outcome", lambda line: line.use.outcome if line.use else line.state),
+    Field("over", lambda line: line.use.over_seconds if line.use else None),
+    Field("due", lambda line: line.use.due_seconds if line.use else None),
+    Field("processes", lambda line: line.processes, "PROCESSES", _processes, wide=3),
+    Field("undeclared", lambda line: line.row.undeclared if line.row else ""),
+    Field("activity", lambda line: line.activity.state if line.activity else None),
+    Field("idle", _idle_seconds, "IDLE", idle_for, right=True, spare=2, largest_first=True),
+    Field("evidence", lambda line: line.activity.evidence if line.activity else None),
+    Field("stale", lambda line: line.stale_seconds),
+    Field(
+        title="VERDICT",
+        cell=verdict_on,
+        order=lambda line: line.use.over_seconds if line.use else None,
+        largest_first=True,
+    ),
+)
+"""What is said of a pod on a card."""

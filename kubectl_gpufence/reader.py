@@ -239,10 +239,10 @@ class ClusterReader:
 
     def scene_of_pods(self, namespace: str, node: str) -> Scene:
         """Ask about the pods of a namespace, or of all, and about the nodes they run on."""
-        if namespace:
-            return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
         agents = self._agents_on(node)
-        read = partial(self._objects_of_pods, "", node, agents)
+        read = partial(self._objects_of_pods, namespace, node, agents)
+        if namespace:  # whose nodes alone are asked about, so they have to be known first
+            return self.scene(read(), CARDS_AND_PODS)
         return self._scene(agents, read, CARDS_AND_PODS)
 
     def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:

@@ -16,7 +16,7 @@ import tty
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_gpufence.table import width_of
+from kubectl_gpufence.view import width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.mode import Mode
 from gpufence.snapshot import BUSY
 from gpufence.text import duration, printable
-from kubectl_gpufence.table import Cell, Tone
+from kubectl_gpufence.view import Cell, Tone
 
 if TYPE_CHECKING:
     from gpufence.snapshot import PodActivityRow, PodRow, UseRow

@@ -16,7 +16,7 @@ from gpufence.quantity import MIB, UNIT_BYTES
 from kubectl_gpufence.card_lines import total_of
 from kubectl_gpufence.cluster_view import is_stale
 from kubectl_gpufence.gpushare.books import PENDING, unit_of
-from kubectl_gpufence.table import UNKNOWN
+from kubectl_gpufence.view import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -46,16 +46,14 @@ class VerbModule(Protocol):
 
 
 class Verb(NamedTuple):
-    """A verb, what --help says of it, and its module where that is not called as the verb is."""
+    """
+    A verb, what --help says of it, and its module where that is not called as the verb is. Only the
+    module of the verb that is called is loaded: that takes ten times as long as --help.
+    """
 
     name: str
     help: str
     place: str = ""
-
-    @property
-    def module(self) -> VerbModule:
-        """Load it: only the verb that is called, since that takes ten times as long as --help."""
-        return cast("VerbModule", import_module(f"{__name__}.{self.place or self.name}"))
 
 
 VERBS: Final = (
@@ -112,16 +110,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return call
 
 
-def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
-    """Run the verb that is called, and return its exit code."""
-    verb = next(verb for verb in VERBS if verb.name == call.verb)
-    return verb.module.run(call, reader, output)
-
-
 def _fill(parser: argparse.ArgumentParser, verb: Verb) -> None:
-    """Say what can be typed behind a verb."""
+    """Load the verb that is called, and say what can be typed behind it."""
+    module = cast("VerbModule", import_module(f"{__name__}.{verb.place or verb.name}"))
     parser.description = f"{verb.help[0].upper()}{verb.help[1:]}."
-    parser.epilog = verb.module.EXAMPLES
+    parser.epilog = module.EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add_common(parser)
-    verb.module.add_arguments(parser)
+    module.add_arguments(parser)
+    parser.set_defaults(run=module.run)

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.text import duration, printable
 from kube import ForbiddenError, NotFoundError, core
 from kubectl_gpufence.arguments import add_output, node_name
-from kubectl_gpufence.card_lines import card_lines, cards_table
+from kubectl_gpufence.card_lines import CARD_FIELDS, card_lines
 from kubectl_gpufence.cluster_view import Scene, card_of, is_stale
 from kubectl_gpufence.pod_lines import PodLine, card_index, held_on_card, idle_for
 from kubectl_gpufence.reader import MissingError
-from kubectl_gpufence.table import (
+from kubectl_gpufence.verdicts import verdict
+from kubectl_gpufence.view import (
     NOT_THERE,
     UNKNOWN,
     Cell,
-    Column,
+    Field,
     Tone,
     allowed,
     chapter,
+    columns_of,
     held,
     table,
     wrapped,
 )
-from kubectl_gpufence.verdicts import verdict
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.cluster_view import NodeAgent
     from kubectl_gpufence.output import Output
     from kubectl_gpufence.reader import ClusterReader
-    from kubectl_gpufence.table import Display
+    from kubectl_gpufence.view import Display
 
 EXAMPLES: Final = """\
 examples:
@@ -82,7 +83,7 @@ def inspection(agent: NodeAgent, snapshot: Snapshot, display: Display) -> list[s
     """Show everything in an agent's snapshot."""
     cards = card_lines(Scene(agents={agent.node: agent}))
     tables = {
-        "CARDS": cards_table(cards, display, wide=False),
+        "CARDS": table(columns_of(CARD_FIELDS), cards, display),
         "PODS": _pods_table(snapshot, display),
         "PROCESSES": _processes_table(snapshot, display),
     }
@@ -134,36 +135,23 @@ def _pods_table(snapshot: Snapshot, display: Display) -> list[str]:
         for pod in snapshot.pods
         for use in pod.uses or (None,)
     ]
-    columns: list[Column[PodLine]] = [
-        Column("POD", lambda line: f"{line.namespace}/{line.name}", shrinks=True),
-        Column("MODE", lambda line: line.mode or NOT_THERE),
-        Column("CARD", card_index, right=True),
-        Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
-        Column("TOLD", lambda line: allowed(line.told_bytes), right=True),
-        Column("USED", held_on_card, right=True),
-        Column("IDLE", idle_for, right=True),
-        Column("VERDICT", _verdict),
-    ]
-    return table(columns, lines, display)
+    return table(_POD_FIELDS, lines, display)
 
 
 def _processes_table(snapshot: Snapshot, display: Display) -> list[str]:
     rows = [
         *(
-            ListedProcess(use.card, process, _of_pod(pod, process))
+            ListedProcess(_index(snapshot, use.card), process, _of_pod(pod, process))
             for pod in snapshot.pods
             for use in pod.uses
             for process in use.processes
         ),
-        *(ListedProcess(row.card, row.process, _of_nobody(row.process)) for row in snapshot.nobody),
+        *(
+            ListedProcess(_index(snapshot, row.card), row.process, _of_nobody(row.process))
+            for row in snapshot.nobody
+        ),
     ]
-    columns: list[Column[ListedProcess]] = [
-        Column("CARD", lambda row: _index(snapshot, row.card), right=True),
-        Column("PID", lambda row: str(row.process.pid), right=True),
-        Column("USED", lambda row: held(row.process.used_bytes), right=True),
-        Column("WHOSE", lambda row: row.whose, shrinks=True),
-    ]
-    return table(columns, rows, display)
+    return table(_PROCESS_FIELDS, rows, display)
 
 
 def _verdict(line: PodLine) -> Cell:
@@ -183,3 +171,21 @@ def _of_nobody(process: ProcessRow) -> Cell:
 def _index(snapshot: Snapshot, uuid: str) -> str:
     card = card_of(snapshot, uuid)
     return UNKNOWN if card is None else str(card.index)
+
+
+_POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
+    Field(title="POD", cell=lambda line: f"{line.namespace}/{line.name}", shrinks=True),
+    Field(title="MODE", cell=lambda line: line.mode or NOT_THERE),
+    Field(title="CARD", cell=card_index, right=True),
+    Field(title="LIMIT", cell=lambda line: allowed(line.limit_bytes), right=True),
+    Field(title="TOLD", cell=lambda line: allowed(line.told_bytes), right=True),
+    Field(title="USED", cell=held_on_card, right=True),
+    Field(title="IDLE", cell=idle_for, right=True),
+    Field(title="VERDICT", cell=_verdict),
+)
+_PROCESS_FIELDS: Final[tuple[Field[ListedProcess], ...]] = (
+    Field(title="CARD", cell=lambda row: row.card, right=True),
+    Field(title="PID", cell=lambda row: str(row.process.pid), right=True),
+    Field(title="USED", cell=lambda row: held(row.process.used_bytes), right=True),
+    Field(title="WHOSE", cell=lambda row: row.whose, shrinks=True),
+)

@@ -12,8 +12,8 @@ from gpufence.snapshot import write_snapshot
 from kube import JsonObject
 from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.output import Output
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs import parse
+from kubectl_gpufence.view import Display
 from tests.support.api_server import Answer, ApiServer, refusal, reply
 from tests.support.plugin import NODE, raw_node, raw_pod, snapshot
 

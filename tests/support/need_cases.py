@@ -8,10 +8,10 @@ from gpufence.dialects import Units
 from gpufence.need import Confidence, NeedKey, NeedSummary
 from gpufence.quantity import GIB, MIB
 from gpufence.shape import Object
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs.recommend import patch_lines
-from kubectl_gpufence.verbs.recommend.lines import chosen, need_json, needs_csv, needs_table
+from kubectl_gpufence.verbs.recommend.lines import NEED_FIELDS, chosen, need_listing
 from kubectl_gpufence.verbs.recommend.patches import NodeWords, OwnerPatch, patch_of
+from kubectl_gpufence.view import Display, Rows, csv_lines, records
 from tests.support.needs import NEED_KEY, need_summary
 
 TERMINAL = Display(width=100)
@@ -67,15 +67,17 @@ def patched() -> list[OwnerPatch]:
     return [patch for patch in made if patch is not None]
 
 
+def needs(namespace: str) -> Rows[NeedSummary]:
+    return need_listing(chosen(recommended(), namespace), namespace, "agents", ())
+
+
 NEED_CASES: dict[str, Callable[[], list[str]]] = {
-    "recommend-typical": lambda: needs_table(
-        chosen(recommended(), ""), Display(width=120), namespaces=True
-    ),
-    "recommend-one": lambda: needs_table(
-        chosen(recommended(), "vision"), TERMINAL, namespaces=False
-    ),
-    "recommend-csv": lambda: needs_csv(recommended()),
-    "recommend-json": lambda: json.dumps(need_json(recommended()[1]), indent=2).splitlines(),
+    "recommend-typical": lambda: needs("").table(Display(width=120), wide=False),
+    "recommend-one": lambda: needs("vision").table(TERMINAL, wide=False),
+    "recommend-csv": lambda: csv_lines(NEED_FIELDS, recommended()),
+    "recommend-json": lambda: json.dumps(
+        records(NEED_FIELDS, recommended())[1], indent=2
+    ).splitlines(),
     "recommend-patch": lambda: patch_lines(patched(), together=False),
     "recommend-kustomize": lambda: patch_lines(patched(), together=True),
 }

@@ -13,22 +13,22 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
-from kubectl_gpufence.card_lines import card_lines, cards_table, node_lines, nodes_table
+from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import NodeAgent, Scene
-from kubectl_gpufence.pod_lines import pod_lines, pods_table
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs.doctor import examine, findings_lines
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory
 from kubectl_gpufence.verbs.idle.lines import (
     IdleScene,
     idle_lines,
-    idle_table,
+    idle_listing,
     plan_lines,
     waiting_note,
 )
 from kubectl_gpufence.verbs.inspect import inspection
+from kubectl_gpufence.view import Display, columns_of, table
 from tests.support import sick
 from tests.support.builders import container, gpushare, sidecar
 from tests.support.gpushare_cases import GPUSHARE_CASES
@@ -176,12 +176,23 @@ def unplaced(pod: SeenPod) -> list[str]:
 
 
 def top(found: Scene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
-    return pods_table(pod_lines(found, ""), look, namespaces=True, wide=wide)
+    return table(columns_of(POD_FIELDS, wide=wide), pod_lines(found, ""), look)
+
+
+def cards(found: Scene, *, wide: bool = False) -> list[str]:
+    look = Display() if wide else TERMINAL
+    return table(columns_of(CARD_FIELDS, wide=wide), card_lines(found), look)
+
+
+def nodes(found: Scene, *, wide: bool = False) -> list[str]:
+    look = Display() if wide else TERMINAL
+    return table(columns_of(NODE_FIELDS, wide=wide), node_lines(found), look)
 
 
 def held_in_vain(found: IdleScene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
     lines = idle_lines(found, "")
-    return [*idle_table(lines, look, namespaces=True, wide=wide), "", waiting_note(lines)]
+    listing = idle_listing(lines, "", "", ())
+    return [*listing.table(look, wide=wide), "", waiting_note(lines)]
 
 
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
@@ -255,12 +266,12 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "top-odd": lambda: top(odd()),
     "top-silent": lambda: top(silent()),
     "top-stale": lambda: top(stale()),
-    "cards-typical": lambda: cards_table(card_lines(typical()), TERMINAL, wide=False),
-    "cards-odd": lambda: cards_table(card_lines(odd_cards()), Display(), wide=True),
-    "cards-silent": lambda: cards_table(card_lines(silent()), TERMINAL, wide=False),
-    "nodes-typical": lambda: nodes_table(node_lines(typical()), TERMINAL, wide=False),
-    "nodes-odd": lambda: nodes_table(node_lines(odd_cards()), Display(), wide=True),
-    "nodes-stale": lambda: nodes_table(node_lines(stale()), TERMINAL, wide=False),
+    "cards-typical": lambda: cards(typical()),
+    "cards-odd": lambda: cards(odd_cards(), wide=True),
+    "cards-silent": lambda: cards(silent()),
+    "nodes-typical": lambda: nodes(typical()),
+    "nodes-odd": lambda: nodes(odd_cards(), wide=True),
+    "nodes-stale": lambda: nodes(stale()),
     "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
     "inspect-odd": _inspect_odd,
     "explain-typical": lambda: explained(seen_pod(), holding()),
@@ -314,7 +325,9 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "idle-typical": lambda: held_in_vain(led()),
     "idle-alone": lambda: held_in_vain(alone()),
     "idle-wide": lambda: held_in_vain(led(), wide=True, look=Display()),
-    "release-plan": lambda: plan_lines(idle_lines(led(), ""), TERMINAL, namespaces=False),
+    "release-plan": lambda: plan_lines(
+        idle_listing(idle_lines(led(), ""), "team-a", "", ()), TERMINAL
+    ),
     "doctor-healthy": lambda: list(findings_lines(examine(sick.healthy()), TERMINAL)),
     "doctor-bare": lambda: list(findings_lines(examine(sick.bare()), TERMINAL)),
     "doctor-sick": lambda: list(findings_lines(examine(sick.sick()), TERMINAL)),

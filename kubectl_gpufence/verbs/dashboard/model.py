@@ -21,7 +21,9 @@ from kubectl_gpufence.pod_lines import (
     told,
     verdict_on,
 )
-from kubectl_gpufence.table import (
+from kubectl_gpufence.verbs.dashboard.history import card_key, pod_key
+from kubectl_gpufence.verdicts import verdict_parts
+from kubectl_gpufence.view import (
     UNKNOWN,
     Cell,
     Tone,
@@ -32,8 +34,6 @@ from kubectl_gpufence.table import (
     percent,
     share_tone,
 )
-from kubectl_gpufence.verbs.dashboard.history import card_key, pod_key
-from kubectl_gpufence.verdicts import verdict_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.findings import Finding, Level
 from kubectl_gpufence.arguments import add_output
-from kubectl_gpufence.table import Cell, Tone, coloured, counted, wrapped
 from kubectl_gpufence.verbs.doctor.checks_agents import check_agents, check_claims, check_namespaces
 from kubectl_gpufence.verbs.doctor.checks_scaling import check_scaling
 from kubectl_gpufence.verbs.doctor.checks_webhook import check_rights, check_server, check_webhook
 from kubectl_gpufence.verbs.doctor.read import read_installation
+from kubectl_gpufence.view import Cell, Field, Tone, coloured, counted, records, wrapped
 
 if TYPE_CHECKING:
     import argparse
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from kubectl_gpufence.output import Output
     from kubectl_gpufence.reader import ClusterReader
-    from kubectl_gpufence.table import Display
     from kubectl_gpufence.verbs.doctor.installation import Installation
+    from kubectl_gpufence.view import Display
 
 EXAMPLES: Final = """\
 examples:
@@ -37,6 +37,14 @@ _TONES = {
     Level.WRONG: Tone.BAD,
     Level.UNKNOWN: Tone.FAINT,
 }
+FINDING_FIELDS: Final[tuple[Field[Finding], ...]] = (
+    Field("level", lambda item: str(item.level)),
+    Field("subject", lambda item: item.subject),
+    Field("said", lambda item: item.text),
+    Field("remedy", lambda item: item.remedy),
+)
+"""What programs read of a finding."""
+
 _LEVEL_WIDTH = 9
 _SUBJECT_WIDTH = 14
 
@@ -49,7 +57,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """Check everything; 1 where something is wrong."""
     findings = examine(read_installation(reader))
     if call.output == "json":
-        output.json({"v": 1, "checks": findings_json(findings)})
+        output.json({"v": 1, "checks": records(FINDING_FIELDS, findings)})
     else:
         output.lines(findings_lines(findings, output.display))
     return _WRONG if is_wrong(findings) else _WELL
@@ -86,18 +94,6 @@ def findings_lines(findings: Sequence[Finding], display: Display) -> Iterator[st
             yield from wrapped(item.remedy, f"{indent}   ", display, first=f"{indent}-> ")
     yield ""
     yield _sum(findings)
-
-
-def findings_json(findings: Iterable[Finding]) -> list[dict[str, str]]:
-    return [
-        {
-            "level": str(item.level),
-            "subject": item.subject,
-            "said": item.text,
-            "remedy": item.remedy,
-        }
-        for item in findings
-    ]
 
 
 def _sum(findings: Sequence[Finding]) -> str:

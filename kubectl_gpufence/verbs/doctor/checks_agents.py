@@ -26,7 +26,7 @@ from gpufence.shape import Object, as_object, as_text, as_texts, objects
 from gpufence.slices import read_slice
 from gpufence.text import duration
 from kubectl_gpufence.cluster_view import is_stale, named
-from kubectl_gpufence.table import counted, readable
+from kubectl_gpufence.view import counted, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

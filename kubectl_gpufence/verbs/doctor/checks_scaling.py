@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.dialects import GPU_RESOURCES
 from gpufence.findings import Finding, look, ok, unknown
 from gpufence.shape import Object, as_object, as_text, objects
-from kubectl_gpufence.table import counted
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

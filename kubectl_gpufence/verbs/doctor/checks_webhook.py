@@ -9,8 +9,8 @@ from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from gpufence.shape import Object, as_list, as_object, as_text, objects
 from gpufence.text import duration, printable
-from kubectl_gpufence.table import counted
 from kubectl_gpufence.verbs.doctor.installation import HOOKS
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

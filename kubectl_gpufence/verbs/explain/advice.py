@@ -10,8 +10,8 @@ from gpufence.need import MostHeld, limit_for
 from gpufence.plan import Done
 from gpufence.share import CAP_SLACK, reserve_bytes
 from kubectl_gpufence.cluster_view import card_of
-from kubectl_gpufence.table import UNKNOWN, allowed, held
 from kubectl_gpufence.verdicts import what_follows
+from kubectl_gpufence.view import UNKNOWN, allowed, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

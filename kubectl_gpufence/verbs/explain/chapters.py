@@ -17,19 +17,19 @@ from gpufence.held import UNASKED
 from gpufence.pods import EXTENDED
 from gpufence.text import duration, listed, printable
 from kubectl_gpufence.cluster_view import card_of, is_stale
-from kubectl_gpufence.table import (
+from kubectl_gpufence.verbs.explain.advice import to_do, what_will_be
+from kubectl_gpufence.verbs.explain.injected import injected
+from kubectl_gpufence.verdicts import activity_sentence, verdict
+from kubectl_gpufence.view import (
     UNKNOWN,
+    Bar,
     allowed,
-    bar,
     chapter,
     coloured,
     held,
     readable,
     wrapped,
 )
-from kubectl_gpufence.verbs.explain.advice import to_do, what_will_be
-from kubectl_gpufence.verbs.explain.injected import injected
-from kubectl_gpufence.verdicts import activity_sentence, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from gpufence.devices import Device
     from gpufence.pods import Pod
     from gpufence.snapshot import PodRow, Snapshot, UseRow
-    from kubectl_gpufence.table import Display
     from kubectl_gpufence.verbs.explain.record import PodStory
+    from kubectl_gpufence.view import Display
 
 
 def explanation(story: PodStory, display: Display) -> list[str]:
@@ -168,7 +168,7 @@ def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iter
     index = UNKNOWN if card is None else card.index
     model = "" if card is None else f", {card.model} of {allowed(card.total_bytes)}"
     amounts = f"{held(use.used_bytes)} of {allowed(use.limit_bytes, none='no limit')}"
-    share = coloured(bar(use.used_bytes, use.limit_bytes, display), display)
+    share = coloured(Bar(use.used_bytes, use.limit_bytes).cell(display), display)
     yield printable(f"  card {index} ({use.card}{model})")
     yield f"    {amounts}  {share}  {coloured(verdict(row, use), display)}"
     for process in use.processes:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.plan import Done
 from kubectl_gpufence.cluster_view import card_of, is_stale
-from kubectl_gpufence.table import exact
 from kubectl_gpufence.verbs.explain.advice import to_do, what_will_be
 from kubectl_gpufence.verbs.explain.chapters import why_unmeasured
+from kubectl_gpufence.view import exact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

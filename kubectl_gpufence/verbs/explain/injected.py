@@ -23,15 +23,15 @@ from gpufence.share import (
     write_fraction,
 )
 from gpufence.text import printable
-from kubectl_gpufence.table import WIDTH, allowed, counted, readable, wrapped
+from kubectl_gpufence.view import WIDTH, allowed, counted, readable, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpufence.plan import ContainerPlan, Setting
     from gpufence.share import Allowance
-    from kubectl_gpufence.table import Display
     from kubectl_gpufence.verbs.explain.record import PodStory
+    from kubectl_gpufence.view import Display
 
 _VALUE_WIDTH = 36
 _NEVER_SEEN = (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_gpufence.arguments import add_output, add_scope
 from kubectl_gpufence.verbs.idle.gather import gather
-from kubectl_gpufence.verbs.idle.lines import idle_json, idle_lines, idle_table, waiting_note
+from kubectl_gpufence.verbs.idle.lines import idle_lines, idle_listing, waiting_note
 
 if TYPE_CHECKING:
     import argparse
@@ -36,16 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     scene = gather(reader, call.namespace)
     lines = idle_lines(scene, call.namespace)
-    if call.output == "json":
-        owners = [idle_json(line) for line in lines]
-        output.json({"v": 1, "owners": owners, "notes": list(scene.notes)})
-        return 0
-    wide = call.output == "wide"
-    display = replace(output.display, width=None) if wide else output.display
-    if lines:
-        output.lines(idle_table(lines, display, namespaces=not call.namespace, wide=wide))
-    else:
-        where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
-        output.notes([f"no pod {where} has to do with GPUs"])
-    output.notes(filter(None, [waiting_note(lines), *scene.notes]))
+    where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
+    nothing = f"no pod {where} has to do with GPUs"
+    listing = idle_listing(lines, call.namespace, nothing, scene.notes)
+    waiting = waiting_note(lines)
+    output.show(listing._replace(asides=[waiting] if waiting else ()), call.output)
     return 0

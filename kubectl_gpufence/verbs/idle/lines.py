@@ -14,19 +14,19 @@ from gpufence.quantity import GIB
 from gpufence.text import duration
 from gpufence.times import write_moment
 from kubectl_gpufence.cluster_view import is_stale, named, row_of
-from kubectl_gpufence.table import (
+from kubectl_gpufence.verdicts import EVIDENCE
+from kubectl_gpufence.view import (
     NOT_THERE,
     UNKNOWN,
     Cell,
-    Column,
+    Field,
+    Rows,
     Tone,
     counted,
     exact,
     gibibytes,
-    table,
     wrapped,
 )
-from kubectl_gpufence.verdicts import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpufence.snapshot import PodRow, Snapshot
     from kube.owners import ApiOwner
     from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.table import Display
+    from kubectl_gpufence.view import Display
 
 
 BUSY: Final = "busy"
@@ -141,6 +141,10 @@ class IdleLine(NamedTuple):
         return next((f"{use.pod.name}: {use.why}" for use in self.uses if use.why), "")
 
     @property
+    def waiters(self) -> tuple[str, ...]:
+        return () if self.said is None else self.said.waiters
+
+    @property
     def due_seconds(self) -> float | None:
         """Return after which time it goes; None where nothing is planned."""
         if self.said is None or self.said.deadline is None:
@@ -234,69 +238,6 @@ def _rank(line: IdleLine) -> tuple[float, float, str, str]:
     return -(line.gib_hours or 0.0), -(line.idle_seconds or 0.0), line.namespace, line.owner
 
 
-def idle_table(
-    lines: Sequence[IdleLine], display: Display, *, namespaces: bool, wide: bool
-) -> list[str]:
-    columns: list[Column[IdleLine]] = [
-        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
-        Column("OWNER", lambda line: line.owner, shrinks=True),
-        Column("PODS", _pods, right=True),
-        Column("STATE", _state),
-        Column("IDLE", _idle, right=True),
-        Column("HELD", _held, right=True),
-        Column("GIB-H", _gib_hours, right=True),
-        Column("RELEASE", release_text),
-        Column("WAITING", _waiters, shrinks=True),
-    ]
-    if wide:
-        columns += [
-            Column("EVIDENCE", lambda line: ", ".join(_evidence(line)) or NOT_THERE),
-            Column("NODES", lambda line: ",".join(_nodes(line)) or NOT_THERE),
-            Column("WHY", lambda line: line.why or NOT_THERE),
-        ]
-    return table(columns if namespaces else columns[1:], lines, display)
-
-
-def plan_lines(lines: Sequence[IdleLine], display: Display, *, namespaces: bool) -> list[str]:
-    """Show what the controller will do and when, each with its reason below it."""
-    columns: list[Column[IdleLine]] = [
-        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
-        Column("OWNER", lambda line: line.owner, shrinks=True),
-        Column("STATE", _state),
-        Column("IDLE", _idle, right=True),
-        Column("RELEASE", release_text),
-    ]
-    head, *rows = table(columns if namespaces else columns[1:], lines, display)
-    shown = [head]
-    for line, row in zip(lines, rows, strict=True):
-        shown += [row, *(wrapped(line.why, "    ", display) if line.why else ())]
-    return shown
-
-
-def idle_json(line: IdleLine) -> dict[str, object]:
-    said = line.said
-    return {
-        "namespace": line.namespace,
-        "apiVersion": line.api_version,
-        "kind": line.kind,
-        "name": line.name,
-        "replicas": line.replicas,
-        "pods": [use.pod.name for use in line.uses],
-        "nodes": _nodes(line),
-        "state": line.state,
-        "idle": line.idle_seconds,
-        "evidence": _evidence(line),
-        "held": exact(line.held_bytes),
-        "gibHours": line.gib_hours,
-        "deadline": None if not said or said.deadline is None else write_moment(said.deadline),
-        "step": said.step if said else "",
-        "rung": said.rung if said else "",
-        "contended": said.contended if said else None,
-        "waiters": list(said.waiters) if said else [],
-        "why": line.why,
-    }
-
-
 def _pods(line: IdleLine) -> str:
     """Write how many pods there are of how many that are wanted."""
     there = str(len(line.uses))
@@ -341,8 +282,13 @@ def _released(said: OwnerRelease, at: float) -> str:
     return RELEASED if said.note is None else f"{duration(at - said.note.at)} ago"
 
 
+def _deadline(line: IdleLine) -> str | None:
+    said = line.said
+    return None if said is None or said.deadline is None else write_moment(said.deadline)
+
+
 def _waiters(line: IdleLine) -> Cell:
-    waiters = () if line.said is None else line.said.waiters
+    waiters = line.waiters
     return Cell(named(waiters), Tone.WARN) if waiters else Cell(NOT_THERE, Tone.FAINT)
 
 
@@ -351,5 +297,50 @@ def _evidence(line: IdleLine) -> list[str]:
     return sorted(EVIDENCE.get(word, word) for word in words)
 
 
+def _evidence_text(line: IdleLine) -> str:
+    return ", ".join(_evidence(line)) or NOT_THERE
+
+
 def _nodes(line: IdleLine) -> list[str]:
     return sorted({use.pod.node for use in line.uses if use.pod.node})
+
+
+IDLE_FIELDS: Final[tuple[Field[IdleLine], ...]] = (
+    Field("namespace", lambda line: line.namespace, "NAMESPACE", shrinks=True),
+    Field("apiVersion", lambda line: line.api_version),
+    Field("kind", lambda line: line.kind),
+    Field("name", lambda line: line.name, "OWNER", lambda line: line.owner, shrinks=True),
+    Field("replicas", lambda line: line.replicas),
+    Field("pods", lambda line: [use.pod.name for use in line.uses], "PODS", _pods, right=True),
+    Field("nodes", _nodes, "NODES", lambda line: ",".join(_nodes(line)) or NOT_THERE, wide=2),
+    Field("state", lambda line: line.state, "STATE", _state),
+    Field("idle", lambda line: line.idle_seconds, "IDLE", _idle, right=True),
+    Field("evidence", _evidence, "EVIDENCE", _evidence_text, wide=1),
+    Field("held", lambda line: exact(line.held_bytes), "HELD", _held, right=True),
+    Field("gibHours", lambda line: line.gib_hours, "GIB-H", _gib_hours, right=True),
+    Field("deadline", _deadline, "RELEASE", release_text),
+    Field("step", lambda line: line.said.step if line.said else ""),
+    Field("rung", lambda line: line.said.rung if line.said else ""),
+    Field("contended", lambda line: line.said.contended if line.said else None),
+    Field("waiters", lambda line: list(line.waiters), "WAITING", _waiters, shrinks=True),
+    Field("why", lambda line: line.why, "WHY", wide=3),
+)
+"""What is said of an owner."""
+
+
+def idle_listing(
+    lines: Sequence[IdleLine], namespace: str, nothing: str, notes: Sequence[str]
+) -> Rows[IdleLine]:
+    """Put the owners of a namespace, or of all, together with what is missing."""
+    left_out = ("NAMESPACE",) if namespace else ()
+    return Rows("owners", IDLE_FIELDS, lines, nothing, notes, left_out)
+
+
+def plan_lines(listing: Rows[IdleLine], display: Display) -> list[str]:
+    """Show what the controller will do and when, each with its reason below it."""
+    shorter = listing._replace(without=(*listing.without, "PODS", "HELD", "GIB-H", "WAITING"))
+    head, *rows = shorter.table(display, wide=False)
+    shown = [head]
+    for line, row in zip(listing.rows, rows, strict=True):
+        shown += [row, *(wrapped(line.why, "    ", display) if line.why else ())]
+    return shown

@@ -13,17 +13,17 @@ from gpufence.times import write_moment
 from kube import ForbiddenError, as_is, group, workloads
 from kube.discovery import Kinds
 from kubectl_gpufence.arguments import add_output, add_scope, owner
-from kubectl_gpufence.table import counted
 from kubectl_gpufence.verbs.idle.gather import gather
 from kubectl_gpufence.verbs.idle.lines import (
     IDLE,
     WAITS,
-    idle_json,
     idle_lines,
+    idle_listing,
     is_about,
     plan_lines,
 )
 from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_owner
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -90,15 +90,12 @@ def _plan(
     lines = idle_lines(scene, call.namespace)
     if owner is not None:
         lines = [line for line in lines if is_about(line, owner)]
-    if call.output == "json":
-        output.json(
-            {"v": 1, "owners": [idle_json(line) for line in lines], "notes": list(scene.notes)}
-        )
+    nothing = "nobody there has GPUs that could be released"
+    listing = idle_listing(lines, call.namespace, nothing, scene.notes)
+    if call.output == "json" or not lines:
+        output.show(listing, call.output)
         return 0
-    if lines:
-        output.lines(plan_lines(lines, output.display, namespaces=not call.namespace))
-    else:
-        output.notes(["nobody there has GPUs that could be released"])
+    output.lines(plan_lines(listing, output.display))
     output.notes(scene.notes)
     return 0
 

@@ -12,8 +12,8 @@ from gpufence.names import RELEASED
 from kube import workloads
 from kube.discovery import Kinds
 from kubectl_gpufence.arguments import add_owner
-from kubectl_gpufence.table import counted
 from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_owner
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from gpufence.idle import ReleaseNote

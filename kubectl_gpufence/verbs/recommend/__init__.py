@@ -19,7 +19,7 @@ from kube import ForbiddenError, NotFoundError
 from kubectl_gpufence.arguments import add_output, add_scope
 from kubectl_gpufence.pods import owner_of
 from kubectl_gpufence.verbs.recommend.freed import packings
-from kubectl_gpufence.verbs.recommend.lines import need_json, needs_csv, needs_table, title
+from kubectl_gpufence.verbs.recommend.lines import need_listing, title
 from kubectl_gpufence.verbs.recommend.page import ModelDays, page
 from kubectl_gpufence.verbs.recommend.patches import OWNER_KINDS, NodeWords, kustomization, patch_of
 from kubectl_gpufence.verbs.recommend.read import read_needs, remembered
@@ -60,18 +60,8 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         return _show_page(call, reader, needs, output)
     if call.output in ("patch", "kustomize"):
         return _patches(call, reader, needs, output)
-    if call.output == "json":
-        items = [need_json(item) for item in needs.items]
-        output.json({"v": 1, "source": needs.source, "needs": items, "notes": list(needs.notes)})
-        return 0
-    if call.output == "csv":
-        output.lines(needs_csv(needs.items))
-    elif needs.items:
-        output.lines(needs_table(needs.items, output.display, namespaces=not call.namespace))
-    else:
-        where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
-        output.notes([f"nobody has measured a model {where} yet"])
-    output.notes(needs.notes)
+    listing = need_listing(needs.items, call.namespace, needs.source, needs.notes)
+    output.show(listing, call.output)
     return 0
 
 

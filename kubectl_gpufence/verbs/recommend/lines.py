@@ -7,27 +7,21 @@ from typing import TYPE_CHECKING, Final
 from gpufence.need import Confidence
 from gpufence.need.measured import LEAST_PODS, LEAST_SECONDS
 from gpufence.text import duration
-from kubectl_gpufence.table import (
+from kubectl_gpufence.view import (
     Cell,
-    Column,
+    Field,
+    Rows,
     Tone,
     allowed,
-    csv_line,
+    amount,
     exact,
-    held,
-    table,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpufence.need import NeedSummary
-    from kubectl_gpufence.table import Display
 
-_CSV: Final = (
-    *("namespace", "kind", "name", "container", "card", "limit", "peak", "target", "confidence"),
-    *("days", "pods", "held_seconds", "capped", "out_of_memory", "evictions"),
-)
 _TONES: Final = {
     Confidence.LOW: Tone.FAINT,
     Confidence.MEDIUM: Tone.PLAIN,
@@ -53,43 +47,12 @@ def unsure(items: Iterable[NeedSummary]) -> tuple[str, ...]:
     return (f"no target at low confidence: it takes {takes}; a PEAK is no limit to set",)
 
 
-def needs_table(items: Sequence[NeedSummary], display: Display, *, namespaces: bool) -> list[str]:
-    columns: list[Column[NeedSummary]] = [
-        Column("NAMESPACE", lambda item: item.key.namespace, shrinks=True),
-        Column("OWNER", title, shrinks=True),
-        Column("CONTAINER", lambda item: item.key.container, shrinks=True),
-        Column("CARD", lambda item: item.key.card, shrinks=True),
-        Column("LIMIT", lambda item: allowed(item.limit_bytes), right=True),
-        Column("PEAK", lambda item: held(item.peak_bytes), right=True),
-        Column("TARGET", _target, right=True),
-        Column("CONFIDENCE", _confidence),
-        Column("REMARK", _remark),
-    ]
-    return table(columns if namespaces else columns[1:], items, display)
+def _container(item: NeedSummary) -> str:
+    return item.key.container
 
 
-def need_json(item: NeedSummary) -> dict[str, object]:
-    return {
-        **item.key._asdict(),
-        "limit": exact(item.limit_bytes),
-        "told": exact(item.told_bytes),
-        "peak": exact(item.peak_bytes),
-        "target": exact(item.target_bytes),
-        "confidence": str(item.confidence),
-        "days": item.days,
-        "last_day": item.last_day,
-        "pods": item.pods,
-        "held_seconds": round(item.held_seconds),
-        "capped": item.capped,
-        "out_of_memory": item.out_of_memory,
-        "evictions": item.evictions,
-        "reasons": item.reasons._asdict(),
-    }
-
-
-def needs_csv(items: Sequence[NeedSummary]) -> list[str]:
-    rows = [need_json(item) for item in items]
-    return [",".join(_CSV), *(csv_line(row[key] for key in _CSV) for row in rows)]
+def _card(item: NeedSummary) -> str:
+    return item.key.card
 
 
 def _target(item: NeedSummary) -> Cell:
@@ -110,3 +73,43 @@ def _remark(item: NeedSummary) -> Cell:
         (f"seen for {duration(item.held_seconds)}", item.confidence is Confidence.LOW),
     )
     return Cell(", ".join(text for text, applies in remarks if applies), Tone.WARN)
+
+
+NEED_FIELDS: Final[tuple[Field[NeedSummary], ...]] = (
+    Field("namespace", lambda item: item.key.namespace, "NAMESPACE", shrinks=True),
+    Field("kind", lambda item: item.key.kind),
+    Field("name", lambda item: item.key.name, "OWNER", title, shrinks=True),
+    Field("container", _container, "CONTAINER", _container, shrinks=True),
+    Field("card", _card, "CARD", _card, shrinks=True),
+    amount("limit", lambda item: item.limit_bytes, "LIMIT", allowed),
+    Field("told", lambda item: exact(item.told_bytes), in_csv=False),
+    amount("peak", lambda item: item.peak_bytes, "PEAK"),
+    amount("target", lambda item: item.target_bytes, "TARGET", cell=_target),
+    Field("confidence", lambda item: str(item.confidence), "CONFIDENCE", _confidence),
+    Field("days", lambda item: item.days),
+    Field("last_day", lambda item: item.last_day, in_csv=False),
+    Field("pods", lambda item: item.pods),
+    Field("held_seconds", lambda item: round(item.held_seconds)),
+    Field("capped", lambda item: item.capped),
+    Field("out_of_memory", lambda item: item.out_of_memory),
+    Field("evictions", lambda item: item.evictions),
+    Field("reasons", lambda item: item.reasons._asdict(), in_csv=False),
+    Field(title="REMARK", cell=_remark),
+)
+"""What is said of a model's need."""
+
+
+def need_listing(
+    items: Sequence[NeedSummary], namespace: str, source: str, notes: Sequence[str]
+) -> Rows[NeedSummary]:
+    """Put the needs of a namespace, or of all, together with where they come from."""
+    where = f"in namespace {namespace}" if namespace else "in any namespace"
+    return Rows(
+        name="needs",
+        fields=NEED_FIELDS,
+        rows=items,
+        nothing=f"nobody has measured a model {where} yet",
+        notes=notes,
+        without=("NAMESPACE",) if namespace else (),
+        about={"source": source},
+    )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.need import Confidence
 from gpufence.text import limit_mebibytes, mebibytes, printable
-from kubectl_gpufence.table import NOT_THERE, counted
 from kubectl_gpufence.verbs.recommend.chart import chart, chart_days, words
+from kubectl_gpufence.view import NOT_THERE, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,8 +22,8 @@ from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
 from kubectl_gpufence.cluster_view import named
 from kubectl_gpufence.pods import annotations_of, is_ready, name_of, node_of
-from kubectl_gpufence.table import counted
 from kubectl_gpufence.verbs.recommend.lines import chosen, unsure
+from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from gpufence.need import NeedSummary, NodeNeed

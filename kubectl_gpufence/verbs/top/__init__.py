@@ -5,30 +5,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from gpufence.snapshot import OUTLINES
 from kube import KubeError
 from kubectl_gpufence.arguments import add_interval, add_output, add_scope, node_name
-from kubectl_gpufence.card_lines import (
-    card_json,
-    card_lines,
-    cards_table,
-    node_json,
-    node_lines,
-    nodes_table,
-)
+from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.output import advice
-from kubectl_gpufence.pod_lines import pod_json, pod_lines, pods_table
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
+from kubectl_gpufence.view import Rows
 
 if TYPE_CHECKING:
     import argparse
 
-    from kubectl_gpufence.cluster_view import Scene
     from kubectl_gpufence.output import Output
     from kubectl_gpufence.reader import ClusterReader
-    from kubectl_gpufence.table import Display
 
 EXAMPLES: Final = """\
 examples:
@@ -65,16 +56,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         return watch(call, reader, output)
     if call.watch:
         _repeat(call, reader, output)
-    scene = _read(call, reader)
-    if call.output == "json":
-        output.json({"v": 1, call.what: _items(call, scene), "notes": list(scene.notes)})
-        return 0
-    lines = _table(call, scene, output.display)
-    if len(lines) > 1:
-        output.lines(lines)
-    else:
-        output.notes([_nothing(call)])
-    output.notes(scene.notes)
+    output.show(_look(call, reader), call.output)
     return 0
 
 
@@ -83,43 +65,29 @@ def _repeat(call: argparse.Namespace, reader: ClusterReader, output: Output) -> 
     Read again and again where nobody sits at keys; once one reading has succeeded, a failing one is
     noted and not the end.
     """
-    scene = _read(call, reader)
-    notes = scene.notes
+    rows = _look(call, reader)
     while True:
         output.clear()
-        output.lines(_table(call, scene, output.display))
-        output.notes(notes)
+        output.lines(rows.table(output.display, wide=call.output == "wide"))
+        output.notes(rows.notes)
         time.sleep(call.interval)
         try:
-            scene = _read(call, reader)
-            notes = scene.notes
+            rows = _look(call, reader)
         except KubeError as error:
-            notes = (f"this is an old look: {advice(error)}",)
+            rows = rows._replace(notes=(f"this is an old look: {advice(error)}",))
 
 
-def _read(call: argparse.Namespace, reader: ClusterReader) -> Scene:
+def _look(call: argparse.Namespace, reader: ClusterReader) -> Rows[Any]:
+    nothing = _nothing(call)
     if call.what == "pods":
-        return reader.scene_of_pods(call.namespace, call.node)
-    return reader.scene_of_nodes(call.node, OUTLINES)
-
-
-def _table(call: argparse.Namespace, scene: Scene, display: Display) -> list[str]:
-    wide = call.output == "wide"
-    display = replace(display, width=None) if wide else display
+        scene = reader.scene_of_pods(call.namespace, call.node)
+        lines = pod_lines(scene, call.namespace)
+        left_out = ("NAMESPACE",) if call.namespace else ()
+        return Rows(call.what, POD_FIELDS, lines, nothing, scene.notes, left_out)
+    scene = reader.scene_of_nodes(call.node, OUTLINES)
     if call.what == "cards":
-        return cards_table(card_lines(scene), display, wide=wide)
-    if call.what == "nodes":
-        return nodes_table(node_lines(scene), display, wide=wide)
-    lines = pod_lines(scene, call.namespace)
-    return pods_table(lines, display, namespaces=not call.namespace, wide=wide)
-
-
-def _items(call: argparse.Namespace, scene: Scene) -> list[dict[str, object]]:
-    if call.what == "cards":
-        return [card_json(line) for line in card_lines(scene)]
-    if call.what == "nodes":
-        return [node_json(line) for line in node_lines(scene)]
-    return [pod_json(line) for line in pod_lines(scene, call.namespace)]
+        return Rows(call.what, CARD_FIELDS, card_lines(scene), nothing, scene.notes)
+    return Rows(call.what, NODE_FIELDS, node_lines(scene), nothing, scene.notes)
 
 
 def _nothing(call: argparse.Namespace) -> str:

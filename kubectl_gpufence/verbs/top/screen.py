@@ -7,20 +7,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from gpufence.text import printable
-from kubectl_gpufence.card_lines import card_columns, card_lines, node_columns, node_lines
-from kubectl_gpufence.pod_lines import pod_columns, pod_lines, verdict_on
-from kubectl_gpufence.table import (
+from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
+from kubectl_gpufence.verbs.top.keys import FOOTER, HELP, OWN_ORDER
+from kubectl_gpufence.view import (
     WIDTH,
     Cell,
     Display,
     Tone,
     clipped,
     coloured,
+    columns_of,
     counted,
     narrowed,
     table,
 )
-from kubectl_gpufence.verbs.top.keys import FOOTER, HELP, OWN_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from kubectl_gpufence.card_lines import CardLine, NodeLine
     from kubectl_gpufence.cluster_view import Scene
     from kubectl_gpufence.pod_lines import PodLine
-    from kubectl_gpufence.table import Column
     from kubectl_gpufence.verbs.top.keys import WatchView
+    from kubectl_gpufence.view import Field
 
 L = TypeVar("L")
-Order = tuple[bool, "Callable[[L], Any]"]
 
 _REVERSE: Final = "7"
 _MOST_NOTES: Final = 3
@@ -53,57 +53,18 @@ class Shown(NamedTuple):
     note: str = ""
 
 
-class SortableTable(NamedTuple, Generic[L]):
-    """
-    A table: its lines, its columns, by what each can be sorted and whether the largest is first;
-    `dispensable` columns go, in this order, where there is no room.
-    """
+class Sheet(NamedTuple, Generic[L]):
+    """A table: its lines, what is said of each, and the words that a filter looks at."""
 
     lines: Sequence[L]
-    columns: Sequence[Column[L]]
-    orders: Mapping[str, Order[L]]
-    dispensable: Sequence[str]
+    fields: Sequence[Field[L]]
     words: Callable[[L], str]
 
 
-def _share(used: int | None, whole: int | None) -> float | None:
-    return None if used is None or not whole else used / whole
-
-
-_PODS: Final[Mapping[str, Order[PodLine]]] = {
-    "NAMESPACE": (False, lambda line: line.namespace),
-    "POD": (False, lambda line: line.name),
-    "NODE": (False, lambda line: line.node or None),
-    "CARD": (False, lambda line: line.card.index if line.card else None),
-    "LIMIT": (True, lambda line: line.limit_bytes),
-    "TOLD": (True, lambda line: line.told_bytes),
-    "USED": (True, lambda line: line.used_bytes),
-    "SHARE": (True, lambda line: _share(line.used_bytes, line.limit_bytes)),
-    "IDLE": (True, lambda line: line.activity.idle_seconds if line.activity else None),
-    "VERDICT": (True, lambda line: line.use.over_seconds if line.use else None),
-}
-_CARDS: Final[Mapping[str, Order[CardLine]]] = {
-    "NODE": (False, lambda line: line.node),
-    "CARD": (False, lambda line: line.card.index),
-    "MODEL": (False, lambda line: line.card.model or None),
-    "TOTAL": (True, lambda line: line.card.total_bytes),
-    "USED": (True, lambda line: line.card.used_bytes),
-    "SHARE": (True, lambda line: _share(line.card.used_bytes, line.card.total_bytes)),
-    "COMMITTED": (True, lambda line: line.committed_bytes),
-    "NOBODY'S": (True, lambda line: line.card.unattributed_bytes),
-    "STATE": (False, lambda line: (line.state == "ok", line.state)),
-}
-_NODES: Final[Mapping[str, Order[NodeLine]]] = {
-    "NODE": (False, lambda line: line.node),
-    "CARDS": (True, lambda line: line.cards),
-    "TOTAL": (True, lambda line: line.total_bytes),
-    "USED": (True, lambda line: line.used_bytes),
-    "SHARE": (True, lambda line: _share(line.used_bytes, line.total_bytes)),
-    "COMMITTED": (True, lambda line: line.committed_bytes),
-    "NOBODY'S": (True, lambda line: line.unattributed_bytes),
-    "FENCED": (True, lambda line: line.fenced),
-    "OVER": (True, lambda line: line.over),
-    "AGENT": (False, lambda line: (line.agent.tone is Tone.GOOD, line.agent.text)),
+_FIELDS: Final[Mapping[str, Sequence[Field[Any]]]] = {
+    "pods": POD_FIELDS,
+    "cards": CARD_FIELDS,
+    "nodes": NODE_FIELDS,
 }
 
 
@@ -134,8 +95,7 @@ def screen(
 
 def titles_of(what: str, namespace: str) -> tuple[str, ...]:
     """Return by which columns a table can be sorted, from left to right."""
-    orders: Mapping[str, object] = {"pods": _PODS, "cards": _CARDS, "nodes": _NODES}[what]
-    return tuple(title for title in orders if title != "NAMESPACE" or not namespace)
+    return tuple(item.title for item in columns_of(_FIELDS[what], without=_left_out(namespace)))
 
 
 def page_of(size: ScreenSize) -> int:
@@ -145,75 +105,58 @@ def page_of(size: ScreenSize) -> int:
 
 def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], int, int]:
     """Return the table, how many lines it has, and how many there are without the filter."""
-    scene = shown.scene
-    if view.what == "cards":
-        columns = card_columns(display, wide=view.wide)
-        dispensable = ("NOBODY'S", "MODEL", "COMMITTED", "STATE", "SHARE")
-        return _table(
-            SortableTable(
-                card_lines(scene),
-                columns,
-                _CARDS,
-                dispensable,
-                lambda line: f"{line.node} {line.card.model} {line.card.uuid} {line.state}",
-            ),
-            view,
-            display,
-        )
-    if view.what == "nodes":
-        node_titles = ("NOBODY'S", "FENCED", "COMMITTED", "CARDS", "SHARE", "AGENT")
-        return _table(
-            SortableTable(
-                node_lines(scene),
-                node_columns(display, wide=view.wide),
-                _NODES,
-                node_titles,
-                lambda line: f"{line.node} {line.agent.text}",
-            ),
-            view,
-            display,
-        )
-    return _table(
-        SortableTable(
-            pod_lines(scene, shown.namespace),
-            pod_columns(display, namespaces=not shown.namespace, wide=view.wide),
-            _PODS,
-            ("NODE", "IDLE", "CARD", "TOLD", "NAMESPACE", "SHARE", "LIMIT"),
-            _words,
-        ),
-        view,
-        display,
-    )
+    sheet = _sheet(view.what, shown)
+    wanted = view.filter.lower().split()
+    lines = [line for line in sheet.lines if _has(sheet.words(line), wanted)]
+    title = view.sort or OWN_ORDER[view.what]
+    by = next(item for item in sheet.fields if item.title == title)
+    largest_first = by.largest_first != view.inverted
+    if view.sort or view.inverted:
+        lines = _sorted(lines, by, largest_first=largest_first)
+    columns = columns_of(sheet.fields, wide=view.wide, without=_left_out(shown.namespace))
+    if not view.wide:
+        width = (display.width or WIDTH) - 1  # the mark
+        columns = narrowed(columns, lines, width, display)
+    marked = f"{title}{_mark(largest_first=largest_first, display=display)}"
+    columns = [item._replace(title=marked) if item is by else item for item in columns]
+    return table(columns, lines, display), len(lines), len(sheet.lines)
 
 
-def _words(line: PodLine) -> str:
+def _mark(*, largest_first: bool, display: Display) -> str:
+    down, up = ("▼", "▲") if display.unicode else ("v", "^")
+    return down if largest_first else up
+
+
+def _sheet(what: str, shown: Shown) -> Sheet[Any]:
+    if what == "cards":
+        return Sheet(card_lines(shown.scene), CARD_FIELDS, _words_of_card)
+    if what == "nodes":
+        return Sheet(node_lines(shown.scene), NODE_FIELDS, _words_of_node)
+    return Sheet(pod_lines(shown.scene, shown.namespace), POD_FIELDS, _words_of_pod)
+
+
+def _sorted(lines: Sequence[L], by: Field[L], *, largest_first: bool) -> list[L]:
+    """Sort lines; those of which it is not known stand behind the others."""
+    known = [line for line in lines if by.rank(line) is not None]
+    unknown = [line for line in lines if by.rank(line) is None]
+    return [*sorted(known, key=by.rank, reverse=largest_first), *unknown]
+
+
+def _left_out(namespace: str) -> tuple[str, ...]:
+    return ("NAMESPACE",) if namespace else ()
+
+
+def _words_of_pod(line: PodLine) -> str:
     known = f"{line.namespace}/{line.name} {line.node} {line.owner} {line.mode}"
     return f"{known} {line.dialect} {verdict_on(line).text}"
 
 
-def _table(
-    listed: SortableTable[L], view: WatchView, display: Display
-) -> tuple[list[str], int, int]:
-    wanted = view.filter.lower().split()
-    lines = [line for line in listed.lines if _has(listed.words(line), wanted)]
-    by = view.sort or OWN_ORDER[view.what]
-    if view.sort or view.inverted:
-        largest_first, key = listed.orders[by]
-        known = [line for line in lines if key(line) is not None]
-        unknown = [line for line in lines if key(line) is None]
-        lines = [*sorted(known, key=key, reverse=largest_first != view.inverted), *unknown]
-    columns = list(listed.columns)
-    if not view.wide:
-        width = (display.width or WIDTH) - 1  # the mark
-        columns = narrowed(columns, lines, width, listed.dispensable)
-    down = "▼" if display.unicode else "v"
-    up = "▲" if display.unicode else "^"
-    mark = down if listed.orders[by][0] != view.inverted else up
-    marked = [
-        column._replace(title=f"{column.title}{mark}") if column.title == by else column
-        for column in columns
-    ]
-    return table(marked, lines, display), len(lines), len(listed.lines)
+def _words_of_card(line: CardLine) -> str:
+    return f"{line.node} {line.card.model} {line.card.uuid} {line.state}"
+
+
+def _words_of_node(line: NodeLine) -> str:
+    return f"{line.node} {line.agent.text}"
 
 
 def _has(text: str, wanted: Sequence[str]) -> bool:

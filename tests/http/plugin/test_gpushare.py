@@ -13,7 +13,7 @@ from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.gpushare import command
 from kubectl_gpufence.output import Output
-from kubectl_gpufence.table import Display
+from kubectl_gpufence.view import Display
 from tests.http.kube.builders import status
 from tests.support.api_server import reply
 from tests.support.desk import SYSTEM, Desk, Said, agent_pod, listed

@@ -8,8 +8,8 @@ import pytest
 
 from kubectl_gpufence.arguments import patience, seconds
 from kubectl_gpufence.output import Output, output_to
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs import parse
+from kubectl_gpufence.view import Display
 from tests.support.plugin import Screen
 
 

@@ -13,11 +13,11 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from kubectl_gpufence.cluster_view import NodeAgent, Scene
 from kubectl_gpufence.output import output_to
-from kubectl_gpufence.pod_lines import pod_json, pod_lines, pods_table
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.record import PodStory
+from kubectl_gpufence.view import Display, columns_of, records, table
 from tests.support.agent.builders import CARDS
 from tests.support.builders import gpushare
 from tests.support.builders import pod as built
@@ -70,12 +70,13 @@ def test_a_bad_pod_costs_top_one_line(plan: str) -> None:
     nodes = {NODE: seen_node()}
     alone = Scene((good,), agents, nodes)
     both = Scene((good, bad), agents, nodes)
-    rows = pods_table(pod_lines(both, ""), PLAIN, namespaces=True, wide=True)
+    columns = columns_of(POD_FIELDS, wide=True)
+    rows = table(columns, pod_lines(both, ""), PLAIN)
 
     assert 3 == len(rows)
-    assert 2 == len(json.dumps([pod_json(line) for line in pod_lines(both, "")]).split("bad-1"))
+    assert 2 == len(json.dumps(records(POD_FIELDS, pod_lines(both, ""))).split("bad-1"))
     assert max(map(len, rows)) < 250
-    assert 2 == len(pods_table(pod_lines(alone, ""), PLAIN, namespaces=True, wide=True))
+    assert 2 == len(table(columns, pod_lines(alone, ""), PLAIN))
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)

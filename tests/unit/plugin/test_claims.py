@@ -6,7 +6,6 @@ from gpufence.findings import Finding, Level
 from gpufence.pods import EXTENDED
 from gpufence.quantity import GIB
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs.doctor.checks_agents import (
     ServedClass,
     SliceCards,
@@ -17,6 +16,7 @@ from kubectl_gpufence.verbs.doctor.checks_agents import (
 from kubectl_gpufence.verbs.doctor.installation import Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.record import PodStory
+from kubectl_gpufence.view import Display
 from tests.support import claims
 from tests.support.builders import container, pod
 from tests.support.plugin import agent

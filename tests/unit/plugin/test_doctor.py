@@ -10,8 +10,7 @@ import trustme
 
 from gpufence.findings import Level
 from gpufence.names import MODE
-from kubectl_gpufence.table import Display
-from kubectl_gpufence.verbs.doctor import examine, findings_json, findings_lines, is_wrong
+from kubectl_gpufence.verbs.doctor import FINDING_FIELDS, examine, findings_lines, is_wrong
 from kubectl_gpufence.verbs.doctor.installation import (
     HOOKS,
     Installation,
@@ -20,6 +19,7 @@ from kubectl_gpufence.verbs.doctor.installation import (
     read_labelled,
 )
 from kubectl_gpufence.verbs.doctor.read import metric, validity
+from kubectl_gpufence.view import Display, records
 from tests.support import sick
 from tests.support.plugin import agent, seen_node, seen_pod, snapshot
 
@@ -79,7 +79,7 @@ def test_a_webhook_outside_of_the_cluster_needs_no_deployment() -> None:
 
 def test_the_doctor_speaks_json() -> None:
     """Programs get level, subject, words and remedy of each check."""
-    items = findings_json(examine(sick.bare()))
+    items = records(FINDING_FIELDS, examine(sick.bare()))
 
     assert {"level", "subject", "said", "remedy"} == set(items[0])
     assert is_wrong(examine(sick.bare()))

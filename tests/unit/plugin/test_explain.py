@@ -10,12 +10,12 @@ from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.quantity import GIB, MIB
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.table import Display
 from kubectl_gpufence.verbs.explain.advice import what_will_be
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.injected import ShareFigures, formula
 from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory, read_events
 from kubectl_gpufence.verdicts import VERDICTS, verdict, what_follows
+from kubectl_gpufence.view import Display
 from tests.support.builders import container, gpushare
 from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import explained

@@ -5,13 +5,14 @@ import pytest
 from gpufence.quantity import GIB
 from kubectl_gpufence.verbs import parse
 from kubectl_gpufence.verbs.idle.lines import (
+    IDLE_FIELDS,
     IdleLine,
     IdleScene,
-    idle_json,
     idle_lines,
     is_about,
     use_of,
 )
+from kubectl_gpufence.view import records
 from tests.support.idle_cases import (
     BUSY,
     JOB,
@@ -105,7 +106,7 @@ def test_programs_get_all_of_it() -> None:
     """
     As JSON an owner has exact figures, null for what is unknown, and what the controller says.
     """
-    found = {line.name: idle_json(line) for line in idle_lines(led(), "")}
+    found = {item["name"]: item for item in records(IDLE_FIELDS, idle_lines(led(), ""))}
 
     assert {
         "namespace": "team-a",

@@ -1,14 +1,15 @@
 """What the tables of the golden files leave open: JSON, and pods that are not asked for."""
 
-from kubectl_gpufence.card_lines import card_json, card_lines, node_json, node_lines
-from kubectl_gpufence.pod_lines import pod_json, pod_lines
+from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
+from kubectl_gpufence.view import records
 from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot
 from tests.support.plugin_cases import odd, odd_cards, silent
 
 
 def test_unknown_is_null_in_json() -> None:
     """Programs see null where people see a question mark."""
-    items = {item["name"]: item for item in map(pod_json, pod_lines(odd(), ""))}
+    items = {item["name"]: item for item in records(POD_FIELDS, pod_lines(odd(), ""))}
 
     assert None is items["trainer-0"]["used"]
     assert (None, None, "not seen yet") == tuple(
@@ -20,8 +21,9 @@ def test_unknown_is_null_in_json() -> None:
 
 def test_json_of_cards_and_nodes_tells_what_is_not_known() -> None:
     """A card without an agent has a size and nothing else."""
-    [card] = [item for item in map(card_json, card_lines(silent())) if item["node"] == "cpu"]
-    nodes = {item["node"]: item for item in map(node_json, node_lines(odd_cards()))}
+    cards = records(CARD_FIELDS, card_lines(silent()))
+    [card] = [item for item in cards if item["node"] == "cpu"]
+    nodes = {item["node"]: item for item in records(NODE_FIELDS, node_lines(odd_cards()))}
 
     assert ("15360Mi", None, None, None) == tuple(
         card[key] for key in ("total", "used", "committed", "stale")

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kubectl_gpufence.cluster_view import Scene
-from kubectl_gpufence.table import Column, Display, clipped, narrowed, width_of
 from kubectl_gpufence.verbs.top.keys import WatchView
 from kubectl_gpufence.verbs.top.screen import ScreenSize, Shown, page_of, screen
+from kubectl_gpufence.view import Display, Field, clipped, narrowed, width_of
 from tests.support.plugin_cases import odd, odd_cards, silent, typical
 
 SIZE = ScreenSize(120, 20)
@@ -210,16 +210,16 @@ def test_colours_take_no_place() -> None:
 def test_a_column_is_given_up_only_for_want_of_room() -> None:
     """Names count for as little as they can be shortened to."""
     columns = [
-        Column[str]("NAME", str, shrinks=True),
-        Column[str]("A", lambda _: "1"),
-        Column[str]("B", lambda _: "2" * 10),
+        Field[str]("name", str, "NAME", shrinks=True),
+        Field[str]("a", lambda _: "1", "A", spare=2),
+        Field[str]("b", lambda _: "2" * 10, "B", spare=1),
     ]
 
     def titles(width: int) -> list[str]:
-        left = narrowed(columns, ["x" * 40], width, ("B", "A"))
+        left = narrowed(columns, ["x" * 40], width, Display())
         return [item.title for item in left]
 
     assert ["NAME", "A", "B"] == titles(27)
     assert ["NAME", "A"] == titles(26)
     assert ["NAME"] == titles(5)
-    assert ["NAME", "A", "B"] == [item.title for item in narrowed(columns, [], 11, ("B", "A"))]
+    assert ["NAME", "A", "B"] == [item.title for item in narrowed(columns, [], 11, Display())]

@@ -3,13 +3,13 @@
 import pytest
 
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.table import (
+from kubectl_gpufence.view import (
+    Bar,
     Cell,
-    Column,
     Display,
+    Field,
     Tone,
     allowed,
-    bar,
     coloured,
     counted,
     exact,
@@ -21,9 +21,9 @@ from kubectl_gpufence.table import (
     wrapped,
 )
 
-NAME: Column[list[str]] = Column("NAME", lambda row: row[0], shrinks=True)
-USED: Column[list[str]] = Column("USED", lambda row: row[1], right=True)
-REST: Column[list[str]] = Column("REST", lambda row: Cell(row[2], Tone.BAD))
+NAME: Field[list[str]] = Field(title="NAME", cell=lambda row: row[0], shrinks=True)
+USED: Field[list[str]] = Field(title="USED", cell=lambda row: row[1], right=True)
+REST: Field[list[str]] = Field(title="REST", cell=lambda row: Cell(row[2], Tone.BAD))
 
 
 def test_what_is_over_a_limit_never_reads_as_equal_to_it() -> None:
@@ -86,12 +86,14 @@ def test_names_cannot_steer_a_terminal() -> None:
 )
 def test_a_bar_shows_any_use_and_never_overflows(used: int, limit: int, text: str) -> None:
     """A little is one cell, too much is six."""
-    assert text == bar(used, limit, Display(unicode=False)).text
+    assert text == Bar(used, limit).cell(Display(unicode=False)).text
 
 
 def test_a_bar_of_the_unknown_is_none() -> None:
     """Without use or limit there is nothing to draw."""
-    assert ("?", "-") == (bar(None, 1, Display()).text, bar(1, None, Display()).text)
+    texts = [Bar(*amounts).cell(Display()).text for amounts in ((None, 1), (1, None))]
+
+    assert ["?", "-"] == texts
 
 
 def test_shares_turn_yellow_before_they_turn_red() -> None:
@@ -121,4 +123,6 @@ def test_a_name_keeps_both_ends() -> None:
 )
 def test_a_narrow_terminal_has_no_room_for_bars(width: int | None, text: str) -> None:
     """On a terminal of fewer columns than asked for only the percentage is left."""
-    assert text == bar(1, 2, Display(width=width, unicode=False), least_width=100).text
+    display = Display(width=width, unicode=False)
+
+    assert text == Bar(1, 2, least_width=100).cell(display).text

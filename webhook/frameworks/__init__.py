@@ -1,1 +1,1 @@
-"""PURE. What frameworks and servers can be told about memory, and what each container is told."""
+"""PURE. What frameworks can be told about memory by variables: each one, its values, the sums."""

@@ -1,5 +1,6 @@
 """
-PURE. The variables by which frameworks can be told how much memory they may use.
+PURE. The variables by which frameworks can be told how much memory they may use, and the value of
+each: ours, or the user's where that asks for less.
 
 One row for each: how our value is written, and how the framework itself would read a user's. What
 every one of them does, and how it misbehaves, is in docs/frameworks.md. A new framework is its
@@ -13,13 +14,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.quantity import MIB
+from gpufence.errors import shown
+from gpufence.plan import Done
+from gpufence.quantity import MIB, write_mebibytes
 from webhook.frameworks.figures import Basis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.frameworks.figures import CardFigures
+    from webhook.frameworks.figures import CardFigures, ContainerFigures
 
 _DECIMAL = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE](-?[0-9]))?\s*")
 _WHOLE = re.compile(r"\s*([0-9]{1,20})\s*")
@@ -232,3 +235,95 @@ def defeat(env: str, value: str | None, *, hook: bool) -> str:
     if row is None or (hook and env in _OF_PYTORCH) or not row.defeats(text):
         return ""
     return row.sentence.format(text)
+
+
+class Value(NamedTuple):
+    """
+    A variable's value and how it came about.
+
+    `readable` is False where the user's value is nothing the framework could act on.
+    """
+
+    text: str
+    done: Done
+    figures: CardFigures | None = None
+    readable: bool = True
+
+
+def value_for(
+    row: FrameworkRow | FixedRow, figures: ContainerFigures, user: str | None
+) -> Value | None:
+    """
+    Return a variable's value, or None where nothing can be written that its reader would bear.
+
+    Without a card a fraction stays what the user wrote, or empty, which its readers take for unset.
+    Readers of amounts choke on empty text, so without a limit there is no amount at all.
+    """
+    if isinstance(row, FixedRow):
+        return _fixed(row, user)
+    card = allowed(row, figures)
+    if card is not None:
+        return _smaller(row, card, user) if user else Value(row.write(card, ""), Done.SET, card)
+    if user:
+        return Value(user, Done.KEPT)
+    return Value("", Done.SET) if row.of_card and not row.strict else None
+
+
+def allowed(row: FrameworkRow, figures: ContainerFigures) -> CardFigures | None:
+    """Return the figures of the card on which a row's value is the smallest."""
+    smallest = figures.by_basis[row.basis]
+    if row.left_free:
+        return smallest.rest
+    return smallest.fraction if row.of_card else smallest.amount
+
+
+def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str = "") -> str:
+    """Return the sentence that says that ours counts and not what the user wrote."""
+    summary = f"{label or row.env} {shown(user)}"
+    figures = value.figures
+    if figures is None and value.text:
+        without = row.without if isinstance(row, FixedRow) else "is no cap"
+        return f"{summary} {without}; {shown(value.text)} counts"
+    if figures is None:
+        return (
+            f"{summary} is unknown to older JAX, and beside {names.XLA_FRACTION} sends a newer one"
+            f" to the CPU; {names.XLA_FRACTION} alone counts, with the smaller of both values"
+        )
+    what = "is no cap" if "$" not in user else "cannot be told before it runs"
+    what = "is too much" if value.readable else what
+    if isinstance(row, FrameworkRow) and row.left_free and value.readable:
+        what = "leaves too little free"
+    return f"{summary} {what}; this pod may use {_basis(figures)}, so {value.text} counts"
+
+
+def smaller_share(one: str | None, other: str) -> str:
+    """
+    Return which of a user's two texts for one share asks for less, as far as they can be read.
+    """
+    known = [(share, text) for text in (one, other) if text and (share := read_fraction(text))]
+    return min(known)[1] if known else other
+
+
+def _fixed(row: FixedRow, user: str | None) -> Value:
+    if not user:
+        return Value(row.value, Done.SET)
+    if row.yields or user == row.value:
+        return Value(user, Done.KEPT)
+    return Value(row.value, Done.LOWERED)
+
+
+def _smaller(row: FrameworkRow, figures: CardFigures, user: str) -> Value:
+    if not row.speaks(user):
+        return Value(row.write(figures, user), Done.SET, figures)
+    asked = row.read(user, figures.card_bytes) or Fraction(0)
+    allowed = figures.ratio if row.of_card else figures.allowance_bytes
+    if 0 < asked <= allowed:
+        return Value(user, Done.KEPT, figures)
+    return Value(row.write(figures, user), Done.LOWERED, figures, readable=asked > 0)
+
+
+def _basis(figures: CardFigures) -> str:
+    limit = write_mebibytes(figures.limit_bytes)
+    if figures.card_bytes is None:
+        return limit
+    return f"{limit} of {write_mebibytes(figures.card_bytes)}"

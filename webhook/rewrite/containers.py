@@ -18,19 +18,18 @@ from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
-from webhook.frameworks.budget import STEPS, Budget, SpentError
-from webhook.frameworks.engines import VARIABLES
-from webhook.frameworks.evidence import alone, by_first
-from webhook.frameworks.launch import read_launch
-from webhook.frameworks.rows import ContainerText, Variable
+from webhook.engines.budget import STEPS, Budget, SpentError
+from webhook.engines.catalog import VARIABLES, alone, by_first
+from webhook.engines.launch import read_launch
 from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
+from webhook.rewrite.rows import ContainerText, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from gpufence.annotations import PodOptions
     from gpufence.shape import Object
-    from webhook.frameworks.launch import ServerLaunch
+    from webhook.engines.launch import ServerLaunch
     from webhook.operations import Path
 
 SETTABLE = VARIABLES.union(row.env for row in (*TABLE, *GROWTH))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from gpufence.plan import Plan, join_plan
 from webhook.frameworks.figures import Injecting
-from webhook.frameworks.injection import inject
 from webhook.rewrite import sentences
 from webhook.rewrite.containers import read_containers, with_free_slots
+from webhook.rewrite.injection import inject
 from webhook.rewrite.inputs import PodLimits
 from webhook.rewrite.neighbours import neighbour_words
 from webhook.rewrite.python_hook import HookObstacle, is_taken, plan_hook
 
 if TYPE_CHECKING:
     from gpufence.shape import Object
-    from webhook.frameworks.injection import Injection
     from webhook.rewrite.containers import GpuContainer, Starts
+    from webhook.rewrite.injection import Injection
     from webhook.rewrite.inputs import PlanInputs
     from webhook.rewrite.python_hook import HookPlan
 

@@ -16,8 +16,8 @@ from gpufence.card_labels import SMALLEST_MADE, shown_memory
 from gpufence.dialects import Declared, Undeclared, Unreadable, dra, kai, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
+from webhook.engines.words import NO_SERVER
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
-from webhook.frameworks.words import NO_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from gpufence.pods import Pod
     from gpufence.shape import Object
-    from webhook.frameworks.edits import Edit
-    from webhook.frameworks.injection import EnvEntry, Injection
+    from webhook.engines.recognise import Edit
     from webhook.operations import Patch, Path
     from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer
+    from webhook.rewrite.injection import EnvEntry, Injection
 
 _UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
 _UNSAID = {

@@ -16,12 +16,12 @@ from tests.bench.webhook import sample
 from tests.support.figures import Figure, at_most
 from webhook.cluster import WithoutCluster
 from webhook.frameworks.figures import container_figures
-from webhook.frameworks.injection import own_settings
 from webhook.hooks.pods import PodHook
 from webhook.outcome import Reply
 from webhook.policy import WebhookPolicy
 from webhook.review import PODS, JsonObject, read_review
 from webhook.rewrite import rewrite
+from webhook.rewrite.injection import own_settings
 
 FIRST_MICROSECONDS, AGAIN_MICROSECONDS = 140.0, 90.0
 CALLS, ROUNDS = 100, 150

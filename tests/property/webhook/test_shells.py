@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from gpufence import names
 from tests.support.builders import container, pod
 from tests.support.rewriting import decide, rewritten
-from webhook.frameworks.budget import Budget
-from webhook.frameworks.shell import read_script
+from webhook.engines.budget import Budget
+from webhook.engines.shell import read_script
 from webhook.rewrite import Rewrite
 
 STUB = '#!/bin/sh\nprintf "%s" "${0##*/}"; for word; do printf "|%s" "$word"; done; echo\n'

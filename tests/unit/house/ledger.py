@@ -49,11 +49,11 @@ class Figure(NamedTuple):
 
 
 RECORDED = {
-    "product modules": Figure(346, 275),
-    "product lines of code": Figure(32000, 26500),
+    "product modules": Figure(343, 275),
+    "product lines of code": Figure(31970, 26500),
     "core modules that import a shelf": Figure(29, 8),
     "threads made by hand": Figure(5, 6),
-    "modules with one importer": Figure(89, 60),
+    "modules with one importer": Figure(88, 60),
     "test files": Figure(830, 470),
     "test lines": Figure(96000, 60000),
     "product modules that unit tests import": Figure(214, 90),

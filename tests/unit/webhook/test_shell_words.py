@@ -5,8 +5,8 @@ from contextlib import suppress
 import pytest
 
 from tests.support.cpu import quiet_seconds
-from webhook.frameworks import shell
-from webhook.frameworks.budget import Budget, SpentError
+from webhook.engines import shell
+from webhook.engines.budget import Budget, SpentError
 
 LONG = 16 * 1024
 MOST_SECONDS = 0.2

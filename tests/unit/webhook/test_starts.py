@@ -11,8 +11,8 @@ from gpufence.mode import Mode
 from tests.support.builders import container, pod
 from tests.support.cpu import quiet_seconds
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
-from webhook.frameworks.budget import Budget
-from webhook.frameworks.launch import UNREAD, read_launch
+from webhook.engines.budget import Budget
+from webhook.engines.launch import UNREAD, read_launch
 from webhook.rewrite import Refusal, Unchanged
 
 VLLM = ("vllm", "serve", "m")

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from webhook.frameworks.wrappers import ASSIGNMENT
+from webhook.engines.tools import ASSIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.frameworks.budget import Budget
-    from webhook.frameworks.shell import Word
+    from webhook.engines.budget import Budget
+    from webhook.engines.shell import Word
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()\s$]+)\))")
 _SHELL_REFERENCE = re.compile(

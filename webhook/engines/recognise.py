@@ -1,6 +1,7 @@
 """
-PURE. Which of the known programs a container runs: by what it starts, and by the image's name where
-nothing else stands.
+PURE. Which of the known programs a container runs, by what it starts, and by the image's name where
+nothing else stands; and where among its words a flag can be put in, so that it reaches the server
+and a flag of the user's behind it still wins.
 """
 
 from __future__ import annotations
@@ -8,19 +9,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.frameworks import engines
-from webhook.frameworks.flags import has_flag
-from webhook.frameworks.programs import StartKind, is_entry_point
-from webhook.frameworks.tools import TOOLS, of_transformers
+from webhook.engines import catalog
+from webhook.engines.levers import has_flag
+from webhook.engines.programs import StartKind, is_entry_point
+from webhook.engines.tools import TOOLS, of_transformers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from webhook.frameworks.argv import Arg
-    from webhook.frameworks.engines import Engine, Image
-    from webhook.frameworks.programs import StartedProgram, StartedPrograms
+    from webhook.engines.argv import Arg, Place
+    from webhook.engines.catalog import Engine, Image
+    from webhook.engines.programs import StartedProgram, StartedPrograms
 
-_E = engines
+_E = catalog
 
 _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
     "vllm": (_E.VLLM, ("serve", "run-batch", "bench throughput", "bench latency", "bench startup")),
@@ -263,3 +264,81 @@ def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> E
 
 def _speaks_of_tensorrt_llm(program: StartedProgram) -> bool:
     return any("tensorrtllm" in arg.text or "tensorrt_llm" in arg.text for arg in program.args)
+
+
+_LONGEST_SHOWN = 80
+_MODEL_FIRST = frozenset(("serve", "run"))
+"""Verbs behind which the model stands, if it stands there: vLLM and SGLang take the first word."""
+
+_AFTER_DASHES = frozenset(("comfy",))
+"""Programs that hand on only what stands behind two dashes."""
+
+
+class Edit(NamedTuple):
+    """
+    What to do about an argument: `place` is where one is replaced, or put in where it is empty;
+    None where it is appended.
+    """
+
+    text: str
+    place: Place | None = None
+
+
+def behind_head(program: StartedProgram) -> Place | None:
+    """Return where a flag can be put in right behind the words by which a program is known."""
+    words, count = program.words, _head(program)
+    return _tail(words, count - 1) if 0 < count <= len(words) else None
+
+
+def behind_all(program: StartedProgram) -> Place | None:
+    """Return where a flag can be put in behind all words, as the last, which is what counts."""
+    words = program.words
+    last = words[-1]
+    if len(words) < 2 or not last.exact or (last.text.startswith("-") and "=" not in last.text):  # noqa: PLR2004 - a name and a word
+        return None
+    return last.tail
+
+
+def known_by(program: StartedProgram) -> str:
+    """Return the words behind which a flag belongs, as people know them."""
+    words = [word.text for word in program.words[: max(_head(program), 1)]]
+    head = ["-m", *words] if program.kind is StartKind.MODULE else words
+    return " ".join(head)[:_LONGEST_SHOWN]
+
+
+def takes_flags(program: StartedProgram) -> bool:
+    """Return whether a flag that is appended to a program's arguments is one of its server's."""
+    return program.name not in _AFTER_DASHES or any(arg.text == "--" for arg in program.args)
+
+
+def _head(program: StartedProgram) -> int:
+    """Return how many of a program's words come before its flags; zero where that is unclear."""
+    words = [word.text for word in program.words]
+    if program.name in _AFTER_DASHES:
+        return words.index("--") + 1 if "--" in words else 0
+    name = program.name.partition(".")[0] if program.kind is StartKind.MODULE else program.name
+    if "tensorrt_llm" in program.name or name == "trtllm-serve":
+        count = 2 if words[1:2] == ["serve"] else 1
+        return count + 1 if _is_model(words, count) else 0
+    plain = program.kind is StartKind.PROGRAM or program.name in ("vllm", "lmdeploy")
+    plain = plain or program.name.endswith((".cli", ".cli.main", ".cli.entrypoint"))
+    said = " ".join(words[1:3])
+    verbs = verbs_of(name) if plain else ()
+    verb = next((each for each in verbs if f"{said} ".startswith(f"{each} ")), "")
+    count = 1 + len(verb.split())
+    return count + 1 if verb in _MODEL_FIRST and _is_model(words, count) else count
+
+
+def _is_model(words: Sequence[str], at: int) -> bool:
+    return at < len(words) and not words[at].startswith("-")
+
+
+def _tail(words: Sequence[Arg], at: int) -> Place | None:
+    """
+    Return the place behind a word; where that is one of several that a variable brings, behind the
+    last of those, unless that is an option which waits for its value.
+    """
+    while at + 1 < len(words) and words[at].tail is None and words[at].place is None:
+        at += 1
+    word = words[at]
+    return None if word.text.startswith("-") and "=" not in word.text else word.tail

@@ -12,27 +12,41 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
-from webhook.frameworks import engines
-from webhook.frameworks.argv import read_items
-from webhook.frameworks.budget import SpentError
-from webhook.frameworks.edits import Edit, behind_all, behind_head, known_by, takes_flags
-from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
-from webhook.frameworks.evidence import BETRAYED, HINT, PLANNER, Mention, mention_of
-from webhook.frameworks.flags import has_flag, outranking, overriding, told, unseen
-from webhook.frameworks.levers import VLLM_ARGS
-from webhook.frameworks.programs import read_programs
-from webhook.frameworks.recognise import Recognised, is_known, recognise
+from webhook.engines import catalog
+from webhook.engines.argv import read_items
+from webhook.engines.budget import SpentError
+from webhook.engines.catalog import (
+    BETRAYED,
+    BY_NAME,
+    HINT,
+    PLANNER,
+    VARIABLES,
+    Mention,
+    mention_of,
+    read_image,
+)
+from webhook.engines.levers import VLLM_ARGS, has_flag, outranking, overriding, told, unseen
+from webhook.engines.programs import read_programs
+from webhook.engines.recognise import (
+    Edit,
+    Recognised,
+    behind_all,
+    behind_head,
+    is_known,
+    known_by,
+    recognise,
+    takes_flags,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from webhook.frameworks.argv import Place
-    from webhook.frameworks.budget import Budget
-    from webhook.frameworks.engines import Engine, Image
-    from webhook.frameworks.flags import Overriding, Told
-    from webhook.frameworks.levers import Lever
-    from webhook.frameworks.programs import StartedPrograms
+    from webhook.engines.argv import Place
+    from webhook.engines.budget import Budget
+    from webhook.engines.catalog import Engine, Image
+    from webhook.engines.levers import Lever, Overriding, Told
+    from webhook.engines.programs import StartedPrograms
 
 
 Variables: TypeAlias = "Mapping[str, str | None]"
@@ -296,9 +310,9 @@ def _carrying(
     Add the variable by which KServe's templates hand arguments to vLLM, where one is read: by the
     command, or by the one that such a template puts into a container without any.
     """
-    if silent and names.VLLM_ARGS in variables and engine in (None, engines.VLLM):
-        return engines.VLLM._replace(rows=(*engines.VLLM.rows, VLLM_ARGS))
-    if engine is not None and engine.lever is engines.VLLM.lever and names.VLLM_ARGS in line:
+    if silent and names.VLLM_ARGS in variables and engine in (None, catalog.VLLM):
+        return catalog.VLLM._replace(rows=(*catalog.VLLM.rows, VLLM_ARGS))
+    if engine is not None and engine.lever is catalog.VLLM.lever and names.VLLM_ARGS in line:
         return engine._replace(rows=(*engine.rows, VLLM_ARGS))
     return engine
 
@@ -308,14 +322,14 @@ def _by_variables(
 ) -> Engine | None:
     """Return an engine as images run it that tell it by a variable of their own."""
     name = image.lower()
-    if engine in (None, engines.VLLM, engines.VLLM_BEFORE_0_20) and "djl" in name:
+    if engine in (None, catalog.VLLM, catalog.VLLM_BEFORE_0_20) and "djl" in name:
         inside = " ".join((name, variables.get("OPTION_ROLLING_BATCH", "")))
-        return engines.VLLM_IN_DJL if _IN_DJL.search(inside) else engine
-    if engine is engines.VLLM and silent and _RUNPOD.search(name):
-        return engines.VLLM_AT_RUNPOD
-    if engine is engines.COMFYUI and silent:
+        return catalog.VLLM_IN_DJL if _IN_DJL.search(inside) else engine
+    if engine is catalog.VLLM and silent and _RUNPOD.search(name):
+        return catalog.VLLM_AT_RUNPOD
+    if engine is catalog.COMFYUI and silent:
         heard = names.COMFYUI_ARGS in variables or "comfyui-boot" in name
-        return engines.COMFYUI_BY_VARIABLE if heard else engine
+        return catalog.COMFYUI_BY_VARIABLE if heard else engine
     return engine
 
 

@@ -13,11 +13,10 @@ from gpufence.errors import shown
 from gpufence.quantity import GIB, MIB, write_mebibytes
 
 if TYPE_CHECKING:
-    from webhook.frameworks.engines import Engine
-    from webhook.frameworks.evidence import Mention
+    from webhook.engines.catalog import Engine, Mention
+    from webhook.engines.launch import ServerLaunch
+    from webhook.engines.levers import Lever
     from webhook.frameworks.figures import CardFigures
-    from webhook.frameworks.launch import ServerLaunch
-    from webhook.frameworks.levers import Lever
 
 LEAST_MODEL = 2 * GIB
 """Below this no language model fits beside CUDA's own memory."""

@@ -14,9 +14,9 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.frameworks.argv import Arg, Assignments, from_shell
-from webhook.frameworks.shell import read_script
-from webhook.frameworks.wrappers import (
+from webhook.engines.argv import Arg, Assignments, from_shell
+from webhook.engines.shell import read_script
+from webhook.engines.tools import (
     ASSIGNMENT,
     SEARCHED,
     WRAPPERS,
@@ -30,8 +30,8 @@ from webhook.frameworks.wrappers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.frameworks.budget import Budget
-    from webhook.frameworks.shell import Word
+    from webhook.engines.budget import Budget
+    from webhook.engines.shell import Word
 
 _DEEPEST = 16  # shells within shells: what Python's own stack bears many times over
 _LONGEST_NAME = 255  # of a file, as the kernel has it

@@ -9,27 +9,32 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
-from webhook.frameworks import words
+from webhook.engines import words
+from webhook.engines.launch import UNREAD
+from webhook.engines.levers import is_certain
 from webhook.frameworks.figures import Basis, Injecting, container_figures
-from webhook.frameworks.flags import is_certain
-from webhook.frameworks.launch import UNREAD
-from webhook.frameworks.rows import (
-    ABSENT,
-    ContainerText,
+from webhook.frameworks.table import (
+    DEFEATS,
+    GROWTH,
+    XLA,
+    XLA_NEW,
+    FixedRow,
+    FrameworkRow,
     allowed,
+    defeat,
     lowered,
-    own_rows,
     smaller_share,
-    table_rows,
     value_for,
 )
-from webhook.frameworks.table import DEFEATS, GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
+from webhook.rewrite.rows import ABSENT, ContainerText, own_rows, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.frameworks.edits import Edit
-    from webhook.frameworks.engines import Engine
+    from webhook.engines.catalog import Engine
+    from webhook.engines.launch import ServerLaunch
+    from webhook.engines.levers import Lever
+    from webhook.engines.recognise import Edit
     from webhook.frameworks.figures import (
         CardFigures,
         ContainerFigures,
@@ -37,9 +42,7 @@ if TYPE_CHECKING:
         PodTerms,
         TooSmall,
     )
-    from webhook.frameworks.launch import ServerLaunch
-    from webhook.frameworks.levers import Lever
-    from webhook.frameworks.rows import Value
+    from webhook.frameworks.table import Value
 
 HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
 ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"

@@ -6,7 +6,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from controller.settings import ControllerSettings
 from gpufence import names
 from service.command import command_parser, exit_code
 
@@ -21,9 +20,11 @@ def main() -> int:
 
 
 def _parser() -> ArgumentParser:
+    from controller.program import SETTINGS  # noqa: PLC0415 (what starts no program loads none)
+
     about = "release claimed GPUs that nobody uses, and answer how busy an owner is, until SIGTERM"
     description = "Release claimed GPUs that nobody uses, and answer how busy an owner is."
-    parser, shown = command_parser(names.CONTROLLER, ControllerSettings, description, "The program")
+    parser, shown = command_parser(names.CONTROLLER, SETTINGS, description, "The program")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("run", help=f"{about} (the default)", description=about, **shown)
     return parser

@@ -8,9 +8,8 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from controller.activity import nodes_of
 from controller.acts import ActOutcome, ActReport
-from controller.decide import decide, last_look, refused, released, why_not
+from controller.decide import decide, last_look, nodes_of, refused, released, why_not
 from controller.model import ReleaseMemory, Step
 from gpufence import names
 from kube.events import EventText, Regarding

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from service.exposition import Family, write_page
+from service.exposition import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ _PREFIX = "gpufence_controller_"
 
 
 class ControllerCounts(NamedTuple):
-    """What the parts have counted; `acts` and the writes by step and outcome."""
+    """What the parts have counted; `acts` by step and outcome."""
 
     acts: Mapping[tuple[str, str], int]
     failures: int
@@ -26,16 +25,26 @@ class ControllerCounts(NamedTuple):
     events_dropped: int
     agents_asked: int
     agents_silent: int
-    needs: int = 0
-    profiles: int = 0
-    profile_writes: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
-def page(
+def families(
     last: LastPass | None, trust: WatchTrust, lease_seconds: float, counts: ControllerCounts
-) -> str:
-    """Write what is known at this moment."""
-    return write_page([*_of_pass(last), *_of_program(trust, lease_seconds, counts)])
+) -> Iterator[Family]:
+    """Yield what is known at this moment."""
+    yield from _of_pass(last)
+    yield from _of_program(trust, lease_seconds, counts)
+
+
+def by_step(name: str, text: str, counts: Mapping[tuple[str, str], int]) -> Family:
+    samples = (
+        ({"step": step, "outcome": outcome}, float(count))
+        for (step, outcome), count in sorted(counts.items())
+    )
+    return Family(f"{_PREFIX}{name}", "counter", text, tuple(samples))
+
+
+def gauge(name: str, text: str, value: float) -> Family:
+    return Family(f"{_PREFIX}{name}", "gauge", text, (({}, float(value)),))
 
 
 def _of_pass(last: LastPass | None) -> Iterator[Family]:
@@ -53,41 +62,25 @@ def _of_pass(last: LastPass | None) -> Iterator[Family]:
         ),
     )
     contended = sum(standing.contended for standing in standings)
-    yield _gauge("owners_contended", "Idle owners for whose GPUs somebody waits.", contended)
+    yield gauge("owners_contended", "Idle owners for whose GPUs somebody waits.", contended)
     about = "Pods in view: those on GPU nodes, and those that ask for a GPU."
-    yield _gauge("pods", about, len(last.state.pods))
-    yield _gauge("nodes", "GPU nodes in view.", len(last.state.nodes))
-    yield _gauge("brake", "Whether a brake stops all releases.", bool(last.decision.brake))
-    yield _gauge("pass_seconds", "How long the last pass took to decide.", round(last.seconds, 4))
+    yield gauge("pods", about, len(last.state.pods))
+    yield gauge("nodes", "GPU nodes in view.", len(last.state.nodes))
+    yield gauge("brake", "Whether a brake stops all releases.", bool(last.decision.brake))
+    yield gauge("pass_seconds", "How long the last pass took to decide.", round(last.seconds, 4))
 
 
 def _of_program(
     trust: WatchTrust, lease_seconds: float, counts: ControllerCounts
 ) -> Iterator[Family]:
-    yield _gauge("leader", "Whether this one acts.", lease_seconds > 0)
-    yield _gauge("fresh", "Whether what is known of the cluster may be acted on.", trust.fresh)
-    yield _by_step("acts_total", "Acts, by step and by what became of them.", counts.acts)
-    yield _gauge("needs", "Nodes whose agents remember what models need.", counts.needs)
-    yield _gauge("profiles", "GPUMemoryProfiles in view.", counts.profiles)
-    about = "Writes of GPUMemoryProfiles, by step and by what became of them."
-    yield _by_step("profile_writes_total", about, counts.profile_writes)
+    yield gauge("leader", "Whether this one acts.", lease_seconds > 0)
+    yield gauge("fresh", "Whether what is known of the cluster may be acted on.", trust.fresh)
+    yield by_step("acts_total", "Acts, by step and by what became of them.", counts.acts)
     yield _counter("passes_failed_total", "Passes that ended in a bug of ours.", counts.failures)
     yield _counter("events_written_total", "Events written.", counts.events_written)
     yield _counter("events_dropped_total", "Events that nobody took.", counts.events_dropped)
     yield _counter("agents_asked_total", "Questions to agents.", counts.agents_asked)
     yield _counter("agents_silent_total", "Those without a good answer.", counts.agents_silent)
-
-
-def _by_step(name: str, text: str, counts: Mapping[tuple[str, str], int]) -> Family:
-    samples = (
-        ({"step": step, "outcome": outcome}, float(count))
-        for (step, outcome), count in sorted(counts.items())
-    )
-    return Family(f"{_PREFIX}{name}", "counter", text, tuple(samples))
-
-
-def _gauge(name: str, text: str, value: float) -> Family:
-    return Family(f"{_PREFIX}{name}", "gauge", text, (({}, float(value)),))
 
 
 def _counter(name: str, text: str, value: float) -> Family:

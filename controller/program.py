@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from controller.acts import OwnerActs
 from controller.agents import MOST_ASKED, Agents
-from controller.callers import Callers
 from controller.cluster.cluster import Cluster
+from controller.keepers import Core
+from controller.keepers.activity import ACTIVITY
+from controller.keepers.profiles import PROFILES
 from controller.lease import LeaderLease
 from controller.loop import ControllerLoop, LoopPorts
-from controller.metrics import ControllerCounts, page
-from controller.pages import ActivityPage, ActivitySources, owners_page
-from controller.profiles.keeper import ProfileKeeper, ProfileSources
-from controller.profiles.writes import ProfileWrites
-from controller.settings import STATUS_LISTEN, read_controller_settings
+from controller.metrics import ControllerCounts, families
+from controller.pages import owners_page
+from controller.settings import STATUS_LISTEN, ControllerSettings
 from gpufence import names
+from gpufence.settings import read_settings, with_parts
 from kube import connect
 from kube.event_writer import EventWriter
 from kube.events import Reporter
 from service import program
-from service.exposition import CONTENT_TYPE
+from service.exposition import CONTENT_TYPE, write_page
 from service.status_server import (
     JSON,
     CachedPage,
@@ -37,9 +38,18 @@ from service.status_server import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from controller.settings import ControllerSettings
+    from controller.keepers import Shelf
     from kube import ClientSettings
     from service.status_server import PageQuestion
+
+SHELVES: Final[tuple[Shelf, ...]] = (
+    ACTIVITY,
+    PROFILES,
+)
+"""The keepers: each is its folder in `controller/keepers`, and a row here."""
+
+SETTINGS: Final = with_parts(ControllerSettings, (each[:3] for each in SHELVES))
+"""The dataclass of all settings, those of the keepers included."""
 
 _LONGEST_REPLY_BYTES: Final = 4 * 2**20
 _MOST_EVENTS: Final = 512
@@ -54,7 +64,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
 
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
-    settings = read_controller_settings(environ)
+    settings = read_settings(SETTINGS, environ)
     build = partial(ControllerProgram, settings, access)
     program.run("controller", settings, environ, build, STATUS_LISTEN)
 
@@ -95,28 +105,15 @@ class ControllerProgram:
             settings.pass_seconds,
             settings.namespace,
         )
-        self._profiles = self._profile_keeper()
-        callers = None if settings.activity_auth == "none" else Callers(self._client)
-        self._activity = ActivityPage(
-            ActivitySources(
-                last=lambda: self._loop.last,
-                trust=self._cluster.trust,
-                kind=self._cluster.kinds.find,
-                snapshots=self._agents.snapshots,
-                callers=callers,
-            )
+        core = Core(
+            settings=settings,
+            client=self._client,
+            cluster=self._cluster,
+            agents=self._agents,
+            lease=self._lease,
+            last=lambda: self._loop.last,
         )
-
-    def _profile_keeper(self) -> ProfileKeeper:
-        settings, left = self._settings, self._lease.left
-        seconds, namespace = settings.request_seconds, settings.namespace
-        return ProfileKeeper(
-            self._cluster.informers,
-            ProfileWrites(self._client, self._cluster.kinds, left, seconds, namespace),
-            ProfileSources(left, self._cluster.namespaces, self._cluster.owners),
-            settings.profiles,
-            namespace,
-        )
+        self._keepers = [each.build(core, getattr(settings, each.name)) for each in SHELVES]
 
     @property
     def pages(self) -> dict[str, Callable[[], StatusReply]]:
@@ -130,19 +127,21 @@ class ControllerProgram:
 
     @property
     def folders(self) -> dict[str, Callable[[PageQuestion], StatusReply]]:
-        return {"/v1/activity/": self._activity, "/v1/room/": self._activity.room}
+        return {path: page for each in self._keepers for path, page in each.folders.items()}
 
     def start(self) -> None:
         self._cluster.start()
         self._events.start(self._client)
         self._lease.start()
         self._loop.start()
-        self._profiles.start()
+        for keeper in self._keepers:
+            keeper.start()
 
     def stop(self) -> None:
         """End the act that is under way, then give the Lease back."""
         self._loop.stop(self._settings.request_seconds * 2)
-        self._profiles.stop(self._settings.request_seconds * 2)
+        for keeper in self._keepers:
+            keeper.stop(self._settings.request_seconds * 2)
         self._lease.stop()
         self._events.stop(self._settings.request_seconds)
         self._agents.close()
@@ -171,11 +170,10 @@ class ControllerProgram:
             events_dropped=self._events.dropped + self._events.refused,
             agents_asked=self._agents.asked,
             agents_silent=self._agents.silent,
-            needs=self._profiles.counts[0],
-            profiles=self._profiles.counts[1],
-            profile_writes=dict(self._profiles.outcomes),
         )
-        return page(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
+        found = families(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
+        kept = [family for each in self._keepers for family in each.families()]
+        return write_page([*found, *kept])
 
     def _owners(self) -> str:
         return owners_page(self._loop.last, self._cluster.trust(), time.time())

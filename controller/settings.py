@@ -11,12 +11,10 @@ from gpufence import names
 from gpufence.addresses import read_agents
 from gpufence.dialects import Units
 from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice
-from gpufence.settings import UnitSettings, part, read_settings, setting
+from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpufence.setting_kinds import Row
 
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
@@ -69,31 +67,8 @@ class LeaseSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileSettings:
-    """How fast profiles follow what the agents remember."""
-
-    pass_seconds: float = field(
-        default=10.0,
-        metadata=setting(
-            "GPUFENCE_PROFILE_SECONDS",
-            "from one look at what nodes remember to the next",
-            least=0.1,
-            most=3600,
-        ),
-    )
-    writes: int = field(
-        default=100,
-        metadata=setting(
-            "GPUFENCE_PROFILE_WRITES",
-            "how many profiles are written in one look at most; five times as many are added up",
-            most=10_000,
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """All of it."""
+    """All but what the keepers have."""
 
     status_listen: tuple[str, int] = field(
         default=("", 8080),
@@ -144,15 +119,6 @@ class ControllerSettings:
             unset="the agents' pods",
         ),
     )
-    activity_auth: str = field(
-        default="token",
-        metadata=setting(
-            "GPUFENCE_ACTIVITY_AUTH",
-            "who may ask `/v1/activity/`: `token` (whoever's token may get the owner's `scale`), "
-            "or `none` (whoever reaches the port)",
-            kind=choice(("token", "none")),
-        ),
-    )
     pass_seconds: float = field(
         default=2.0,
         metadata=setting(
@@ -188,9 +154,6 @@ class ControllerSettings:
     rules: ReleaseRules = field(
         default_factory=ReleaseRules, metadata=part("When an owner is released")
     )
-    profiles: ProfileSettings = field(
-        default_factory=ProfileSettings, metadata=part("What models need")
-    )
     units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
 
     @property
@@ -202,13 +165,3 @@ class ControllerSettings:
     @property
     def holder(self) -> str:
         return self.identity or socket.gethostname()
-
-
-def read_controller_settings(variables: Mapping[str, str]) -> ControllerSettings:
-    """
-    Read every setting.
-
-    Raises:
-        SettingsError: with everything that is wrong.
-    """
-    return read_settings(ControllerSettings, variables)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gpufence import names
@@ -30,7 +30,7 @@ from gpufence.quantity import GIB
 from gpufence.setting_kinds import UNIT, Kind, Row, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 S = TypeVar("S")
 _ROW: Final = "gpufence.setting"
@@ -63,6 +63,17 @@ def part(title: str = "") -> dict[str, object]:
     Return the metadata of a field that is a settings dataclass itself; `title` heads its rows.
     """
     return {_PART: title}
+
+
+def with_parts(settings: type[S], parts: Iterable[tuple[str, str, type]]) -> type[S]:
+    """Return a settings dataclass that has further parts: the name of each, its title, its type."""
+    more = [
+        (name, each, field(default_factory=each, metadata=part(title)))
+        for name, title, each in parts
+    ]
+    return make_dataclass(
+        settings.__name__, more, bases=(settings,), frozen=True, slots=True, kw_only=True
+    )
 
 
 def rows(settings: type) -> tuple[Row, ...]:

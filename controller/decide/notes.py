@@ -1,6 +1,7 @@
 """
 PURE. What the note on an owner and its replicas say together: acts that were cut short are finished
-or undone, and who brings an owner back soon after its release contests it.
+or undone, an owner whose place stays free comes back, and who brings one back soon after its
+release contests that.
 
 A note is written before the replicas change and again after it. So whoever finds one of a phase
 that ends in -ing sees by the replicas how far the act came.
@@ -8,17 +9,21 @@ that ends in -ing sees by the replicas how far the act came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.model import Act, Step, Way
+from controller.decide.demand import may_come_back
+from controller.decide.owners import RELEASED
+from controller.model import Act, Standing, Step, Way
 from gpufence import names
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
 from gpufence.text import minutes
 from gpufence.times import write_moment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from controller.decide.room import Places
-    from controller.model import OwnerState
+    from controller.model import ClusterState, OwnerKey, OwnerState, PodState
     from controller.rules import ReleaseRules
 
 _CONTESTS: Final = 2
@@ -161,3 +166,74 @@ def _act(owner: OwnerState, step: Step, note: ReleaseNote | None) -> Act:
 
 def replicas_text(number: int) -> str:
     return "1 replica" if number == 1 else f"{number} replicas"
+
+
+class Waking(NamedTuple):
+    """
+    How a released owner stands, since when its place is free, and the act that brings it back.
+    """
+
+    standing: Standing
+    free_since: float | None = None
+    act: Act | None = None
+
+
+def waking(
+    owner: OwnerState,
+    note: ReleaseNote,
+    places: Places,
+    waiters: Sequence[PodState],
+    free: Mapping[OwnerKey, float],
+    rules: ReleaseRules,
+) -> Waking:
+    """
+    Return how a released owner stands. It comes back when for some time nobody has waited for a
+    place that it might take, and all its replicas would fit.
+    """
+    world = places.world
+    why = f"released at {write_moment(note.at)}: {note.why}; "
+    standing = Standing(owner.key, Step.NOTHING, RELEASED, why)
+    if owner.way is Way.NEVER:
+        return Waking(standing._replace(why=why + owner.why_not))
+    if not _comes_by_itself(owner):
+        back = f"{command('wake', owner)} brings it back"
+        return Waking(standing._replace(why=why + back))
+    against = may_come_back(owner, places, waiters)
+    if against:
+        return Waking(standing._replace(why=f"{why}not back yet: {against}"))
+    since = free.get(owner.key, world.now)
+    at = since + rules.free_seconds
+    standing = standing._replace(why=f"{why}back at {write_moment(at)} if its place stays free")
+    if world.now < at or _woken_lately(world, rules):
+        return Waking(standing, since)
+    act = wake_act(owner, note, world.now)
+    return Waking(standing._replace(step=act.step, why=act.message), since, act)
+
+
+def _comes_by_itself(owner: OwnerState) -> bool:
+    """Return whether owner and namespace want it back without anybody's word, and let us act."""
+    words = owner.words
+    return (
+        owner.rung is IdleRung.RELEASE
+        and words is not None
+        and not words.problems
+        and words.wake is WakeBy.WHEN_FREE
+    )
+
+
+def _woken_lately(world: ClusterState, rules: ReleaseRules) -> bool:
+    """
+    Return whether one came back so lately that its pods do not have their places yet. Its note
+    alone, which its people can write, holds nobody up.
+    """
+    since = world.now - rules.waiting_seconds
+    return any(
+        note.woken_at is not None and since < note.woken_at <= world.now and _lacks_places(owner)
+        for owner in world.owners.values()
+        if (note := owner.note) is not None
+    )
+
+
+def _lacks_places(owner: OwnerState) -> bool:
+    placed = sum(bool(pod.node) and not pod.terminating for pod in owner.pods)
+    return placed < (owner.replicas or 0)

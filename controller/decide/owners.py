@@ -1,10 +1,17 @@
-"""PURE. Since when all pods of an owner have been idle, and what stands against its release."""
+"""
+PURE. Since when all pods of an owner have been idle, by their conditions and by what the agents say
+just before a release, and what stands against one.
+
+The condition that a pod carries is what its agent said when it last changed; the agents themselves
+know of this moment. Who does not answer, or answers of another time or another pod, has not said
+that anybody is idle.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.model import Way
+from controller.model import LastLook, Way
 from gpufence.candidates import wanted_resources
 from gpufence.dialects import declares
 from gpufence.idle import RUNGS, IdleRung, WakeBy, WithoutGpu
@@ -14,12 +21,15 @@ from gpufence.text import minutes
 from gpufence.times import write_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from controller.model import OwnerState, PodState
     from controller.rules import ReleaseRules
     from gpufence.pods import Pod
+    from gpufence.snapshot import PodActivityRow, Snapshot
 
+RUNNING: Final = "Running"
+_STALE_SECONDS: Final = 10.0
 BUSY: Final = "busy"
 IDLE_STATE: Final = "idle"
 UNKNOWN: Final = "unknown"
@@ -153,3 +163,72 @@ def _holds(owner: OwnerState, rules: ReleaseRules) -> Iterator[Hold]:
         until = note.left_alone_until
         why = f"its release was contested, so it is left alone until {write_moment(until)}"
         yield Hold(until, why, kept=True)
+
+
+def running(owner: OwnerState) -> list[PodState]:
+    """Return the pods of which an agent knows what they do."""
+    return [
+        pod
+        for pod in owner.pods
+        if pod.node and pod.phase == RUNNING and not pod.terminating and pod.gpu is not None
+    ]
+
+
+def nodes_of(owner: OwnerState) -> frozenset[str]:
+    """Return the nodes whose agents know what an owner's pods do."""
+    return frozenset(pod.node for pod in running(owner))
+
+
+def last_look(owner: OwnerState, snapshots: Mapping[str, Snapshot | None]) -> LastLook:
+    """
+    Return for how long all pods of an owner have been idle at least, by the snapshots of their
+    nodes, or why nobody can say so. None in place of a snapshot: the agent did not answer.
+    """
+    pods = [pod for pod in owner.pods if pod.gpu is not None and pod.node and not pod.terminating]
+    found = [_look(pod, snapshots.get(pod.node)) for pod in pods]
+    for look in found:
+        if look.why_not:
+            return look
+    idle = [look.idle_seconds for look in found if look.idle_seconds is not None]
+    if not idle:
+        return LastLook(None, "it has no pod on any node")
+    return LastLook(min(idle))
+
+
+def why_not(look: LastLook, threshold_seconds: float) -> str:
+    """
+    Return what a last look has against a release of those who must have been idle for so long.
+    """
+    if look.idle_seconds is None or look.why_not:
+        return look.why_not or "nobody can tell"
+    if look.idle_seconds < threshold_seconds:
+        return f"one of its pods has been idle for {minutes(look.idle_seconds)} only"
+    return ""
+
+
+def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
+    """Return what a pod does by the snapshot of its node, or why nobody can say so."""
+    where = f"the agent of node {pod.node}"
+    if snapshot is None:
+        return f"{where} does not answer"
+    if snapshot.node != pod.node:
+        return f"who answers for node {pod.node} is the agent of {snapshot.node}"
+    if snapshot.trouble or not snapshot.fresh:
+        trouble = snapshot.trouble or "it does not hear from the API server"
+        return f"{where} cannot tell: {trouble}"
+    if snapshot.stale_seconds is None or snapshot.stale_seconds > _STALE_SECONDS:
+        return f"what {where} knows is too old"
+    said = next((row.activity for row in snapshot.pods if row.uid == pod.uid), None)
+    return said or f"{where} does not tell what pod {pod.name} does"
+
+
+def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:
+    activity = agents_word(pod, snapshot)
+    if isinstance(activity, str):
+        return LastLook(None, activity)
+    if activity.state != IDLE_STATE:
+        why = f" ({activity.why})" if activity.why else ""
+        return LastLook(None, f"pod {pod.name} is {activity.state}{why}")
+    if activity.idle_seconds is None:
+        return LastLook(None, f"nobody can tell since when pod {pod.name} has been idle")
+    return LastLook(activity.idle_seconds)

@@ -6,8 +6,10 @@ from functools import cache
 from agent import metrics as agent_metrics
 from controller import metrics as controller_metrics
 from controller.cluster.cluster import WatchTrust
+from controller.keepers.profiles.keeper import families as profile_families
 from controller.loop import LastPass
 from controller.model import ClusterState, ReleaseDecision, ReleaseMemory
+from service.exposition import Family, write_page
 from tests.support.agent.scene import ABOUT, busy_state
 from webhook import metrics as webhook_metrics
 
@@ -23,7 +25,7 @@ def metric_names() -> frozenset[str]:
     state = busy_state()
     pages = (
         agent_metrics.page(state, ABOUT, state.at),
-        controller_metrics.page(_nothing(), WatchTrust(fresh=True, trouble=""), 0.0, _COUNTS),
+        write_page(_of_controller()),
         webhook_metrics.Metrics(("cap",)).page(),
     )
     # The webhook's gauges belong to its program, which only real ones have; their names are apart.
@@ -39,6 +41,12 @@ def metric_names() -> frozenset[str]:
 
 def metrics_in(promql: str) -> set[str]:
     return set(_SPOKEN_OF.findall(promql))
+
+
+def _of_controller() -> list[Family]:
+    trust = WatchTrust(fresh=True, trouble="")
+    core = controller_metrics.families(_nothing(), trust, 0.0, _COUNTS)
+    return [*core, *profile_families(0, 0, {})]
 
 
 def _nothing() -> LastPass:

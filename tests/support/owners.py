@@ -3,10 +3,10 @@
 import time
 from typing import Final
 
-from kube import Client, JsonObject, NotFoundError, ThrottledError, group
+from kube import Client, ConflictError, JsonObject, NotFoundError, ThrottledError, group
 
 CRDS: Final = "apiextensions.k8s.io/v1"
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 60.0
 
 
 def crd(api_version: str, kind: str, plural: str, *, scale: str = "") -> JsonObject:
@@ -68,9 +68,12 @@ def unconvertible(definition: JsonObject, version: str) -> JsonObject:
 
 
 def define(client: Client, *definitions: JsonObject) -> None:
-    """Make kinds, and wait until they are served."""
+    """Make kinds, once those of their names are gone, and wait until they are served."""
     for definition in definitions:
-        client.post(group(CRDS, "customresourcedefinitions"), definition)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not _made(client, definition):
+            assert time.monotonic() < deadline, "it is still being deleted"
+            time.sleep(0.1)
     for definition in definitions:
         spec = definition["spec"]
         version = spec["versions"][0]["name"]
@@ -83,6 +86,14 @@ def define(client: Client, *definitions: JsonObject) -> None:
             except (NotFoundError, ThrottledError):
                 assert time.monotonic() < deadline, f"{path} is not served"
                 time.sleep(0.1)
+
+
+def _made(client: Client, definition: JsonObject) -> bool:
+    try:
+        client.post(group(CRDS, "customresourcedefinitions"), definition)
+    except ConflictError:
+        return False
+    return True
 
 
 def undefine(client: Client, *definitions: JsonObject) -> None:

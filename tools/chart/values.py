@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.settings import AgentSettings
 from certs.settings import CertsSettings
-from controller.settings import ControllerSettings
+from controller.program import SETTINGS as CONTROLLER_SETTINGS
 from gpufence.settings import rows
 from tools import ROOT
 from tools.manifests import components
@@ -26,7 +26,7 @@ SETTINGS: Final = {
     "webhook": WebhookSettings,
     "agent": AgentSettings,
     "certs": CertsSettings,
-    "controller": ControllerSettings,
+    "controller": CONTROLLER_SETTINGS,
 }
 
 _HEAD: Final = f"""\

@@ -31,6 +31,7 @@ from gpufence.settings import (
     setting,
     shown_settings,
     unknown_settings,
+    with_parts,
 )
 
 
@@ -258,3 +259,18 @@ def test_a_page_has_a_table_of_one_dataclass() -> None:
 def test_items_are_separated_by_commas() -> None:
     """Blanks around items and empty items do not count."""
     assert ("a", "b") == split_items(" a, b,,")
+
+
+def test_settings_may_have_further_parts() -> None:
+    """Those of what is added to a program are read, shown and explained as its own are."""
+    whole = with_parts(Example, [("more", "More", Bounds)])
+    read = read_settings(whole, {"P_NAME": "a", "P_LOWEST": "3"})
+
+    assert "\nMore\n  P_LOWEST" in help_text(whole)
+    assert "a" == read.name
+    assert {"lowest": 3} == shown_settings(read)["more"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    lowest: int = field(default=1, metadata=setting("P_LOWEST", "the lowest"))

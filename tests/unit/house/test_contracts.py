@@ -28,7 +28,7 @@ BREACHES = [
     ("agent/judge/brakes.py", "agent.events", "The agent's parts know those below them"),
     ("controller/model.py", "controller.decide", "The controller's parts know those below them"),
     (
-        *("controller/decide/demand.py", "controller.decide.deadlines"),
+        *("controller/decide/demand.py", "controller.decide.release"),
         "A release is decided in one direction",
     ),
     (
@@ -47,6 +47,14 @@ BREACHES = [
     (
         *("webhook/rewrite/inputs.py", "webhook.rewrite.decide"),
         "A pod is rewritten in one direction",
+    ),
+    (
+        *("controller/loop.py", "controller.keepers.activity"),
+        "Only the controller's program knows its keepers",
+    ),
+    (
+        *("controller/keepers/activity/pages.py", "controller.keepers.profiles.figures"),
+        "The controller's keepers do not know each other",
     ),
     (
         *("kubectl_gpufence/pod_lines.py", "kubectl_gpufence.verbs.top"),

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller.decide.deadlines import (
+from controller.decide.demand import waiting_pods
+from controller.decide.owners import Hold, idleness
+from controller.decide.release import (
     Due,
     Dues,
     announcement,
@@ -13,8 +15,6 @@ from controller.decide.deadlines import (
     soonest,
     told,
 )
-from controller.decide.demand import waiting_pods
-from controller.decide.owners import Hold, idleness
 from controller.model import Announcement, ClusterState, NoticeGiven, OwnerKey, OwnerState
 from controller.rules import ReleaseRules
 from gpufence import names

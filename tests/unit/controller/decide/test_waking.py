@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controller.decide.demand import waiting_pods
+from controller.decide.notes import Waking, waking
 from controller.decide.room import Places
-from controller.decide.waking import Waking, waking
 from controller.model import OwnerState, PodState, Way
 from controller.rules import ReleaseRules
 from gpufence.errors import annotation_problem

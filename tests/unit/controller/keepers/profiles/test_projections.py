@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.profiles.kept import (
+from controller.keepers.profiles.projections import (
     KeptNeed,
     core_digest,
     keep_need,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controller.profiles.figures import ProfileStep
+from controller.keepers.profiles.figures import ProfileStep
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.need.profile import KIND, profile_name
@@ -18,8 +18,8 @@ from kube.workloads import read_owner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.profiles.figures import ProfileChange, ProfileOwner
-    from controller.profiles.kept import KeptNeed, KeptProfile
+    from controller.keepers.profiles.figures import ProfileChange, ProfileOwner
+    from controller.keepers.profiles.projections import KeptNeed, KeptProfile
     from kube import Client, JsonObject
     from kube.discovery import Kinds
     from kube.owners import ApiOwner

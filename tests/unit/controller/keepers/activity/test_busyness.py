@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from controller.activity import (
+from controller.decide import nodes_of
+from controller.keepers.activity.busyness import (
     OwnerActivity,
     UnknownActivity,
     activity_of,
     next_replica,
-    nodes_of,
 )
 from controller.model import OwnerKey, OwnerState, PodState, Way
 from gpufence.idle import IdleWords, WithoutGpu

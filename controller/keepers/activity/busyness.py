@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.decide.last_look import agents_word
-from controller.decide.owners import unmeasured
+from controller.decide.owners import RUNNING, agents_word, running, unmeasured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from controller.model import OwnerState, PodState
     from gpufence.snapshot import Snapshot
 
-_RUNNING: Final = "Running"
 _BUSY_DIGITS: Final = 4
 
 
@@ -34,11 +32,6 @@ class UnknownActivity(NamedTuple):
     why: str
 
 
-def nodes_of(owner: OwnerState) -> frozenset[str]:
-    """Return the nodes whose agents know what an owner's pods do."""
-    return frozenset(pod.node for pod in _running(owner))
-
-
 def activity_of(
     owner: OwnerState, snapshots: Mapping[str, Snapshot | None]
 ) -> OwnerActivity | UnknownActivity:
@@ -49,15 +42,11 @@ def activity_of(
     """
     for pod in owner.pods:
         works = bool(pod.node) and not pod.terminating
-        if (
-            works
-            and (pod.phase == _RUNNING or pod.initializing)
-            and (why := unmeasured(pod, owner))
-        ):
+        if works and (pod.phase == RUNNING or pod.initializing) and (why := unmeasured(pod, owner)):
             return UnknownActivity(f"pod {pod.name} {why}")
     busy: dict[str, float] = defaultdict(float)
     idle = []
-    for pod in _running(owner):
+    for pod in running(owner):
         found = agents_word(pod, snapshots.get(pod.node))
         if isinstance(found, str):
             return UnknownActivity(found)
@@ -81,11 +70,3 @@ def next_replica(owner: OwnerState) -> list[PodState]:
         if not pod.terminating and pod.gpu is not None:
             replicas[pod.leader or pod.uid].append(pod._replace(node=""))
     return max(replicas.values(), key=len, default=[])
-
-
-def _running(owner: OwnerState) -> list[PodState]:
-    return [
-        pod
-        for pod in owner.pods
-        if pod.node and pod.phase == _RUNNING and not pod.terminating and pod.gpu is not None
-    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.profiles.kept import core_digest, unpacked, whole_digest
+from controller.keepers.profiles.projections import core_digest, unpacked, whole_digest
 from gpufence.need import CardNeed, NodeNeed, ProposalTerms, merged, summarise, with_room
 from gpufence.need.applied import applied_amounts
 from gpufence.need.codec import MOST_DAYS
@@ -19,7 +19,7 @@ from gpufence.times import read_moment, write_moment
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from controller.profiles.kept import KeptNeed, KeptProfile
+    from controller.keepers.profiles.projections import KeptNeed, KeptProfile
     from gpufence.need import NeedSummary
 
 MOST_OWNERS: Final = 10_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.profiles import figures
-from controller.profiles.figures import (
+from controller.keepers.profiles import figures
+from controller.keepers.profiles.figures import (
     ProfileOwner,
     ProfileStep,
     RememberedNeeds,
@@ -19,7 +19,7 @@ from controller.profiles.figures import (
     terms_of,
     today_of,
 )
-from controller.profiles.kept import KeptNeed, KeptProfile, keep_need, keep_profile
+from controller.keepers.profiles.projections import KeptNeed, KeptProfile, keep_need, keep_profile
 from gpufence import names
 from gpufence.need import CardNeed, NodeNeed, need_configmap, write_need
 from gpufence.need.summary import NO_TERMS

@@ -9,11 +9,13 @@ import logging
 import time
 from bisect import bisect_left
 from collections import Counter
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.profiles.figures import (
+from controller.keepers import Keeper
+from controller.keepers.profiles.figures import (
     ProfileOwner,
     ProfileStep,
     RememberedNeeds,
@@ -25,10 +27,12 @@ from controller.profiles.figures import (
     terms_of,
     today_of,
 )
-from controller.profiles.kept import keep_need, keep_profile
-from controller.profiles.writes import GONE
+from controller.keepers.profiles.projections import keep_need, keep_profile
+from controller.keepers.profiles.writes import GONE
+from controller.metrics import by_step, gauge
 from gpufence import names
 from gpufence.annotations import read_namespace_options
+from gpufence.settings import setting
 from gpufence.times import write_moment
 from kube import (
     ConflictError,
@@ -43,15 +47,15 @@ from kube.informers import Interner, Store
 from kube.repeating import Repeating
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from controller.profiles.figures import ProfileChange
-    from controller.profiles.kept import KeptNeed, KeptProfile
-    from controller.profiles.writes import ProfileWrites
-    from controller.settings import ProfileSettings
+    from controller.keepers.profiles.figures import ProfileChange
+    from controller.keepers.profiles.projections import KeptNeed, KeptProfile
+    from controller.keepers.profiles.writes import ProfileWrites
     from kube.informers import Informers
     from kube.informers.views import NamespaceView
     from kube.owners import ApiOwner
+    from service.exposition import Family
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +70,29 @@ _NEEDS: Final = "needs"
 _PROFILES: Final = "profiles"
 _DAY: Final = len("2026-11-19")
 _NOBODY: Final = RememberedNeeds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """How fast profiles follow what the agents remember."""
+
+    pass_seconds: float = field(
+        default=10.0,
+        metadata=setting(
+            "GPUFENCE_PROFILE_SECONDS",
+            "from one look at what nodes remember to the next",
+            least=0.1,
+            most=3600,
+        ),
+    )
+    writes: int = field(
+        default=100,
+        metadata=setting(
+            "GPUFENCE_PROFILE_WRITES",
+            "how many profiles are written in one look at most; five times as many are added up",
+            most=10_000,
+        ),
+    )
 
 
 class _Wait(NamedTuple):
@@ -90,7 +117,7 @@ class ProfileSources(NamedTuple):
     owners: Callable[[], Iterable[ApiOwner]]
 
 
-class ProfileKeeper:
+class ProfileKeeper(Keeper):
     """`outcomes` counts what became of writes, by step."""
 
     def __init__(
@@ -117,10 +144,8 @@ class ProfileKeeper:
         self._there: tuple[object, Mapping[ProfileOwner, KeptProfile]] = (None, {})
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Return how many nodes' needs and how many profiles are in view."""
-        return len(self._needs.items), len(self._profiles.items)
+    def families(self) -> Iterator[Family]:
+        return families(len(self._needs), len(self._profiles), self.outcomes)
 
     def _follow(self, namespace: str) -> None:
         interner = Interner()
@@ -273,6 +298,14 @@ class ProfileKeeper:
             if self._damaged.get(name) != need.version:
                 _log.warning("ConfigMap %s counts for nothing: %s", name, need.trouble)
         self._damaged = {name: need.version for name, need in damaged.items()}
+
+
+def families(needs: int, profiles: int, writes: Mapping[tuple[str, str], int]) -> Iterator[Family]:
+    """Yield what `/metrics` says of profiles; `writes` by step and outcome."""
+    yield gauge("needs", "Nodes whose agents remember what models need.", needs)
+    yield gauge("profiles", "GPUMemoryProfiles in view.", profiles)
+    about = "Writes of GPUMemoryProfiles, by step and by what became of them."
+    yield by_step("profile_writes_total", about, writes)
 
 
 def today() -> str:

@@ -5,9 +5,14 @@ from uuid import uuid4
 
 import pytest
 
-from controller.profiles.keeper import SEEN_SECONDS, ProfileKeeper, ProfileSources, today
-from controller.profiles.writes import PROFILE, ProfileWrites
-from controller.settings import ProfileSettings
+from controller.keepers.profiles.keeper import (
+    SEEN_SECONDS,
+    ProfileKeeper,
+    ProfileSettings,
+    ProfileSources,
+    today,
+)
+from controller.keepers.profiles.writes import PROFILE, ProfileWrites
 from gpufence import names
 from gpufence.need import NeedKey, OwnerNeed, need_configmap, write_need
 from kube import JsonObject, core

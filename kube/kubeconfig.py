@@ -1,7 +1,9 @@
 """
 Read a kubeconfig through the Kubernetes client: its exec plugins and OIDC logins are its business.
 
-The sole importer of `kubernetes`, and itself imported only where there is a kubeconfig.
+The sole importer of `kubernetes`, and itself imported only where there is a kubeconfig. Of that
+package it loads the modules that read kubeconfigs and none of the others, which would take twice
+as long as all else that a program at a desk loads.
 
 That package writes embedded keys into temporary files and removes them when a program ends well.
 Here they are removed as soon as they have been read, since programs are killed, too.
@@ -9,16 +11,18 @@ Here they are removed as soon as they have been read, since programs are killed,
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from kubernetes.client import Configuration
-from kubernetes.config import ConfigException, kube_config
 
 from kube.credentials import CommandedToken, Credentials, NoCredentials
 from kube.errors import AccessError
@@ -26,9 +30,40 @@ from kube.errors import AccessError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from kubernetes.client import Configuration
+
     from kube.replies import JsonObject
 
-_CLIENT: Any = kube_config  # without types; the values taken from it are checked at once, below
+
+def _reader() -> ModuleType:
+    """Import what reads kubeconfigs; what only a renewal by OIDC calls is loaded by that."""
+    oauth = ModuleType("requests_oauthlib")
+    vars(oauth)["OAuth2Session"] = _later("requests_oauthlib", "OAuth2Session")
+    if "kubernetes" in sys.modules:
+        return import_module("kubernetes.config.kube_config")
+    for package in ("kubernetes", "kubernetes.config"):
+        if (spec := find_spec(package)) is not None:
+            sys.modules[package] = module_from_spec(spec)  # and what it imports is left alone
+    client = import_module("kubernetes.client")
+    vars(client)["ApiClient"] = _later("kubernetes.client.api_client", "ApiClient")
+    stands_in = sys.modules.setdefault(oauth.__name__, oauth) is oauth
+    try:
+        return import_module("kubernetes.config.kube_config")
+    finally:
+        if stands_in:
+            del sys.modules[oauth.__name__]
+
+
+def _later(module: str, name: str) -> Callable[..., object]:
+    """Make what stands for a class until it is called."""
+
+    def called(*args: object, **options: object) -> object:
+        return getattr(import_module(module), name)(*args, **options)
+
+    return called
+
+
+_CLIENT: Any = _reader()  # without types; the values taken from it are checked at once, below
 _FILES = threading.RLock()  # held while there are files of embedded keys
 _UNSUPPORTED_USER_FIELDS = ("as-groups", "as-uid", "as-user-extra")
 _RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
@@ -115,7 +150,7 @@ def _load(paths: str, context: str | None) -> _Loaded:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         problem = f"line {line}: {error.problem or 'broken YAML'}"
-    except ConfigException as error:
+    except _CLIENT.ConfigException as error:
         problem = _harmless(str(error))
     except Exception as error:  # noqa: BLE001 (odd YAML makes the client raise whatever it likes)
         problem = f"it has not the form of a kubeconfig ({type(error).__name__})"
@@ -147,7 +182,7 @@ def _load_unguarded(paths: str, context: str | None) -> _Loaded:
         merger.config, active_context=name, config_persister=merger.save_changes
     )
     loader._config_base_path = None  # noqa: SLF001 (its own factory does so: paths are the file's)
-    configuration = Configuration()
+    configuration = _CLIENT.Configuration()
     loader.load_and_set(configuration)
     namespace = str(chosen.get("namespace") or "")
     return _Loaded(configuration, cluster, user, user_folder, namespace)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from gpufence.shape import Object
     from gpufence.snapshot import SnapshotCut
-    from kube import Client, ClientSettings, JsonObject
+    from kube import Client, JsonObject
     from kubectl_gpufence.cluster_view import NodeAgent
     from kubectl_gpufence.pods import SeenPod
 
@@ -241,18 +241,15 @@ class ClusterReader:
         """Ask about the pods of a namespace, or of all, and about the nodes they run on."""
         agents = self._agents_on(node)
         read = partial(self._objects_of_pods, namespace, node, agents)
-        if namespace:  # whose nodes alone are asked about, so they have to be known first
-            return self.scene(read(), CARDS_AND_PODS)
-        return self._scene(agents, read, CARDS_AND_PODS)
+        if not namespace:
+            return self._scene(agents, read, CARDS_AND_PODS)
+        objects = read()  # first: only the nodes of its pods are asked about
+        return scene_of(objects, self.agents(objects.agent_pods, CARDS_AND_PODS))
 
     def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:
         """Ask about one node and its cards, or about all."""
         agents = self._agents_on(node)
         return self._scene(agents, partial(self._objects_of_nodes, node, agents), cut)
-
-    def scene(self, objects: SeenObjects, cut: SnapshotCut | None = None) -> Scene:
-        """Ask the agents whom the objects name."""
-        return scene_of(objects, self.agents(objects.agent_pods, cut))
 
     def ask_agent(self, pod: Object, path: str, query: Query | None = None) -> str:
         """
@@ -295,22 +292,16 @@ def reading(
     call: argparse.Namespace, environ: Mapping[str, str], progress: Callable[[str], None]
 ) -> Iterator[ClusterReader]:
     """
-    Connect to the cluster that a call is about.
+    Connect to the cluster that a call is about, found as kubectl does, with as many connections as
+    are asked over at the same time.
 
     Raises:
         InvalidError: an address that it names cannot be read.
         KubeError: there is no cluster, or it does not answer, or refuses what all else stands on.
     """
     direct = addresses(call, environ)
-    with connect(client_settings(call, environ)) as client:
-        seconds = min(_AGENT_SECONDS, call.request_timeout)
-        yield ClusterReader(client, seconds, progress, direct)
-
-
-def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> ClientSettings:
-    """Find the cluster as kubectl does, with as many connections as we ask at the same time."""
     settings = read_client_settings(environ, user_agent="kubectl-gpufence")
-    return replace(
+    settings = replace(
         settings,
         kubeconfig=call.kubeconfig or settings.kubeconfig,
         context=call.context,
@@ -318,3 +309,6 @@ def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> Cli
         reply_timeout_seconds=call.request_timeout,
         pool_connections=MOST_ASKED,
     )
+    with connect(settings) as client:
+        seconds = min(_AGENT_SECONDS, call.request_timeout)
+        yield ClusterReader(client, seconds, progress, direct)

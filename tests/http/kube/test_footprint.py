@@ -53,6 +53,38 @@ def test_a_pod_never_loads_the_kubernetes_package(tmp_path: Path) -> None:
     assert int(peak_kib) < 36 * 1024
 
 
+LOADED = """
+import sys
+import kube
+kube.connect(kube.ClientSettings(kubeconfig=sys.argv[1]))
+print(*sys.modules)
+"""
+
+
+def test_a_desk_loads_what_reads_kubeconfigs_and_no_more(tmp_path: Path) -> None:
+    """Of the kubernetes package neither models nor watches, and no third party of its own."""
+    with ApiServer() as server:
+        cluster = {"server": server.url}
+        content = {
+            "current-context": "a",
+            "clusters": [{"name": "a", "cluster": cluster}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "users": [{"name": "a", "user": {"token": "t"}}],
+        }
+        (tmp_path / "config").write_text(yaml.safe_dump(content))
+        run = subprocess.run(
+            [sys.executable, "-c", LOADED, str(tmp_path / "config")],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+
+    loaded = set(run.stdout.split())
+    dear = {"pydantic", "requests", "requests_oauthlib", "websocket", "kubernetes.dynamic"}
+    assert "kubernetes.config.kube_config" in loaded
+    assert set() == loaded & {*dear, "kubernetes.client.api_client", "kubernetes.client.models"}
+
+
 def test_an_embedded_ca_is_gone_once_it_is_read(tmp_path: Path) -> None:
     """The copy that TLS needs as a file does not outlive the connection that is made with it."""
     authority = Authority(tmp_path)

@@ -250,6 +250,31 @@ def test_exec_plugin_gives_the_token(
     assert [f"Bearer {SECRET}"] == authorization(secure)
 
 
+def test_an_expired_oidc_token_is_renewed(
+    tmp_path: Path, authority: Authority, secure: ApiServer
+) -> None:
+    """The issuer is asked for another one, which is used and written down."""
+    renewed = {"id_token": SECRET, "refresh_token": "second", "access_token": "a"}
+    endpoints = {"token_endpoint": f"{secure.url}/token"}
+    secure.on("GET /.well-known/openid-configuration", reply(endpoints))
+    secure.on("POST /token", reply({**renewed, "token_type": "Bearer"}))
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 1}).encode()).decode().rstrip("=")
+    config = {
+        "client-id": "kubectl",
+        "client-secret": "s",
+        "id-token": f"head.{claims}.signature",
+        "refresh-token": "first",
+        "idp-issuer-url": secure.url,
+        "idp-certificate-authority-data": encoded(authority.pem),
+    }
+    path = kubeconfig(tmp_path, secure, {"auth-provider": {"name": "oidc", "config": config}})
+    with client_from(path) as client:
+        client.get(PODS)
+
+    assert [f"Bearer {SECRET}"] == authorization(secure)
+    assert "second" in path.read_text()
+
+
 def test_a_failing_exec_plugin_is_named(
     tmp_path: Path, secure: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:

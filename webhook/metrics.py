@@ -18,12 +18,12 @@ import orjson
 import service.logs
 from service.exposition import Distribution, Family, Histogram, write_page
 from service.logs import LEVELS, moment
-from webhook.outcome import ReviewResult
+from webhook.review import ReviewResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.outcome import ReviewOutcome
+    from webhook.review import ReviewOutcome
 
 V = TypeVar("V")
 

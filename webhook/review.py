@@ -1,5 +1,6 @@
 """
-The envelope: an AdmissionReview of admission.k8s.io/v1 in, its answer out.
+The envelope: an AdmissionReview of admission.k8s.io/v1 in, its answer out; and what became of one
+request, of which log line, metric and answer are all made.
 
 Only the API server should ever call, but anybody in the cluster's network can: whatever is no
 review is told apart here, by a word for the metrics and a sentence that repeats nothing of it.
@@ -12,15 +13,64 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import orjson
 
 from gpufence.errors import GpufenceError
-from webhook.outcome import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+class ReviewResult(StrEnum):
+    """The kinds of ends a request can come to; a label of the metrics, so few and stable."""
+
+    REWRITTEN = "rewritten"  # the pod got a patch
+    UNCHANGED = "unchanged"  # the pod needs none
+    REFUSED = "refused"  # the pod's creator was told why not
+    EXACT = "exact"  # the binding got the values of its node
+    CAREFUL = "careful"  # its node does not tell its cards: the values of the largest there is
+    SKIPPED = "skipped"  # the binding was let through without values
+    REJECTED = "rejected"  # not a review that we answer: HTTP 4xx
+    FAILED = "failed"  # our own bug: HTTP 500
+
+
+class Subject(NamedTuple):
+    """Whom a request was about, as far as it could be read."""
+
+    uid: str = ""
+    namespace: str = ""
+    name: str = ""
+    dry_run: bool = False
+
+
+NOBODY = Subject()
+
+
+class ReviewOutcome(NamedTuple):
+    """
+    The end of one request.
+
+    `reason` is one of a few fixed words and a label of the metrics; `detail` is for the log alone.
+    """
+
+    result: ReviewResult
+    subject: Subject = NOBODY
+    reason: str = ""
+    detail: str = ""
+    operations: int = 0
+    warnings: int = 0
+
+
+class Reply(NamedTuple):
+    """What to send, and what to say about it."""
+
+    status: int
+    body: bytes
+    outcome: ReviewOutcome
+
 
 JsonObject: TypeAlias = dict[str, Any]
 

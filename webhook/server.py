@@ -4,6 +4,8 @@ ends without losing a request.
 
 Admissions are answered before FastAPI is asked, which serves every other path: on the way to a
 handler of its own it takes as long as the whole rewriting of a pod, and to a middleware a quarter.
+It is loaded where an application is made, while the API server writes the first lists: half of what
+there is to load before a webhook can serve is its.
 """
 
 from __future__ import annotations
@@ -17,22 +19,20 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 import uvicorn
 import uvloop
-from fastapi import FastAPI
-from fastapi.responses import PlainTextResponse, Response
 
 from gpufence.mode import Mode
 from service.exposition import CONTENT_TYPE
 from service.listen import address_of
-from webhook.connections import BoundedProtocol
 from webhook.endpoint import Endpoint
-from webhook.handshakes import Handshakes
-from webhook.hooks.bindings import BindingHook
-from webhook.hooks.pods import PodHook
+from webhook.guard import BoundedProtocol, Handshakes
+from webhook.hooks import BindingHook, PodHook
 
 if TYPE_CHECKING:
     import socket
     import ssl
     from collections.abc import Callable, Iterator, Mapping
+
+    from fastapi import FastAPI
 
     from webhook.cluster import ClusterView
     from webhook.endpoint import App, Hook
@@ -81,11 +81,16 @@ def admission_app(
     hooks: Mapping[str, tuple[str, Hook]], account: Account, is_draining: Callable[[], bool]
 ) -> Endpoint:
     """Serve admissions, and nothing that would tell a stranger what we are."""
+    from fastapi import FastAPI  # noqa: PLC0415 (see above)
+
     return Endpoint(FastAPI(**_SILENT), hooks, account, is_draining)
 
 
 def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
     """Serve probes and metrics; ready means that the next admission gets a good answer."""
+    from fastapi import FastAPI  # noqa: PLC0415 (see above)
+    from fastapi.responses import PlainTextResponse, Response  # noqa: PLC0415 (see above)
+
     app = FastAPI(**_SILENT)
 
     @app.get(HEALTH_PATH, response_class=PlainTextResponse)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from webhook.command.documents import Document, PodManifest
     from webhook.command.templates import Manifest
     from webhook.fleet import Fleet
-    from webhook.operations import Operation
     from webhook.policy import WebhookPolicy
+    from webhook.rewrite.patch import Operation
 
 _FIELD = "metadata.annotations['"
 _WIDTH = 100

@@ -22,7 +22,6 @@ from gpufence.need.applied import is_applied
 from gpufence.plan import Plan, ProfileUsed
 from gpufence.pods import read_pod
 from gpufence.shape import as_list, as_object, as_texts, objects
-from webhook.operations import Patch
 from webhook.rewrite.annotations import (
     admit,
     fits,
@@ -34,11 +33,11 @@ from webhook.rewrite.annotations import (
     values_of,
     without_amounts,
 )
-from webhook.rewrite.containers import Starts, only_requested, own_slots
+from webhook.rewrite.containers import Starts, own_slots
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
-from webhook.rewrite.neighbours import unasked
-from webhook.rewrite.patch import change_container, keep_last_lines, schedule
+from webhook.rewrite.neighbours import only_requested, unasked
+from webhook.rewrite.patch import Patch, change_container, keep_last_lines, schedule
 from webhook.rewrite.python_hook import HookMount, bring_hook, hook_texts, mount_hook
 
 if TYPE_CHECKING:
@@ -50,11 +49,11 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.fleet import Fleet
-    from webhook.operations import Operation
     from webhook.policy import WebhookPolicy
     from webhook.rewrite.annotations import AdmittedPod
     from webhook.rewrite.decide import PodDecision
     from webhook.rewrite.inputs import PlanInputs
+    from webhook.rewrite.patch import Operation
 
 __all__ = ["Refusal", "Rewrite", "Unchanged", "rewrite"]
 

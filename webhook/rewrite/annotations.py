@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpufence.errors import Problem
     from gpufence.need.applied import AppliedProfile
     from gpufence.pods import Pod
-    from webhook.operations import Patch
+    from webhook.rewrite.patch import Patch
 
 MOST_BYTES = 250 * 1024
 """The API server takes 256 KiB on one object; the rest is for whoever comes after us."""

@@ -1,5 +1,6 @@
 """
-PURE. What a pod's containers say already, before and after a pass of ours.
+PURE. What a pod's containers say already, before and after a pass of ours, what they start, and
+which variables hold for them.
 
 A pass before this one has put slots in the place of the user's values and kept those in the plan.
 Taking them from there is no act of trust: a user who forges a plan can wish no more by it than by
@@ -10,27 +11,125 @@ from __future__ import annotations
 
 import re
 from operator import methodcaller
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from gpufence import names
 from gpufence.annotations import HookCarrier
-from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
 from webhook.engines.budget import STEPS, Budget, SpentError
 from webhook.engines.catalog import VARIABLES, alone, by_first
 from webhook.engines.launch import read_launch
-from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
-from webhook.rewrite.rows import ContainerText, Variable
+from webhook.frameworks.figures import Basis
+from webhook.frameworks.table import (
+    DEFEATS,
+    GROWTH,
+    TABLE,
+    XLA,
+    XLA_NEW,
+    XLA_NEW_BLANK,
+    FixedRow,
+    FrameworkRow,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from gpufence.annotations import PodOptions
     from gpufence.shape import Object
+    from webhook.engines.catalog import Engine
     from webhook.engines.launch import ServerLaunch
-    from webhook.operations import Path
+    from webhook.frameworks.figures import PodTerms
+
+_HOOKED = frozenset((names.ENV_FRACTION, names.ENV_TF_FRACTION, names.ENV_LIMIT_BYTES))
+
+
+class Variable(NamedTuple):
+    """
+    What a container says about one variable already.
+
+    `user` is the user's own text, also where a pass before this one has replaced it. `points`
+    marks a variable that reads a slot, `slot` is that slot if it can be used again. `hidden` marks
+    a value that cannot be read (valueFrom, `$(VAR)`).
+    """
+
+    user: str | None = None
+    slot: str = ""
+    points: bool = False
+    hidden: bool = False
+
+
+class ContainerText(NamedTuple):
+    """
+    What one container says, as far as frameworks go. `framework` marks that one is named which
+    keeps to what its variables say.
+    """
+
+    name: str
+    variables: Mapping[str, Variable]
+    launch: ServerLaunch | None = None
+    env_from: bool = False
+    framework: bool = False
+
+
+ABSENT = Variable()
+
+
+def table_rows(
+    text: ContainerText, terms: PodTerms, *, aware: bool
+) -> Iterator[FrameworkRow | FixedRow]:
+    """Yield the rows of the table that hold for a container."""
+    launch = text.launch
+    for row in TABLE:
+        if launch is not None and isinstance(row, FrameworkRow) and row.of_torch:
+            points = terms.bound and text.variables.get(row.env, ABSENT).points
+            if points or (aware and launch.pytorch and _heeded(launch, row.env, terms)):
+                yield row if launch.pytorch else row._replace(basis=Basis.SHARE)
+            continue
+        if launch is not None and not _heeded(launch, row.env, terms):
+            continue
+        if row is XLA:
+            yield from _xla_rows(text)
+        elif row is not XLA_NEW_BLANK:
+            yield row
+
+
+def _heeded(launch: ServerLaunch, env: str, terms: PodTerms) -> bool:
+    """Return whether anything in the container reads a variable of the table."""
+    engine = launch.engine
+    if engine is None or engine.heeds(env) or env in launch.refers:
+        return True
+    return terms.hook and engine.hooked and env in _HOOKED
+
+
+def own_rows(
+    engine: Engine, launch: ServerLaunch, *, told: bool
+) -> Iterator[FrameworkRow | FixedRow]:
+    """
+    Yield the rows of a known program's own variables, and of the one that its flag reads, or could.
+    """
+    lever, heard = engine.lever, launch.overridden is None
+    yield from (row for row in engine.rows if heard or lever is None or row is not lever.row)
+    if lever is None or lever.row in engine.rows:
+        return
+    if (lever.appends and heard) or told or lever.row.env in launch.refers:
+        yield lever.row
+
+
+def _xla_rows(text: ContainerText) -> Iterator[FrameworkRow | FixedRow]:
+    """
+    Yield JAX's two names: the one that every version reads, and the other as blank.
+
+    Where one of them cannot be read, setting the other could make both non-empty, so both stay.
+    """
+    old = text.variables.get(XLA.env, ABSENT)
+    new = text.variables.get(XLA_NEW.env, ABSENT)
+    if old.hidden or new.hidden:
+        yield from (row for row, each in ((XLA, old), (XLA_NEW, new)) if each.hidden)
+    else:
+        yield from (XLA, XLA_NEW_BLANK)
+
 
 SETTABLE = VARIABLES.union(row.env for row in (*TABLE, *GROWTH))
 WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH])
@@ -53,6 +152,10 @@ _text_of = methodcaller("get", "value", "")
 _source_of = methodcaller("get", "valueFrom")
 _NO_VARIABLES: dict[str, Variable] = {}
 _NO_POSITIONS: dict[str, list[int]] = {}
+
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Fields of Kubernetes and positions: nothing that a pointer has to escape."""
 
 
 class GpuContainer(NamedTuple):
@@ -240,25 +343,6 @@ def _read(
     }
     text = ContainerText(name, variables, launch, env_from, framework)
     return GpuContainer(text, item, path, positions)
-
-
-def only_requested(spec: Object) -> str:
-    """
-    Return what to say where a container asks for GPUs in its requests alone, which the API server
-    refuses; empty where none does.
-    """
-    for field in ("initContainers", "containers"):
-        for item in objects(spec.get(field), f"spec.{field}"):
-            resources = as_object(item.get("resources"), "resources")
-            limits = as_object(resources.get("limits"), "limits")
-            for key in as_object(resources.get("requests"), "requests"):
-                if (key in GPU_RESOURCES or key.startswith(PREFIXES)) and key not in limits:
-                    name = as_text(item.get("name"), "name")
-                    return (
-                        f"{name} asks for {key} in its requests only, which Kubernetes refuses: "
-                        "write it in its limits as well"
-                    )
-    return ""
 
 
 def read_start(

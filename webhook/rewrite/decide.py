@@ -1,5 +1,6 @@
 """
-PURE. The decision about one pod, at creation and again at binding: figures, settings, sentences.
+PURE. The decision about one pod, at creation and again at binding: figures, settings, and the
+sentences about it: warnings, refusals, and the one line that sums it up.
 """
 
 from __future__ import annotations
@@ -7,9 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
+from gpufence.devices import MOST_CLAIMS, has_too_many
+from gpufence.dialects import Undeclared, Unreadable
+from gpufence.errors import Problem
+from gpufence.mode import Mode
 from gpufence.plan import Plan, join_plan
+from gpufence.quantity import write_mebibytes
 from webhook.frameworks.figures import Injecting
-from webhook.rewrite import sentences
 from webhook.rewrite.containers import read_containers, with_free_slots
 from webhook.rewrite.injection import inject
 from webhook.rewrite.inputs import PodLimits
@@ -17,7 +22,11 @@ from webhook.rewrite.neighbours import neighbour_words
 from webhook.rewrite.python_hook import HookObstacle, is_taken, plan_hook
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpufence.plan import ContainerPlan
     from gpufence.shape import Object
+    from webhook.frameworks.figures import TooSmall
     from webhook.rewrite.containers import GpuContainer, Starts
     from webhook.rewrite.injection import Injection
     from webhook.rewrite.inputs import PlanInputs
@@ -65,17 +74,17 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Start
         namespace=inputs.namespace_texts,
         profile=inputs.profile,
     )
-    summary = sentences.summary(inputs, plan)
-    hard = sentences.hard_problems(inputs)
+    summary = _summary(inputs, plan)
+    hard = _hard_problems(inputs)
     soft: list[str] = []
     for item in containers:
         limit = item.injection.too_small
         if limit is not None:
-            said = sentences.too_small(item.container.text.name, limit)
+            said = _too_small(item.container.text.name, limit)
             (soft if inputs.may_get_more else hard).append(said)
         if item.injection.refusal:
             hard.append(item.injection.refusal)
-    warnings = [*hard, *soft, *sentences.notes(inputs)]
+    warnings = [*hard, *soft, *_notes(inputs)]
     for item in containers:
         warnings += item.injection.warnings
     for item in containers:
@@ -135,11 +144,156 @@ def _record(
         record[names.INJECTED] = names.INJECTED_YES if set_now else names.INJECTED_NOTHING
     record[names.SUMMARY] = summary
     if warnings:
-        record[names.WARNINGS] = sentences.joined(warnings)
+        record[names.WARNINGS] = _joined(warnings)
     if isinstance(inputs.limits, PodLimits):
-        card = sentences.card(inputs)
+        card = _card(inputs)
         if card:
             record[names.CARD] = card
         if inputs.node is not None and inputs.node.told:
             record[names.NODE] = inputs.node.name
     return record
+
+
+_LONGEST_ANNOTATION = 8 * 1024
+
+UNKNOWN_CARD = "no card's size is known yet: fractions stay as they are until the pod is bound"
+SOME_UNKNOWN = (
+    "some nodes do not tell their cards: fractions are of the largest card there is until the pod "
+    "is bound"
+)
+_MANY_CLAIMS = f"are more than the {MOST_CLAIMS} that gpufence reads of a pod"
+UNASKED = (
+    f"the pod asks for no GPU, and its namespace says {names.UNDECLARED_USE}: evict; if it uses "
+    "one all the same it is evicted: request an amount of GPU memory"
+)
+UNCLEAR = "on some nodes this holds: "
+
+
+def _hard_problems(inputs: PlanInputs) -> list[str]:
+    """
+    Return what `evict` refuses: whatever the pod's own words make unreadable.
+
+    A unit or card that nobody knows is not the pod's fault, and refuses nothing.
+    """
+    problems = list(inputs.options.unreadable)
+    if inputs.pod.claims and has_too_many(inputs.pod):
+        claims = str(len(inputs.pod.claims))
+        remedy = "put several requests into one claim"
+        problems.append(Problem("spec.resourceClaims", claims, _MANY_CLAIMS, remedy))
+    limits = inputs.limits
+    if isinstance(limits, Unreadable) and limits.own_words:
+        problems.append(limits.problem)
+    return list(dict.fromkeys([problem.sentence for problem in problems]))
+
+
+def _too_small(container: str, limit: TooSmall) -> str:
+    """
+    Return the sentence for a limit that leaves no room for any framework, and which limit would.
+    """
+    return (
+        f"{container}: {write_mebibytes(limit.limit_bytes)} of GPU memory is too little: "
+        f"{write_mebibytes(limit.reserve_bytes)} go to CUDA itself; "
+        f"ask for at least {write_mebibytes(limit.sufficient_bytes)}"
+    )
+
+
+def _notes(inputs: PlanInputs) -> list[str]:
+    """Return what the creator of the pod should know, besides each container's own remarks."""
+    limits = inputs.limits
+    if not isinstance(limits, PodLimits):
+        unreadable = [limits.problem] if isinstance(limits, Unreadable) else []
+        unasked = isinstance(limits, Undeclared) and inputs.namespace.evicts_undeclared
+        texts = [] if not unasked or inputs.pod.doubt else [UNASKED]
+        said = [problem.sentence for problem in (*unreadable, *inputs.options.notes)]
+        return [*said, *texts]
+    texts = [problem.sentence for problem in (*limits.first.notes, *inputs.options.notes)]
+    texts += [f"{UNCLEAR}{problem.sentence}" for problem in limits.unclear]
+    texts += [f"namespace {problem.sentence}" for problem in inputs.namespace.unreadable]
+    if inputs.terms.fenced and any(each.memory_bytes is None for each in inputs.candidates):
+        texts.append(_unknown(inputs, limits))
+    return texts
+
+
+def _unknown(inputs: PlanInputs, limits: PodLimits) -> str:
+    """Say what becomes of fractions where nothing tells a card's size."""
+    if inputs.node is not None:
+        largest = max(each.memory_bytes or 0 for each, _ in limits.by_card)
+        return (
+            f"node {inputs.node.name} does not tell its cards: fractions are of one of "
+            f"{write_mebibytes(largest)}, the largest there is; start gpufence's agent there, or "
+            f"say with {names.LARGEST_CARD} what the webhook is to reckon with"
+        )
+    known = any(each.memory_bytes is not None for each, _ in limits.by_card)
+    return SOME_UNKNOWN if known else UNKNOWN_CARD
+
+
+def _summary(inputs: PlanInputs, plan: Plan) -> str:
+    """Sum the decision up in one line."""
+    limits = inputs.limits
+    if isinstance(limits, Undeclared):
+        if inputs.namespace.evicts_undeclared and not inputs.pod.doubt:
+            return f"told nothing: {UNASKED}"
+        return f"not fenced: {limits.reason}"
+    if isinstance(limits, Unreadable):
+        return f"told nothing, its limit cannot be read: {limits.problem.sentence}"
+    limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
+    by = "" if inputs.profile is None else f", by profile {inputs.profile.name}"
+    head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis}{by})"
+    return f"{head}; {_course(inputs, limits, plan)}{_where(inputs)}"
+
+
+def _card(inputs: PlanInputs) -> str:
+    """Name the cards the values were computed for; empty where none is known."""
+    if inputs.node is not None:
+        return inputs.node.cards
+    sizes = sorted({each.memory_bytes for each in inputs.candidates if each.memory_bytes})
+    return ", ".join(map(write_mebibytes, sizes))
+
+
+def _joined(warnings: Iterable[str]) -> str:
+    """Write warnings as an annotation: one on each line."""
+    return "\n".join(warnings)[:_LONGEST_ANNOTATION]
+
+
+def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
+    if not inputs.options.inject:
+        return "opted out of settings, measured and fenced all the same"
+    if limits.library_caps:
+        return "capped by its own library, so nothing is injected"
+    if not inputs.terms.fenced:
+        return f"no amount declared, so not fenced; {names.MEMORY} sets one"
+    if inputs.terms.injecting is Injecting.NOTHING:
+        return "nothing was told when it was created, its agent alone holds it to that"
+    caps: dict[bool, list[str]] = {True: [], False: []}
+    for name, item in plan.containers.items():
+        if item.cap_bytes is not None and (item.kept or not item.runs):
+            caps[item.kept].append(f"{name} {write_mebibytes(item.cap_bytes)}")
+    told, offered = ", ".join(caps[True]), ", ".join(caps[False])
+    observed = inputs.mode is Mode.OBSERVE
+    known = [_runs(name, item) for name, item in plan.containers.items() if item.runs]
+    if offered:
+        verb = "would say" if observed else "say"
+        known.insert(0, f"variables {verb} {offered} to what reads them, the agent fences the rest")
+    if told or not known:
+        verb = "would be" if observed else "are"
+        known.insert(0, f"frameworks {verb} told {told or 'nothing yet'}")
+    return "; ".join(known)
+
+
+def _runs(name: str, item: ContainerPlan) -> str:
+    """Say what a container runs, and what of all the settings that reads."""
+    if not item.reads:
+        return f"{name} runs {item.runs}, fenced by the agent alone"
+    return f"{name} runs {item.runs}, which reads {', '.join(item.reads)}"
+
+
+def _where(inputs: PlanInputs) -> str:
+    if inputs.node is not None and not inputs.node.told:
+        return f"; for any card there is, since node {inputs.node.name} does not tell its cards"
+    if inputs.node is not None:
+        return f"; exact on node {inputs.node.name} ({inputs.node.cards})"
+    kinds = len(inputs.candidates)
+    if kinds > 1:
+        return f"; the smallest over {kinds} kinds of cards until it is bound"
+    size = inputs.candidates[0].memory_bytes
+    return "" if size is None else f"; for a card of {write_mebibytes(size)} until it is bound"

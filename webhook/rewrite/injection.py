@@ -26,7 +26,7 @@ from webhook.frameworks.table import (
     smaller_share,
     value_for,
 )
-from webhook.rewrite.rows import ABSENT, ContainerText, own_rows, table_rows
+from webhook.rewrite.containers import ABSENT, ContainerText, own_rows, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

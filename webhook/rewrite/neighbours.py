@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.errors import annotation_problem
 from gpufence.quantity import write_mebibytes
 from gpufence.shape import as_object, as_text, objects
@@ -46,6 +47,25 @@ def unasked(spec: Object) -> str:
                 f"does not ask for: ask for a GPU in its limits, or write {names.MEMORY}; until "
                 f"then {names.UNDECLARED_USE} of its namespace says what becomes of it"
             )
+    return ""
+
+
+def only_requested(spec: Object) -> str:
+    """
+    Return what to say where a container asks for GPUs in its requests alone, which the API server
+    refuses; empty where none does.
+    """
+    for field in ("initContainers", "containers"):
+        for item in objects(spec.get(field), f"spec.{field}"):
+            resources = as_object(item.get("resources"), "resources")
+            limits = as_object(resources.get("limits"), "limits")
+            for key in as_object(resources.get("requests"), "requests"):
+                if (key in GPU_RESOURCES or key.startswith(PREFIXES)) and key not in limits:
+                    name = as_text(item.get("name"), "name")
+                    return (
+                        f"{name} asks for {key} in its requests only, which Kubernetes refuses: "
+                        "write it in its limits as well"
+                    )
     return ""
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpufence.shape import Object
-    from webhook.operations import Patch
     from webhook.rewrite.containers import GpuContainer
+    from webhook.rewrite.patch import Patch
 
 MOUNT_PATH = f"{names.HOOK_FOLDER}/{names.HOOK_FILE}"
 SITE_LINE = (

@@ -16,10 +16,9 @@ from tests.bench.webhook import sample
 from tests.support.figures import Figure, at_most
 from webhook.cluster import WithoutCluster
 from webhook.frameworks.figures import container_figures
-from webhook.hooks.pods import PodHook
-from webhook.outcome import Reply
+from webhook.hooks import PodHook
 from webhook.policy import WebhookPolicy
-from webhook.review import PODS, JsonObject, read_review
+from webhook.review import PODS, JsonObject, Reply, read_review
 from webhook.rewrite import rewrite
 from webhook.rewrite.injection import own_settings
 

@@ -21,11 +21,9 @@ from tests.support.api_server import ApiServer, cut, hang, reply, watch
 from tests.support.observing import wait_until
 from tests.support.reviews import binding, binding_review, encoded, review
 from webhook.cluster import LiveCluster, WithoutCluster
-from webhook.hooks.bindings import BindingHook
-from webhook.hooks.pods import PodHook
-from webhook.outcome import Reply, ReviewResult
+from webhook.hooks import BindingHook, PodHook
 from webhook.policy import WebhookPolicy
-from webhook.review import BINDINGS, PODS, read_review
+from webhook.review import BINDINGS, PODS, Reply, ReviewResult, read_review
 
 UNITS = Units(gpushare_bytes=GIB)
 POLICY = WebhookPolicy(default=CandidateCard(UNITS, None))

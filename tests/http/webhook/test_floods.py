@@ -21,8 +21,8 @@ from tests.support.observing import cpu_seconds
 from tests.support.processes import LOOPBACK
 from tests.support.reviews import binding_review, encoded, pod, review
 from tests.support.webhook import Webhook, ask
-from webhook.bodies import MOST_BODY_BYTES
-from webhook.connections import HEAD_SECONDS
+from webhook.endpoint import MOST_BODY_BYTES
+from webhook.guard import HEAD_SECONDS
 
 LIMIT_MIB = 256  # of the Deployment
 PATIENCE_SECONDS = HEAD_SECONDS

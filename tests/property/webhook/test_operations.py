@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.operations import MOST_OPERATIONS, Patch
+from webhook.rewrite.patch import MOST_OPERATIONS, Patch
 
 _keys = st.sampled_from(["a", "b/c", "d~e", "f", "~1", "g.io/h"])
 _few = st.integers(0, 3)

@@ -13,10 +13,10 @@ from tests.support.builders import card, container, gpushare, node, pod, sidecar
 from tests.support.cpu import quiet_seconds
 from tests.support.rewriting import annotation, applied, decide, environment, gpu_node, rewritten
 from webhook.fleet import Fleet
-from webhook.operations import MOST_OPERATIONS
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import MOST_CONTAINERS, MOST_VOLUMES, Refusal, Rewrite, Unchanged
 from webhook.rewrite.containers import SETTABLE
+from webhook.rewrite.patch import MOST_OPERATIONS
 
 GPU = {names.NVIDIA_GPU: "1"}
 FORGED = {

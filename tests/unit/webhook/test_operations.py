@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from webhook.operations import MOST_OPERATIONS, Patch
+from webhook.rewrite.patch import MOST_OPERATIONS, Patch
 
 ITEM = {"name": "x"}
 

@@ -24,7 +24,7 @@ from tests.support.vectors import Vector, vectors
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged
-from webhook.rewrite.sentences import UNASKED
+from webhook.rewrite.decide import UNASKED
 
 GPU = {names.NVIDIA_GPU: "1"}
 

@@ -10,9 +10,8 @@ from gpufence.need.applied import AppliedProfile
 from gpufence.quantity import GIB
 from kube.informers import Interner, Store
 from kube.informers.views import view_node
-from webhook.caches import NodeCache, keep_profile, profile_of
 from webhook.claims import UnknownError
-from webhook.cluster import WithoutCluster
+from webhook.cluster import NodeCache, WithoutCluster, keep_profile, profile_of
 
 INTERNER = Interner()
 

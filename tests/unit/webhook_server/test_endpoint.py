@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.reviews import encoded, review
-from webhook.bodies import LARGE_BODY_BYTES, MOST_BODY_BYTES, Bodies, BodyError
-from webhook.endpoint import Endpoint
+from webhook.endpoint import LARGE_BODY_BYTES, MOST_BODY_BYTES, Bodies, BodyError, Endpoint
 from webhook.metrics import Account, Metrics, RequestLog
-from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
-from webhook.review import PODS, Review
+from webhook.review import PODS, Reply, Review, ReviewOutcome, ReviewResult, Subject
 
 if TYPE_CHECKING:
-    from webhook.bodies import Message
+    from webhook.endpoint import Message
 
 SECRET = "the innermost secret"
 

@@ -10,7 +10,7 @@ import pytest
 
 from service.exposition import write_page
 from webhook.metrics import EXPIRY, READY, SILENCE, Account, Gauge, Metrics, RequestLog
-from webhook.outcome import ReviewOutcome, ReviewResult, Subject
+from webhook.review import ReviewOutcome, ReviewResult, Subject
 
 GOLDEN = Path(__file__).with_name("metrics.golden.txt")
 

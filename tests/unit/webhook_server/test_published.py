@@ -9,7 +9,7 @@ from gpufence.quantity import GIB
 from kube.informers import Interner
 from kube.informers.views import view_node
 from tests.support.builders import card, node
-from webhook.caches import NodeCache, keep_slice
+from webhook.cluster import NodeCache, keep_slice
 
 PRESENT = {names.GPU_PRESENT: "true"}
 T4 = Card("GPU-0", 0, "Tesla T4", 15 * GIB, (7, 5))

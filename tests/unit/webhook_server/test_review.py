@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.reviews import binding_review, encoded, pod, review
-from webhook.outcome import Subject
 from webhook.review import (
     BINDINGS,
     PODS,
     BadReviewError,
     Expected,
+    Subject,
     read_review,
     write_allowed,
     write_denied,

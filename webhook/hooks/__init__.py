@@ -1,1 +1,0 @@
-"""The hooks, each for one kind of object that the API server asks about."""

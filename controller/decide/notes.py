@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.decide.demand import may_come_back
 from controller.decide.owners import RELEASED
+from controller.decide.room import NodeLeft
 from controller.model import Act, Standing, Step, Way
 from gpufence import names
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
@@ -198,7 +198,7 @@ def waking(
     if not _comes_by_itself(owner):
         back = f"{command('wake', owner)} brings it back"
         return Waking(standing._replace(why=why + back))
-    against = may_come_back(owner, places, waiters)
+    against = _in_the_way(owner, note.replicas, places, waiters)
     if against:
         return Waking(standing._replace(why=f"{why}not back yet: {against}"))
     since = free.get(owner.key, world.now)
@@ -208,6 +208,24 @@ def waking(
         return Waking(standing, since)
     act = wake_act(owner, note, world.now)
     return Waking(standing._replace(step=act.step, why=act.message), since, act)
+
+
+def _in_the_way(
+    owner: OwnerState, replicas: int, places: Places, waiters: Sequence[PodState]
+) -> str:
+    """Return what stands against bringing an owner back; nothing where it would hinder no pod."""
+    template = owner.template
+    if template is None:
+        return "nobody can tell what its pods would ask for"
+    nodes = [NodeLeft(node) for node in places.world.nodes.values()]
+    allowed = [node for node in nodes if node.permits(template)]
+    for waiter in waiters:
+        if any(node.takes(waiter) for node in allowed):
+            return f"{waiter.namespace}/{waiter.name} waits for a place that it might take"
+    fitting = places.room(template)
+    if fitting < replicas:
+        return f"{fitting} of its {replicas} replicas would fit"
+    return ""
 
 
 def _comes_by_itself(owner: OwnerState) -> bool:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.decide.brakes import brake, refusal, releases_left, watched_turns
-from controller.decide.demand import waited_for, waiting_pods
 from controller.decide.notes import command, note_act, release_act, replicas_text, waking
 from controller.decide.owners import IDLE_STATE, KEPT, UNKNOWN, idleness, latest_hold, objection
-from controller.decide.room import Places
+from controller.decide.room import Places, waited_for, waiting_pods
 from controller.model import Act, Announcement, NoticeGiven, ReleaseDecision, Standing, Step, Way
 from gpufence import names
 from gpufence.idle import IdleRung, ReleasePhase
@@ -107,7 +106,7 @@ class _Pass:
         Return the idle owners that go, those for whom somebody waits first, then the longest idle.
         """
         found = {key: idleness(owner, self._rules) for key, owner in self._left.items()}
-        demanded = demands(self._world, self._waiters, found, self._rules)
+        demanded = self._demands(found) if self._waiters else {}
         items = []
         for key, each in found.items():
             owner, waiter = self._left[key], demanded.get(key, "")
@@ -117,7 +116,19 @@ class _Pass:
             item = None if times is None else times.first
             self._standings[key] = _standing(owner, each, waiter, item)
             items += [] if times is None else [times]
-        return sorted(items, key=_turn)
+        return sorted(
+            items,
+            key=lambda each: (each.contended is None, each.first.since, each.first.owner.key),
+        )
+
+    def _demands(self, found: Mapping[OwnerKey, Idleness]) -> dict[OwnerKey, str]:
+        """Return for each idle owner which pod waits for its GPUs."""
+        world, rules = self._world, self._rules
+        idle = [world.owners[key] for key, each in found.items() if each.state == IDLE_STATE]
+        idle.sort(key=lambda owner: (found[owner.key].since or 0.0, owner.key))
+        able = {owner.key for owner in idle if _can_go(owner, world.now, rules)}
+        named = waited_for(world, self._waiters, idle, able)
+        return {key: f"{pod.namespace}/{pod.name}" for key, pod in named.items()}
 
     def go(self, items: Sequence[Dues]) -> None:
         """Announce who goes soon, and release who is ripe, as many as may go in a minute."""
@@ -128,8 +139,7 @@ class _Pass:
         for times in items:
             key, uid = times.first.owner.key, times.first.owner.uid
             before = self._memory.announced.get(uid, NoticeGiven())
-            said = told(times, before, now)
-            next_one = soonest(times, said)
+            said, next_one = announced(times, before, now)
             if next_one is None:
                 continue
             item, first = next_one
@@ -150,9 +160,8 @@ class _Pass:
                 why=f"its time is up, but only {most} owners go in a minute"
             )
             return 0
-        why = f"all its pods have been idle since {write_moment(item.since)}{_for_whom(item)}"
-        self._standings[key] = self._standings[key]._replace(step=Step.RELEASE, why=why)
-        return self._do(release_act(item.owner, why, now, item.threshold_seconds))
+        self._standings[key] = self._standings[key]._replace(step=Step.RELEASE, why=item.why)
+        return self._do(release_act(item.owner, item.why, now, item.threshold_seconds))
 
     def _do(self, act: Act) -> int:
         """
@@ -170,10 +179,6 @@ class _Pass:
     def decision(self) -> ReleaseDecision:
         memory = replace(self._memory, announced=self._announced, free_since=self._free_since)
         return ReleaseDecision(self._standings, tuple(self._acts), memory, self._brake)
-
-
-def _turn(times: Dues) -> tuple[bool, float, OwnerKey]:
-    return times.contended is None, times.first.since, times.first.owner.key
 
 
 def _standing(owner: OwnerState, found: Idleness, waiter: str, item: Due | None) -> Standing:
@@ -204,12 +209,11 @@ def _standing(owner: OwnerState, found: Idleness, waiter: str, item: Due | None)
 def _announce(item: Due, said: Announcement) -> Act:
     owner = item.owner
     what = replicas_text(owner.replicas or 0)
-    idle = f"all its pods have been idle since {write_moment(item.since)}{_for_whom(item)}"
     at = write_moment(said.deadline)
     if owner.rung is IdleRung.WARN:
-        message = f"{idle}: {what} would be released at {at}; {_IDLE_WARN}"
+        message = f"{item.why}: {what} would be released at {at}; {_IDLE_WARN}"
     else:
-        message = f"{idle}: {what} will be released at {at}; {command('keep', owner)} keeps it"
+        message = f"{item.why}: {what} will be released at {at}; {command('keep', owner)} keeps it"
     return Act(
         Step.ANNOUNCE,
         owner.key,
@@ -219,10 +223,6 @@ def _announce(item: Due, said: Announcement) -> Act:
         uid=owner.uid,
         version=owner.version,
     )
-
-
-def _for_whom(item: Due) -> str:
-    return f", and {item.waiter} waits for their GPUs" if item.waiter else ""
 
 
 class Due(NamedTuple):
@@ -239,6 +239,11 @@ class Due(NamedTuple):
     hold: Hold | None = None
     waiter: str = ""
 
+    @property
+    def why(self) -> str:
+        waits = f", and {self.waiter} waits for their GPUs" if self.waiter else ""
+        return f"all its pods have been idle since {write_moment(self.since)}{waits}"
+
 
 class Dues(NamedTuple):
     """When an idle owner goes by itself, and when while somebody waits for its GPUs."""
@@ -251,56 +256,35 @@ class Dues(NamedTuple):
         return min((each for each in self if each is not None), key=lambda each: each.deadline)
 
 
-_NEVER: Final = Dues(None, None)
-
-
-def demands(
-    world: ClusterState,
-    waiters: Sequence[PodState],
-    found: Mapping[OwnerKey, Idleness],
-    rules: ReleaseRules,
-) -> dict[OwnerKey, str]:
-    """Return for each idle owner which pod waits for its GPUs."""
-    idle = [world.owners[key] for key, each in found.items() if each.state == IDLE_STATE]
-    if not idle or not waiters:
-        return {}
-    idle.sort(key=lambda owner: (found[owner.key].since or 0.0, owner.key))
-    able = {owner.key for owner in idle if _can_go(owner, world.now, rules)}
-    named = waited_for(world, waiters, idle, able)
-    return {key: f"{pod.namespace}/{pod.name}" for key, pod in named.items()}
-
-
 def dues(
     owner: OwnerState, since: float, waiter: str, now: float, rules: ReleaseRules
 ) -> Dues | None:
     """Return when an idle owner goes; None where it does not."""
     contended = _due(owner, since, waiter, now, rules) if waiter else None
-    found = Dues(_due(owner, since, "", now, rules), contended)
-    return None if found == _NEVER else found
+    usual = _due(owner, since, "", now, rules)
+    return Dues(usual, contended) if usual or contended else None
 
 
-def told(times: Dues, before: NoticeGiven, now: float) -> NoticeGiven:
+def announced(
+    times: Dues, before: NoticeGiven, now: float
+) -> tuple[NoticeGiven, tuple[Due, Announcement] | None]:
     """
-    Return what holds of an owner's announcements with what is said now.
+    Return what holds of an owner's announcements with what is said now, and by which of its times
+    it goes.
 
     Those of the two times are apart: whoever waits, and goes again, leaves an owner the time that
     it was to go at anyway, and the notice it had.
     """
-    said = [
-        None if item is None else announcement(item, old, now)
+    given = [
+        None if item is None else _announcement(item, old, now)
         for item, old in zip(times, before, strict=True)
     ]
-    return NoticeGiven(*said)
-
-
-def soonest(times: Dues, said: NoticeGiven) -> tuple[Due, Announcement] | None:
-    """Return the time at which an owner goes, and what was said of it."""
-    pairs = zip(times, said, strict=True)
+    pairs = zip(times, given, strict=True)
     known = [(item, each) for item, each in pairs if item is not None and each is not None]
-    return min(known, key=lambda pair: pair[1].deadline, default=None)
+    return NoticeGiven(*given), min(known, key=lambda pair: pair[1].deadline, default=None)
 
 
-def announcement(item: Due, said: Announcement | None, now: float) -> Announcement | None:
+def _announcement(item: Due, said: Announcement | None, now: float) -> Announcement | None:
     """
     Return what holds of an owner's announcement: the one that was made, unless a new one lets it go
     sooner; None where it is not time for that yet.
@@ -309,7 +293,8 @@ def announcement(item: Due, said: Announcement | None, now: float) -> Announceme
     """
     holding = []
     if said is not None and _holds(item, said):
-        holding.append(said._replace(deadline=_goes_at(item, said)))
+        deadline = max(item.deadline, said.deadline, said.at + item.lead_seconds)
+        holding.append(said._replace(deadline=deadline))
     if now >= item.deadline - item.lead_seconds:
         holding.append(Announcement(now, max(item.deadline, now + item.lead_seconds)))
     return min(holding, key=lambda each: each.deadline, default=None)
@@ -327,10 +312,6 @@ def _due(
         deadline = max(deadline, hold.until)
     lead = min(rules.notice_seconds, threshold / 2)
     return Due(owner, since, deadline, threshold, lead, hold, waiter)
-
-
-def _goes_at(item: Due, said: Announcement) -> float:
-    return max(item.deadline, said.deadline, said.at + item.lead_seconds)
 
 
 def _holds(item: Due, said: Announcement) -> bool:

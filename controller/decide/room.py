@@ -1,14 +1,21 @@
 """
-PURE. What nodes have left of their GPUs, and how many more pods of a kind fit there.
+PURE. What nodes have left of their GPUs, how many more pods of a kind fit there, and which idle
+owner's GPUs a pod waits for.
 
 GPU resources, places for pods, taints, selectors and node affinity count; what an extender deals
 out card by card is counted card by card; and where a limit is known that no scheduler counts, so is
 the memory of the cards. Cores and memory of the host do not count. KAI's shares are in no pod's
 requests: one of its pods is only ever said to fit on cards that are free as a whole.
+
+A pod waits for an owner if, on one node where it may run, it asks of each GPU resource no more than
+that owner holds there and is free. Other rules of the scheduler do not count, nor do owners that
+would have to go together: docs/idle.md says what that costs.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
@@ -16,13 +23,15 @@ from gpufence.annotations import NamespaceOptions, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card, usable_cards
 from gpufence.dialects import ADVERTISED_AS, gpushare, kai, mig, volcano
 from gpufence.errors import InvalidError
+from gpufence.idle import ReleasePhase
 from gpufence.limits import Limits, read_limits
 from gpufence.node_selection import allows, tolerates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from controller.model import ClusterState, NodeRoom, PodState
+    from controller.model import ClusterState, NodeRoom, OwnerKey, OwnerState, PodState
+    from controller.rules import ReleaseRules
     from gpufence.cards import Card
     from gpufence.nodes import GpuNode
     from gpufence.pods import Pod
@@ -35,6 +44,11 @@ _BY_CARD: Final = {
 
 _COUNTED: Final = frozenset(each.SPEC.name for each in (gpushare, kai, mig, volcano))
 """Dialects whose amounts are in those sums already, or are not of cards that others share."""
+
+_MOST_WAITERS: Final = 32
+"""The pods that are looked at in one pass: those that have waited longest."""
+
+_LEAVING: Final = (ReleasePhase.RELEASING, ReleasePhase.RELEASED)
 
 _PLENTY: Final = 2**31
 """More than any node holds: what does not bound how many fit."""
@@ -51,14 +65,14 @@ class PodNeed(NamedTuple):
     granted: bool
 
 
+@dataclass(eq=False)
 class Places:
     """
     What nodes have left at one moment, added up once for all who ask, and only if anybody does.
     """
 
-    def __init__(self, world: ClusterState) -> None:
-        self.world = world
-        self._left: Mapping[str, NodeLeft] | None = None
+    world: ClusterState
+    _left: Mapping[str, NodeLeft] | None = field(default=None, init=False)
 
     def room(self, template: PodState) -> int:
         """Return how many more pods like this one fit on the nodes it allows."""
@@ -221,3 +235,162 @@ def _equal_cards(node: NodeRoom, resource: str, count: str) -> list[int]:
 
 def _whole(cards: tuple[Card, ...]) -> list[Card]:
     return [card for card in cards if card.mig is None]
+
+
+class _Holder(NamedTuple):
+    """An idle owner's pods on one node, and what they hold there; the lowest rank goes first."""
+
+    rank: int
+    owner: OwnerState
+    pods: tuple[PodState, ...]
+    amounts: Mapping[str, int]
+
+
+class _Holders(NamedTuple):
+    """The idle owners on one node, and the most that any one of them holds of each resource."""
+
+    each: Sequence[_Holder]
+    most: Mapping[str, int]
+
+
+def waiting_pods(world: ClusterState, rules: ReleaseRules) -> list[PodState]:
+    """Return the pods that ask for GPUs and have been unschedulable for long, the longest first."""
+    found = [
+        (pod.waiting_since, pod.namespace, pod.name, pod)
+        for pod in world.pods
+        if pod.gpu is not None
+        and not pod.terminating
+        and not pod.node
+        and pod.waiting_since is not None
+        and world.now - pod.waiting_since >= rules.waiting_seconds
+    ]
+    return [pod for *_, pod in sorted(found, key=lambda item: item[:3])]
+
+
+def waited_for(
+    world: ClusterState,
+    waiters: Iterable[PodState],
+    idle: Sequence[OwnerState],
+    able: Collection[OwnerKey],
+) -> dict[OwnerKey, PodState]:
+    """
+    Return which pod waits for which idle owner, at most one for each.
+
+    Of those that are `able` to go now the one with the fewest pods is chosen, and of equal ones the
+    first of `idle`; only a pod that none of them lets in waits for another, and gets nothing by
+    that. A pod for which there is room waits for nothing.
+    """
+    left = nodes_left(world, _leaving(world))
+    ranked = sorted(idle, key=lambda owner: (owner.key not in able, len(owner.pods)))
+    here = _by_node(ranked, left)
+    found: dict[OwnerKey, PodState] = {}
+    hopeless: list[PodState] = []  # until somebody makes way, of which more may be left over
+    for waiter in [pod for pod in waiters if _is_plain(pod)][:_MOST_WAITERS]:
+        if any(_is_alike(waiter, other) for other in hopeless):
+            continue
+        free = next((each for each in left.values() if each.takes(waiter)), None)
+        if free is not None:
+            free.put(waiter)
+            continue
+        best = _best(waiter, here, left, found)
+        if best is None:
+            hopeless.append(waiter)
+            continue
+        node, owner = best
+        found[owner.key] = waiter
+        if owner.key in able:
+            _make_way(owner, left)
+            node.put(waiter)
+            hopeless.clear()
+    return found
+
+
+def _make_way(owner: OwnerState, left: Mapping[str, NodeLeft]) -> None:
+    for pod in owner.pods:
+        if pod.node in left:
+            left[pod.node].take(pod)
+
+
+def _by_node(ranked: Iterable[OwnerState], left: Mapping[str, NodeLeft]) -> dict[str, _Holders]:
+    """Return who is on each node, in the order in which they go."""
+    found: dict[str, list[_Holder]] = defaultdict(list)
+    for rank, owner in enumerate(ranked):
+        pods: dict[str, list[PodState]] = defaultdict(list)
+        for pod in owner.pods:
+            if pod.node in left:
+                pods[pod.node].append(pod)
+        for name, there in pods.items():
+            found[name].append(_Holder(rank, owner, tuple(there), _sum(there)))
+    return {name: _Holders(each, _most(each)) for name, each in found.items()}
+
+
+def _best(
+    waiter: PodState,
+    here: Mapping[str, _Holders],
+    left: Mapping[str, NodeLeft],
+    gone: Collection[OwnerKey],
+) -> tuple[NodeLeft, OwnerState] | None:
+    """Return the first owner to go that makes room for a pod, and on which node."""
+    best: tuple[int, NodeLeft, OwnerState] | None = None
+    for name, holders in here.items():
+        node = left[name]
+        lacking = node.lacking(waiter)
+        if lacking is None or not _covers(holders.most, lacking) or not node.permits(waiter):
+            continue
+        for holder in holders.each:
+            if best is not None and holder.rank >= best[0]:
+                break
+            key = holder.owner.key
+            if key in gone or key == waiter.owner or not _covers(holder.amounts, lacking):
+                continue
+            if node.takes_without(waiter, holder.pods):
+                best = holder.rank, node, holder.owner
+                break
+    return None if best is None else best[1:]
+
+
+def _sum(pods: Sequence[PodState]) -> Mapping[str, int]:
+    if len(pods) == 1:
+        return pods[0].requests
+    total: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        for name, amount in pod.requests.items():
+            total[name] += amount
+    return total
+
+
+def _most(holders: Iterable[_Holder]) -> dict[str, int]:
+    most: dict[str, int] = {}
+    for holder in holders:
+        for name, amount in holder.amounts.items():
+            most[name] = max(most.get(name, 0), amount)
+    return most
+
+
+def _covers(amounts: Mapping[str, int], lacking: Mapping[str, int]) -> bool:
+    return all(amounts.get(name, 0) >= amount for name, amount in lacking.items())
+
+
+def _leaving(world: ClusterState) -> frozenset[str]:
+    """Return the pods whose place is free soon: nobody else need go for it."""
+    going = {
+        owner.key
+        for owner in world.owners.values()
+        if owner.replicas == 0 or (owner.note is not None and owner.note.phase in _LEAVING)
+    }
+    return frozenset(pod.uid for pod in world.pods if pod.terminating or pod.owner in going)
+
+
+def _is_alike(one: PodState, other: PodState) -> bool:
+    """Return whether two pods of an owner ask for the same place."""
+    return (one.owner, one.requests, one.tolerations, one.gpu) == (
+        other.owner,
+        other.requests,
+        other.tolerations,
+        other.gpu,
+    )
+
+
+def _is_plain(pod: PodState) -> bool:
+    """Return whether everything that decides where a pod may run is worked out here."""
+    return not pod.placement and pod.gpu is not None and not pod.gpu.claims

@@ -28,7 +28,7 @@ BREACHES = [
     ("agent/judge/brakes.py", "agent.events", "The agent's parts know those below them"),
     ("controller/model.py", "controller.decide", "The controller's parts know those below them"),
     (
-        *("controller/decide/demand.py", "controller.decide.release"),
+        *("controller/decide/room.py", "controller.decide.release"),
         "A release is decided in one direction",
     ),
     (

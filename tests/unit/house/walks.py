@@ -66,7 +66,7 @@ RECORDED = {
     "verdict": Walk(40, 8),
     "eviction": Walk(167, 32),
     "renewal": Walk(64, 9),
-    "release": Walk(41, 9),
+    "release": Walk(36, 7),
     "top": Walk(240, 41),
 }
 """What was counted last; none may grow, and a change that brings one down writes it here."""

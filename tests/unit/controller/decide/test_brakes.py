@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from controller.decide.brakes import (
-    brake,
-    refusal,
-    refused,
-    released,
-    releases_left,
-    watched_turns,
+from controller.decide import decide, refused, released
+from controller.model import (
+    Announcement,
+    ClusterState,
+    NoticeGiven,
+    OwnerState,
+    ReleaseMemory,
+    Step,
 )
-from controller.model import ClusterState, OwnerState, ReleaseMemory
 from controller.rules import ReleaseRules
 from gpufence.idle import ReleaseNote, ReleasePhase
 from tests.support.release import NOW, cluster, idle_pod, owner_key, owner_state, pod_state
@@ -30,8 +30,27 @@ def working(name: str) -> OwnerState:
     return owner_state(pod_state(f"{name}-0", idle="False", idle_at=NOW - 600), name=name)
 
 
+def after(world: ClusterState, memory: ReleaseMemory = EMPTY) -> ReleaseMemory:
+    """Return what is remembered after a pass."""
+    return decide(world, memory, RULES).memory
+
+
+def going(
+    world: ClusterState, memory: ReleaseMemory = EMPTY, rules: ReleaseRules = RULES
+) -> list[str]:
+    """Return which of four owners go that are due in this world besides."""
+    due = [owner_state(idle_pod(f"{name}-0"), name=name) for name in ("a", "b", "c", "d")]
+    told = {owner.uid: NoticeGiven(Announcement(NOW - 300, NOW)) for owner in due}
+    both = world._replace(
+        owners={**world.owners, **{owner.key: owner for owner in due}},
+        pods=(*world.pods, *(pod for owner in due for pod in owner.pods)),
+    )
+    acts = decide(both, replace(memory, announced=told), rules).acts
+    return [act.key.name for act in acts if act.step is Step.RELEASE]
+
+
 def suspended_until(world: ClusterState, memory: ReleaseMemory = EMPTY) -> float:
-    return watched_turns(world, memory, RULES).suspended_until
+    return after(world, memory).suspended_until
 
 
 def test_most_pods_turning_idle_at_once_suspends() -> None:
@@ -87,10 +106,8 @@ def test_agents_that_start_anew_do_not_suspend() -> None:
         owner._replace(pods=(owner.pods[0]._replace(idle="False", idle_at=NOW - 60),))
         for owner in idle
     ]
-    memory = watched_turns(cluster(*unknown), watched_turns(cluster(*idle), EMPTY, RULES), RULES)
-    after_work = watched_turns(
-        cluster(*unknown), watched_turns(cluster(*busy), EMPTY, RULES), RULES
-    )
+    memory = after(cluster(*unknown), after(cluster(*idle)))
+    after_work = after(cluster(*unknown), after(cluster(*busy)))
 
     assert 0.0 == suspended_until(cluster(*again), memory)
     assert NOW + 3600 == suspended_until(cluster(*again), after_work)
@@ -105,13 +122,13 @@ def test_a_suspension_is_not_shortened() -> None:
 
 def test_only_living_pods_are_remembered() -> None:
     """Memory does not grow with pods that are gone."""
-    memory = watched_turns(cluster(idle_for(10, "a")), EMPTY, RULES)
+    memory = after(cluster(idle_for(10, "a")))
     unmeasured = owner_state(idle_pod("b-0", idle_at=None), name="b")
 
     assert {"uid-of-a-0"} == memory.idle
     assert {"uid-of-a-0": NOW - 10} == memory.turned_idle
-    assert {} == watched_turns(cluster(), memory, RULES).turned_idle
-    assert {} == watched_turns(cluster(unmeasured), EMPTY, RULES).turned_idle
+    assert {} == after(cluster(), memory).turned_idle
+    assert {} == after(cluster(unmeasured)).turned_idle
 
 
 @pytest.mark.parametrize(
@@ -125,7 +142,7 @@ def test_only_living_pods_are_remembered() -> None:
 )
 def test_a_brake_says_why(*, fresh: bool, until: float, text: str) -> None:
     """Old news and a suspension stop everybody."""
-    said = brake(cluster(fresh=fresh), replace(EMPTY, suspended_until=until))
+    said = decide(cluster(fresh=fresh), replace(EMPTY, suspended_until=until), RULES).brake
 
     assert bool(text) == bool(said)
     assert said.endswith(text)
@@ -138,11 +155,11 @@ def test_three_go_in_a_minute() -> None:
     old = owner_state(name="old", note=note._replace(at=NOW - 60))
     memory = released(EMPTY, gone.key, NOW - 30)
 
-    assert 3 == releases_left(cluster(old), EMPTY, RULES)
-    assert 2 == releases_left(cluster(gone, old), EMPTY, RULES)
-    assert 2 == releases_left(cluster(gone), memory, RULES)
-    assert 1 == releases_left(cluster(gone), released(memory, owner_key("x"), NOW), RULES)
-    assert 0 == releases_left(cluster(gone), memory, ReleaseRules(per_minute=0))
+    assert 3 == len(going(cluster(old)))
+    assert 2 == len(going(cluster(gone, old)))
+    assert 2 == len(going(cluster(gone), memory))
+    assert 1 == len(going(cluster(gone), released(memory, owner_key("x"), NOW)))
+    assert 0 == len(going(cluster(gone), memory, ReleaseRules(per_minute=0)))
 
 
 @pytest.mark.parametrize(
@@ -157,15 +174,15 @@ def test_notes_that_people_write_hold_nobody_up(began: float, at: float, left: i
     note = ReleaseNote(ReleasePhase.RELEASED, NOW + at, 1, "forged")
     world = cluster(owner_state(name="forged", note=note))
 
-    assert left == releases_left(world, replace(EMPTY, began=NOW + began), RULES)
+    assert left == len(going(world, replace(EMPTY, began=NOW + began)))
 
 
 def test_a_leader_remembers_when_he_began() -> None:
     """The first pass sets it, the next ones leave it."""
-    first = watched_turns(cluster(), EMPTY, RULES)
+    first = after(cluster())
 
     assert NOW == first.began
-    assert NOW == watched_turns(cluster(now=NOW + 2), first, RULES).began
+    assert NOW == after(cluster(now=NOW + 2), first).began
 
 
 def test_releases_are_forgotten_after_a_minute() -> None:
@@ -177,9 +194,9 @@ def test_releases_are_forgotten_after_a_minute() -> None:
 
 def test_who_was_refused_lets_others_go_first() -> None:
     """For ten seconds the last look's word stands."""
-    memory = refused(EMPTY, owner_key("a"), "pod a-0 is busy", NOW - 5)
+    lately = refused(EMPTY, owner_key("a"), "pod a-0 is busy", NOW - 5)
+    before = refused(EMPTY, owner_key("a"), "pod a-0 is busy", NOW - 10)
 
-    assert "pod a-0 is busy" == refusal(memory, owner_key("a"), NOW)
-    assert "" == refusal(memory, owner_key("a"), NOW + 5)
-    assert "" == refusal(memory, owner_key("b"), NOW)
-    assert [owner_key("b")] == list(refused(memory, owner_key("b"), "", NOW + 5).refused)
+    assert ["b", "c", "d"] == going(cluster(), lately)
+    assert ["a", "b", "c"] == going(cluster(), before)
+    assert [owner_key("b")] == list(refused(lately, owner_key("b"), "", NOW + 5).refused)

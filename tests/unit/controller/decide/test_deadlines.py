@@ -1,131 +1,127 @@
-"""When idle owners go."""
+"""When idle owners go, and what is said of it before."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from controller.decide.demand import waiting_pods
-from controller.decide.owners import Hold, idleness
-from controller.decide.release import (
-    Due,
-    Dues,
-    announcement,
-    demands,
-    dues,
-    soonest,
-    told,
+from controller.decide import decide
+from controller.model import (
+    Announcement,
+    ClusterState,
+    NoticeGiven,
+    OwnerState,
+    ReleaseDecision,
+    ReleaseMemory,
 )
-from controller.model import Announcement, ClusterState, NoticeGiven, OwnerKey, OwnerState
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung, WakeBy
-from tests.support.release import (
-    NOW,
-    WORDS,
-    cluster,
-    idle_pod,
-    owner_key,
-    owner_state,
-    pod_state,
-    waiting_pod,
-)
+from tests.support.release import NOW, WORDS, cluster, idle_pod, owner_state, pod_state, waiting_pod
 
 RULES = ReleaseRules()
+EMPTY = ReleaseMemory()
 JOB = waiting_pod(requests={names.NVIDIA_GPU: 2})
 WAITER = "team-b/job-0"
+UID = "uid-of-a"
 
 
 def worker(
-    name: str, minutes: float = 30.0, rung: IdleRung | None = IdleRung.RELEASE
+    name: str = "a", minutes: float = 30.0, rung: IdleRung | None = IdleRung.RELEASE
 ) -> OwnerState:
     return owner_state(idle_pod(f"{name}-0", minutes=minutes), name=name, rung=rung)
 
 
-def demanded(world: ClusterState) -> dict[OwnerKey, str]:
-    found = {key: idleness(owner, RULES) for key, owner in world.owners.items()}
-    return demands(world, waiting_pods(world, RULES), found, RULES)
+def due_at(deadline: float) -> OwnerState:
+    """Build an owner that goes then, a quarter of an hour after its last work."""
+    return worker(minutes=(NOW + 900 - deadline) / 60)
 
 
-def test_nobody_who_waits_is_no_demand() -> None:
+def decided(world: ClusterState, given: NoticeGiven | None = None) -> ReleaseDecision:
+    memory = EMPTY if given is None else replace(EMPTY, announced={UID: given})
+    return decide(world, memory, RULES)
+
+
+def given(world: ClusterState, before: NoticeGiven | None = None) -> NoticeGiven | None:
+    return decided(world, before).memory.announced.get(UID)
+
+
+def deadline(world: ClusterState, before: NoticeGiven | None = None) -> float | None:
+    standings = decided(world, before).standings.values()
+    return next(each.deadline for each in standings if each.key.name == "a")
+
+
+def waited_for(world: ClusterState) -> list[str]:
+    standings = decided(world).standings.values()
+    return [each.key.name for each in standings if each.waiters]
+
+
+def test_no_waiter_is_no_demand() -> None:
     """Without waiters, and without idle owners, there is nothing to hurry for."""
-    assert {} == demanded(cluster(worker("a")))
-    assert {} == demanded(cluster(pods=[JOB, pod_state("a"), pod_state("b")]))
+    busy = owner_state(pod_state("b-0", idle="False", idle_at=NOW), name="b")
+
+    assert [] == waited_for(cluster(worker()))
+    assert [] == waited_for(cluster(busy, pods=[JOB]))
 
 
-def test_who_waits_is_named() -> None:
+def test_the_pod_that_waits_is_named() -> None:
     """A job that needs both cards waits for the worker on one of them."""
-    assert {owner_key("a"): WAITER} == demanded(cluster(worker("a"), pods=[JOB]))
+    (standing,) = decided(cluster(worker(), pods=[JOB])).standings.values()
+
+    assert (True, (WAITER,)) == (standing.contended, standing.waiters)
 
 
-def test_those_who_can_go_are_asked_before_those_who_cannot() -> None:
-    """An owner that is only reported is said to be waited for where nobody else is of help."""
+def test_those_that_can_go_are_asked_before_those_that_cannot() -> None:
+    """An owner that is only reported is waited for where no other one is of help."""
     job = waiting_pod()
     reported = worker("a", 60, rung=IdleRung.REPORT)
     kept = worker("b", 60)._replace(words=WORDS._replace(keep_until=NOW + 60))
     free = worker("c", 10)
 
-    assert [owner_key("c")] == list(demanded(cluster(reported, free, pods=[job])))
-    assert [owner_key("c")] == list(demanded(cluster(kept, free, pods=[job])))
-    assert [owner_key("a")] == list(
-        demanded(cluster(reported._replace(words=None), kept, pods=[job]))
-    )
+    assert ["c"] == waited_for(cluster(reported, free, pods=[job]))
+    assert ["c"] == waited_for(cluster(kept, free, pods=[job]))
+    assert ["a"] == waited_for(cluster(reported._replace(words=None), kept, pods=[job]))
 
 
-def test_an_owner_goes_after_its_time() -> None:
-    """A quarter of an hour after its last work, announced five minutes before."""
-    owner = worker("a", 10)
-    since = NOW - 600
-
-    assert Dues(Due(owner, since, since + 900, 900.0, 300.0), None) == dues(
-        owner, since, "", NOW, RULES
-    )
-
-
-def test_an_owner_goes_sooner_where_somebody_waits() -> None:
+def test_an_owner_goes_sooner_where_a_pod_waits() -> None:
     """A minute after its last work, announced half a minute before."""
-    owner = worker("a", 10)
-    since = NOW - 600
-    usual = Due(owner, since, since + 900, 900.0, 300.0)
-    sooner = Due(owner, since, since + 60, 60.0, 30.0, waiter=WAITER)
+    owner = worker(minutes=10)
+    hurried = cluster(owner, pods=[JOB])
 
-    assert Dues(usual, sooner) == dues(owner, since, WAITER, NOW, RULES)
-    assert sooner == Dues(usual, sooner).first
+    assert NOW + 300 == deadline(cluster(owner))
+    assert NoticeGiven(Announcement(NOW, NOW + 300), Announcement(NOW, NOW + 30)) == given(hurried)
+    assert NOW + 30 == deadline(hurried)
+    assert {60.0} == {act.threshold_seconds for act in decided(hurried).acts}
 
 
-def test_who_would_be_back_goes_for_others_alone() -> None:
-    """An owner that comes back when its place is free has no time of its own."""
-    owner = worker("a", 10)._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
-    since = NOW - 600
-    item = Due(owner, since, since + 60, 60.0, 30.0, waiter=WAITER)
+def test_an_owner_that_would_be_back_goes_for_others_alone() -> None:
+    """One that comes back when its place is free has no time of its own."""
+    owner = worker(minutes=10)._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
 
-    assert None is dues(owner, since, "", NOW, RULES)
-    assert Dues(None, item) == dues(owner, since, WAITER, NOW, RULES)
-    assert NoticeGiven(None, Announcement(NOW, NOW + 30)) == told(
-        Dues(None, item), NoticeGiven(), NOW
-    )
+    assert None is deadline(cluster(owner))
+    assert NoticeGiven(None, Announcement(NOW, NOW + 30)) == given(cluster(owner, pods=[JOB]))
 
 
 def test_what_holds_an_owner_moves_its_deadline() -> None:
     """It goes when both its time is up and nothing holds it."""
-    owner = worker("a")._replace(words=WORDS._replace(keep_until=NOW + 60))
-    hold = Hold(NOW + 60, "it is to be kept until 2027-01-15T08:01:00Z", kept=True)
+    owner = worker()._replace(words=WORDS._replace(keep_until=NOW + 400))
+    (standing,) = decided(cluster(owner)).standings.values()
 
-    assert Dues(Due(owner, NOW - 1800, NOW + 60, 900.0, 300.0, hold), None) == dues(
-        owner, NOW - 1800, "", NOW, RULES
+    assert (NOW + 400, "kept", "it is to be kept until 2027-01-15T08:06:40Z") == (
+        standing.deadline,
+        standing.state,
+        standing.why,
     )
 
 
 @pytest.mark.parametrize("changes", [{"words": None}, {"rung": None}])
 def test_an_owner_that_stays_has_no_deadline(changes: dict[str, Any]) -> None:
     """What may not be released is not due."""
-    assert None is dues(worker("a")._replace(**changes), NOW - 1800, "", NOW, RULES)
-
-
-ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)
+    assert None is deadline(cluster(worker()._replace(**changes)))
 
 
 @pytest.mark.parametrize(
-    ("deadline", "said", "expected"),
+    ("at", "said", "expected"),
     [
         (NOW + 301, None, None),
         (NOW + 300, None, Announcement(NOW, NOW + 300)),
@@ -138,41 +134,38 @@ ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)
     ],
 )
 def test_an_announcement_stands_as_long_as_it_is_true(
-    deadline: float, said: Announcement | None, expected: Announcement | None
+    at: float, said: Announcement | None, expected: Announcement | None
 ) -> None:
     """It is made a time of notice ahead, and again in time where the owner goes much later."""
-    assert expected == announcement(ITEM._replace(deadline=deadline), said, NOW)
+    found = given(cluster(due_at(at)), NoticeGiven(said))
+
+    assert expected == (None if found is None else found.usual)
 
 
 def test_what_was_said_long_ago_is_said_again() -> None:
-    """Who was kept for a day does not go by yesterday's word."""
-    old = Announcement(NOW - 80000, NOW - 79700)
-    said = announcement(ITEM._replace(deadline=NOW + 250), old, NOW)
+    """An owner that was kept for a day does not go by yesterday's word."""
+    old = NoticeGiven(Announcement(NOW - 80000, NOW - 79700))
 
-    assert Announcement(NOW, NOW + 300) == said
+    assert NoticeGiven(Announcement(NOW, NOW + 300)) == given(cluster(due_at(NOW + 250)), old)
 
 
-def test_the_soonest_of_two_words_holds() -> None:
-    """Somebody who waits shortens the notice, not what was announced with more."""
-    usual = ITEM._replace(deadline=NOW + 50)
-    sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
+def test_the_soonest_of_two_announcements_holds() -> None:
+    """A pod that waits shortens the notice, not what was announced with more."""
     first = NoticeGiven(Announcement(NOW - 250, NOW + 50))
-    early = told(Dues(usual, sooner), first, NOW)
-    late = told(Dues(usual, sooner), first, NOW + 25)
+    owner = due_at(NOW + 50)
 
-    assert (sooner, Announcement(NOW, NOW + 30)) == soonest(Dues(usual, sooner), early)
-    assert (usual, first.usual) == soonest(Dues(usual, sooner), late)
+    assert NOW + 30 == deadline(cluster(owner, pods=[JOB]), first)
+    assert NOW + 50 == deadline(cluster(owner, pods=[JOB], now=NOW + 25), first)
 
 
-def test_what_was_said_before_somebody_waited_holds_again() -> None:
+def test_what_was_said_before_a_pod_waited_holds_again() -> None:
     """
     Brought forward for a waiter that has since gone, an owner goes when it was to go at first.
     """
     first = Announcement(NOW - 100, NOW + 200)
-    usual = ITEM._replace(deadline=NOW + 200)
-    sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
-    second = told(Dues(usual, sooner), NoticeGiven(first), NOW)
+    owner = due_at(NOW + 200)
+    second = given(cluster(owner, pods=[JOB]), NoticeGiven(first))
 
     assert NoticeGiven(first, Announcement(NOW, NOW + 30)) == second
-    assert second == told(Dues(usual, sooner), second, NOW + 10)
-    assert NoticeGiven(first) == told(Dues(usual, None), second, NOW + 20)
+    assert second == given(cluster(owner, pods=[JOB], now=NOW + 10), second)
+    assert NoticeGiven(first) == given(cluster(owner, now=NOW + 20), second)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from controller.decide import decide
-from controller.decide.demand import may_come_back, waited_for, waiting_pods
-from controller.decide.room import Places
+from controller.decide.room import waited_for, waiting_pods
 from controller.model import ClusterState, NodeRoom, OwnerState, PodState, ReleaseMemory
 from controller.rules import ReleaseRules
 from gpufence import names
-from gpufence.idle import ReleaseNote, ReleasePhase
+from gpufence.idle import ReleaseNote, ReleasePhase, WakeBy
 from tests.support.release import (
     NOW,
+    WORDS,
     cluster,
     idle_pod,
     node_room,
@@ -268,8 +268,10 @@ def test_gpushare_needs_one_card() -> None:
 
 
 def back(owner: OwnerState, *pods: PodState, nodes: Iterable[NodeRoom] | None = None) -> str:
-    world = cluster(owner, pods=pods, nodes=nodes)
-    return may_come_back(owner, Places(world), waiting_pods(world, RULES))
+    """Return what stands against bringing an owner back."""
+    free = owner._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
+    decision = decide(cluster(free, pods=pods, nodes=nodes), ReleaseMemory(), RULES)
+    return decision.standings[owner.key].why.partition("not back yet: ")[2]
 
 
 def crowd(owners: int, cards: int) -> ClusterState:
@@ -337,7 +339,8 @@ def test_a_place_it_may_not_take_is_nobodys_loss() -> None:
     assert "" == back(released._replace(template=template), job, nodes=nodes)
 
 
-def test_nobody_comes_back_of_whom_nothing_is_known() -> None:
-    """Without a template or a note nobody knows what would fit."""
-    for owner in (noted(worker("a"), NOTE)._replace(template=None), worker("a")):
-        assert "nobody can tell what its pods would ask for" == back(owner)
+def test_an_owner_stays_released_of_which_nothing_is_known() -> None:
+    """Without a template nobody knows what would fit."""
+    released = noted(worker("a"), NOTE)._replace(template=None)
+
+    assert "nobody can tell what its pods would ask for" == back(released)

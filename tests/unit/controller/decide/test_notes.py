@@ -1,17 +1,27 @@
 """What note and replicas say together."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from controller.decide.notes import note_act, release_act, wake_act
-from controller.decide.room import Places
-from controller.model import Act, OwnerState, Step, Way
+from controller.decide import decide
+from controller.model import (
+    Act,
+    Announcement,
+    NoticeGiven,
+    OwnerState,
+    ReleaseMemory,
+    Step,
+    Way,
+)
 from controller.rules import ReleaseRules
-from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase
-from tests.support.release import NOW, cluster, idle_pod, noted, owner_key, owner_state
+from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
+from tests.support.release import NOW, WORDS, cluster, idle_pod, noted, owner_key, owner_state
 
 RULES = ReleaseRules()
+EMPTY = ReleaseMemory()
+WHY = "all its pods have been idle since 2027-01-15T07:30:00Z"
 AT = NOW - 120
 RELEASING = ReleaseNote(ReleasePhase.RELEASING, AT, 2, "idle since noon")
 RELEASED = RELEASING._replace(phase=ReleasePhase.RELEASED)
@@ -24,9 +34,20 @@ def on_note(step: Step, note: ReleaseNote | None) -> Act:
     return Act(step, owner_key(), "", "", note=note, uid="uid-of-worker", version="7")
 
 
+def done(owner: OwnerState, memory: ReleaseMemory = EMPTY) -> Act | None:
+    """Return what is done about an owner beside that it is announced."""
+    acts = decide(cluster(owner), memory, RULES).acts
+    return next((each for each in acts if each.step is not Step.ANNOUNCE), None)
+
+
 def act(note: ReleaseNote, replicas: int | None) -> Act | None:
-    owner = OWNER._replace(note=note, replicas=replicas)
-    return note_act(owner, Places(cluster(noted(owner, note, replicas or 0))), RULES)
+    return done(noted(OWNER, note, replicas or 0)._replace(replicas=replicas))
+
+
+def release(owner: OwnerState) -> Act | None:
+    """Return the release of an owner whose deadline has come."""
+    told = NoticeGiven(Announcement(NOW - 300, NOW))
+    return done(owner, replace(EMPTY, announced={owner.uid: told}))
 
 
 @pytest.mark.parametrize(
@@ -42,10 +63,8 @@ def test_owners_that_are_not_ours_to_scale_keep_their_notes() -> None:
     """
     Nothing is written on what an autoscaler has since taken over, or on what was never released.
     """
-    assert None is note_act(OWNER, Places(cluster(OWNER)), RULES)
-    assert None is note_act(
-        OWNER._replace(note=RELEASING, way=Way.NEVER), Places(cluster(OWNER)), RULES
-    )
+    assert None is done(OWNER)
+    assert None is done(OWNER._replace(note=RELEASING, way=Way.NEVER))
 
 
 def test_a_release_cut_short_before_the_scaling_never_was() -> None:
@@ -161,32 +180,27 @@ def test_a_wake_is_finished_where_the_controller_would_wake(
     note = WAKING._replace(replicas=replicas)
     owner = noted(OWNER, note)._replace(**changes)
 
-    assert finished == (note_act(owner, Places(cluster(owner)), RULES) is not None)
+    assert finished == (done(owner) is not None)
 
 
 def test_a_wake_is_noted_first() -> None:
     """Note, replicas, note: what was released comes back as it was."""
-    owner = noted(OWNER, RELEASED)
+    free = noted(OWNER, RELEASED)._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
     note = RELEASED._replace(phase=ReleasePhase.WAKING, woken_at=NOW, woken_by="when-free")
+    memory = replace(EMPTY, free_since={free.key: NOW - 600})
 
-    assert wake(note, "back with 2 replicas: nobody waits, and there is room") == wake_act(
-        owner, RELEASED, NOW
-    )
+    assert wake(note, "back with 2 replicas: nobody waits, and there is room") == done(free, memory)
 
 
-@pytest.mark.parametrize(
-    ("changes", "replicas"),
-    [({}, "2 replicas"), ({"replicas": 1}, "1 replica"), ({"replicas": None}, "0 replicas")],
-)
-def test_a_release_notes_what_there_was(changes: dict[str, Any], replicas: str) -> None:
+@pytest.mark.parametrize(("number", "replicas"), [(2, "2 replicas"), (1, "1 replica")])
+def test_a_release_notes_what_there_was(number: int, replicas: str) -> None:
     """What the owner had is written down before it is taken."""
-    owner: OwnerState = OWNER._replace(**changes)
-    note = ReleaseNote(ReleasePhase.RELEASING, NOW, owner.replicas or 0, "idle since noon")
+    note = ReleaseNote(ReleasePhase.RELEASING, NOW, number, WHY)
     expected = Act(
         Step.RELEASE,
         owner_key(),
         "GPUIdleReleased",
-        f"released {replicas}: idle since noon; "
+        f"released {replicas}: {WHY}; "
         "kubectl gpufence wake -n team-a deployment/worker brings it back",
         note=note,
         done=note._replace(phase=ReleasePhase.RELEASED),
@@ -196,12 +210,13 @@ def test_a_release_notes_what_there_was(changes: dict[str, Any], replicas: str) 
         version="7",
     )
 
-    assert expected == release_act(owner, "idle since noon", NOW, 900.0)
+    assert expected == release(OWNER._replace(replicas=number))
 
 
 def test_a_release_keeps_what_is_known_of_earlier_ones() -> None:
-    """Whoever contests for the second time has not been forgotten."""
-    old = WOKEN._replace(contested=(NOW - 5000,))
-    note = release_act(OWNER._replace(note=old), "again", NOW, 900.0).note
+    """An owner whose release is contested for the second time has not been forgotten."""
+    old = WOKEN._replace(contested=(NOW - 5000,), woken_at=NOW - 5000)
+    found = release(OWNER._replace(note=old))
 
-    assert old._replace(phase=ReleasePhase.RELEASING, at=NOW, why="again") == note
+    assert found is not None
+    assert old._replace(phase=ReleasePhase.RELEASING, at=NOW, why=WHY) == found.note

@@ -1,13 +1,11 @@
-"""Who comes back by himself."""
+"""Which released owners come back by themselves."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from controller.decide.demand import waiting_pods
-from controller.decide.notes import Waking, waking
-from controller.decide.room import Places
-from controller.model import OwnerState, PodState, Way
+from controller.decide import decide
+from controller.model import Act, OwnerState, PodState, ReleaseMemory, Standing, Way
 from controller.rules import ReleaseRules
 from gpufence.errors import annotation_problem
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
@@ -17,7 +15,6 @@ from tests.support.release import (
     cluster,
     idle_pod,
     noted,
-    owner_key,
     owner_state,
     waiting_pod,
 )
@@ -29,12 +26,21 @@ OWNER = noted(owner_state(idle_pod(), words=FREE), NOTE)
 SAID = "released at 2027-01-15T07:50:00Z: idle since 07:00; "
 
 
+class Back(NamedTuple):
+    """How an owner stands, since when its place is free, and the act that brings it back."""
+
+    standing: Standing
+    free_since: float | None
+    act: Act | None
+
+
 def found(
     *pods: PodState, owner: OwnerState = OWNER, since: float | None = None, others: Any = ()
-) -> Waking:
-    world = cluster(owner, *others, pods=pods)
-    free = {} if since is None else {owner_key(): since}
-    return waking(owner, NOTE, Places(world), waiting_pods(world, RULES), free, RULES)
+) -> Back:
+    free = {} if since is None else {owner.key: since}
+    decision = decide(cluster(owner, *others, pods=pods), ReleaseMemory(free_since=free), RULES)
+    act = next((each for each in decision.acts if each.key == owner.key), None)
+    return Back(decision.standings[owner.key], decision.memory.free_since.get(owner.key), act)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent.settings import AgentSettings
 from service.command import command_parser, exit_code
 
 if TYPE_CHECKING:
@@ -23,8 +22,10 @@ def main() -> int:
 
 
 def _parser() -> ArgumentParser:
+    from agent.program import SETTINGS  # noqa: PLC0415 (its concerns have settings of their own)
+
     description = "Hold the pods of this node to their shares of its cards."
-    parser, shown = command_parser(_NAME, AgentSettings, description, "The program")
+    parser, shown = command_parser(_NAME, SETTINGS, description, "The program")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     about = "measure this node's cards and evict who breaks a limit, until SIGTERM (the default)"
     commands.add_parser("run", help=about, description=about, **shown)

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
-from agent.model.decision import Action, Answer, Brake
-from agent.usage_metrics import by_namespace, card_families, pod_families
+from agent.model.decision import Action, Answer, Brake, Outcome
 from service.exposition import Family, Histogram, write_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from agent.model.state import About, AgentState, Counts, TickResult
+    from agent.model.use import CardUse, PodOnCard
     from service.exposition import Metric
+
+    CardFigure = tuple[str, str, Callable[[CardUse, TickResult], float | None]]
+    PodFigure = tuple[str, str, Callable[[PodOnCard], float | None]]
 
 _TICK = "gpufence_agent_tick_duration_seconds"
 
 
-def page(state: AgentState, about: About, now: float) -> str:
-    """Write what is known at this moment; figures of a look that is too old are left out."""
+def page(state: AgentState, about: About, now: float, more: Iterable[Metric] = ()) -> str:
+    """
+    Write what is known at this moment, with what there is to say of pods beside their memory;
+    figures of a look that is too old are left out.
+    """
     last = state.last if state.is_current(now, about.gap_seconds) else None
     return write_page(
         [
-            *pod_families(last, state.activity, now),
-            *card_families(last),
+            *_pod_families(last, more),
+            *_card_families(last),
             *_measuring(state, about, now),
             *_acting(state.counts, last),
             *_cluster(about, state.counts),
@@ -56,7 +63,7 @@ def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
 
 def _acting(counts: Counts, last: TickResult | None) -> Iterator[Metric]:
     yield _evictions(counts)
-    yield by_namespace(
+    yield _by_namespace(
         "gpufence_violations_total",
         "counter",
         "Times a pod went over its limit on a card.",
@@ -145,3 +152,182 @@ def _gauge(name: str, text: str, value: float | None) -> Family:
 
 def _counter(name: str, text: str, value: float) -> Family:
     return Family(name, "counter", text, (({}, value),))
+
+
+_POD_FIGURES: Final[tuple[PodFigure, ...]] = (
+    (
+        "memory_used_bytes",
+        "Memory that the processes of a pod hold on a card.",
+        lambda use: use.used_bytes,
+    ),
+    ("memory_limit_bytes", "What a pod may hold on a card.", lambda use: use.limit_bytes),
+    (
+        "memory_allowance_bytes",
+        "What the frameworks in a pod were told they may hold.",
+        lambda use: use.allowance_bytes,
+    ),
+    (
+        "gpu_processes",
+        "Processes of a pod on a card.",
+        lambda use: None if use.used_bytes is None else len(use.processes),
+    ),
+)
+
+
+def _pod_families(last: TickResult | None, more: Iterable[Metric]) -> Iterator[Metric]:
+    """
+    Yield what is known of each pod on each card where it holds memory; pods come and go, and so do
+    their lines.
+    """
+    rows = [] if last is None else sorted(pods_on_cards(last), key=by_labels)
+    for name, text, read in _POD_FIGURES:
+        values = tuple((labels, read(use)) for labels, use in rows)
+        yield Family(f"gpufence_pod_{name}", "gauge", text, values)
+    yield from more
+    verdicts = () if last is None else last.decision.verdicts
+    outcomes = Counter(verdict.outcome for verdict in verdicts)
+    yield Family(
+        "gpufence_verdicts",
+        "gauge",
+        "Fenced pods on cards by what the agent makes of them at the moment.",
+        tuple(({"outcome": str(each)}, outcomes[each]) for each in Outcome if last is not None),
+    )
+    violating = Counter(
+        (verdict.pod.namespace, str(verdict.pod.mode)) for verdict in verdicts if verdict.over
+    )
+    yield _by_namespace(
+        "gpufence_violating_pods", "gauge", "Pods over their limits at the moment.", violating
+    )
+
+
+def by_labels(row: tuple[dict[str, str], object]) -> tuple[str, ...]:
+    return tuple(row[0].values())
+
+
+def pods_on_cards(last: TickResult) -> Iterator[tuple[dict[str, str], PodOnCard]]:
+    """Yield each use with its labels, in the order in which they sort."""
+    for uuid, card in last.observation.cards.items():
+        for uid, use in card.pods.items():
+            if uid in last.observation.pods.by_uid:
+                yield {"namespace": use.pod.namespace, "pod": use.pod.name, "card": uuid}, use
+
+
+def _total(use: CardUse, _: TickResult) -> float:
+    return use.card.memory_bytes if use.memory is None else use.memory.total_bytes
+
+
+def _committed(use: CardUse, last: TickResult) -> float | None:
+    finding = last.decision.findings.get(use.card.uuid)
+    return None if finding is None or use.listed_at is None else finding.committed_bytes
+
+
+def _owed(use: CardUse, last: TickResult) -> float | None:
+    finding = last.decision.findings.get(use.card.uuid)
+    return None if finding is None or use.listed_at is None else finding.owed_bytes
+
+
+def _age(use: CardUse, last: TickResult) -> float | None:
+    if use.listed_at is None:
+        return None
+    return round(max(last.decision.at - use.listed_at, 0.0), 3)
+
+
+def _unjudged(use: CardUse, last: TickResult) -> float | None:
+    finding = last.decision.findings.get(use.card.uuid)
+    return None if finding is None else round(finding.unjudged_seconds, 3)
+
+
+_CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
+    (
+        "readable",
+        "Whether memory and processes of the card could be read.",
+        lambda use, _: float(use.memory is not None and use.listed_at is not None),
+    ),
+    ("memory_total_bytes", "Memory of the card.", _total),
+    (
+        "memory_used_bytes",
+        "Memory in use, by whomever.",
+        lambda use, _: None if use.memory is None else use.memory.used_bytes,
+    ),
+    (
+        "memory_free_bytes",
+        "Memory that can be allocated.",
+        lambda use, _: None if use.memory is None else use.memory.free_bytes,
+    ),
+    (
+        "memory_reserved_bytes",
+        "Memory that the driver keeps for itself.",
+        lambda use, _: None if use.memory is None else use.memory.reserved_bytes,
+    ),
+    (
+        "memory_committed_bytes",
+        "Limits of the pods that hold memory on the card, added up.",
+        _committed,
+    ),
+    (
+        "memory_owed_bytes",
+        "Promised to fenced pods of the card and not held by them yet.",
+        _owed,
+    ),
+    (
+        "memory_unattributed_bytes",
+        "Memory of processes that belong to no pod of this node.",
+        lambda use, _: use.unattributed_bytes,
+    ),
+    (
+        "memory_unlisted_bytes",
+        "Memory in use that no listed process holds: the driver's own, managed or hidden.",
+        lambda use, _: use.unlisted_bytes,
+    ),
+    (
+        "list_age_seconds",
+        "Age of the list of processes; renewed when use moves, and in any case now and then.",
+        _age,
+    ),
+    (
+        "unjudged_seconds",
+        "For how long the time of pods that may be over their limits on the card has not counted.",
+        _unjudged,
+    ),
+)
+
+
+def _card_families(last: TickResult | None) -> Iterator[Family]:
+    """Yield what is known of each card; without a look that is current there are no lines."""
+    sample = None if last is None else last.observation.sample
+    unfenced = None if sample is None else len(sample.unfenced)
+    unidentified = None if sample is None else len(sample.unidentified) - len(sample.unfenced)
+    yield Family(
+        "gpufence_cards_unidentified",
+        "gauge",
+        "Cards that have never said which ones they are, and are not shown.",
+        (({}, unidentified),),
+    )
+    yield Family(
+        "gpufence_cards_unfenced",
+        "gauge",
+        "Cards without memory of their own, on which no pod is fenced.",
+        (({}, unfenced),),
+    )
+    uses = [] if last is None else [use for _, use in sorted(last.observation.cards.items())]
+    yield Family(
+        "gpufence_card_info",
+        "gauge",
+        "Always 1: what the card is called.",
+        tuple((_card_labels(use), 1.0) for use in uses),
+    )
+    for name, text, read in _CARD_FIGURES:
+        values = () if last is None else tuple(({"card": u.card.uuid}, read(u, last)) for u in uses)
+        yield Family(f"gpufence_card_{name}", "gauge", text, values)
+
+
+def _card_labels(use: CardUse) -> dict[str, str]:
+    card = use.card
+    mig = {} if card.mig is None else {"parent": card.mig.parent, "profile": card.mig.profile}
+    return {"card": card.uuid, "index": str(card.index), "model": card.model, **mig}
+
+
+def _by_namespace(name: str, kind: str, text: str, counts: Mapping[tuple[str, str], int]) -> Family:
+    rows = sorted(counts.items())
+    values = (({"namespace": namespace, "mode": mode}, count) for (namespace, mode), count in rows)
+    return Family(name, kind, text, tuple(values))

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.events import EventCreate, EventPatch
-    from agent.model.activity import CpuTime, IdleCondition
-    from agent.model.decision import ActResult, Verdict
-    from agent.model.need import StoredNeed
+    from agent.events.episodes import EventCreate, EventPatch
     from agent.model.pod import PodsOnNode
     from agent.model.sample import Sample
-    from agent.model.use import Occupant
+    from agent.model.use import CpuTime, Occupant
     from gpufence.cards import NodeCards
-    from gpufence.need import NodeNeed
 
 
 class Cards(Protocol):
@@ -45,9 +41,9 @@ class Processes(Protocol):
 
 class ClusterPort(Protocol):
     """
-    The API server, as far as this node may ask it; `agent.cluster` is the real thing.
+    What the API server tells this node's agent, and what it is told; all of it returns at once.
 
-    All but `carry_out` return at once; what they ask for happens on threads of their own.
+    `agent.cluster` is the real thing.
     """
 
     def pods(self) -> PodsOnNode:
@@ -58,19 +54,3 @@ class ClusterPort(Protocol):
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         """Have Events written; those that cannot be queued are dropped and counted."""
-
-    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
-        """Have pods say whether they are idle; of each only the last word counts."""
-
-    def stored_need(self) -> StoredNeed | None:
-        """
-        Return what an agent of this node has stored, as last read; None before the first time.
-        """
-
-    def store_need(self, need: NodeNeed) -> None:
-        """Have it stored; only the last word counts."""
-
-    def carry_out(self, verdict: Verdict) -> ActResult:
-        """
-        Ask the API server to make a pod go, after a last look at the pod itself. Blocks; not KILL.
-        """

@@ -6,11 +6,14 @@ import logging
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
+from agent.concern import Concerns, Ground
+from agent.concerns.activity import ActivityConcern
+from agent.concerns.need import NeedConcern
 from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
@@ -19,14 +22,12 @@ from agent.metrics import page
 from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
 from agent.model.state import About
-from agent.need import need_of
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
-from agent.settings import STATUS_LISTEN, read_agent_settings
+from agent.settings import STATUS_LISTEN, read_agent_settings, with_concerns
 from agent.snapshot_view import snapshot_of
 from agent.version import version
 from gpufence.names import SIMULATOR_STATE
-from gpufence.need import write_bounded
 from gpufence.snapshot import CUTS, write_snapshot
 from kube import connect
 from service import program
@@ -41,22 +42,23 @@ from service.status_server import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from agent.events import EventCreate, EventPatch
-    from agent.model.activity import IdleCondition
+    from agent.concern import Concern
+    from agent.events.episodes import EventCreate, EventPatch
     from agent.model.decision import Verdict
-    from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
     from agent.settings import AgentSettings
     from gpufence.cards import NodeCards
-    from gpufence.need import NodeNeed
     from gpufence.snapshot import SnapshotCut
     from kube import ClientSettings
     from service.status_server import PageQuestion
 
 _LAST_TICK_SECONDS = 1.0
 _LAST_ACT_SECONDS = 0.5
-_DAY = len("2026-11-19")
 _log = logging.getLogger(__name__)
+
+CONCERNS: Final[tuple[type[Concern], ...]] = (ActivityConcern, NeedConcern)
+"""What is looked after beside the fence; the agent does without each of them."""
+SETTINGS: Final = with_concerns(CONCERNS)
 
 
 def run(environ: Mapping[str, str], access: ClientSettings) -> None:
@@ -65,7 +67,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
 
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
-    settings = read_agent_settings(environ, needs_node=True)
+    settings = read_agent_settings(environ, SETTINGS, needs_node=True)
 
     def build() -> AgentProgram:
         cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
@@ -78,6 +80,7 @@ class AgentProgram:
     """The parts that run together, and what they say of themselves."""
 
     def __init__(self, settings: AgentSettings, cluster: AgentCluster | NoCluster) -> None:
+        real = cluster if isinstance(cluster, AgentCluster) else None
         policy, deadline = settings.policy, settings.sampler.deadline_seconds
         self._settings = settings
         self._cluster = cluster
@@ -90,11 +93,13 @@ class AgentProgram:
             node=settings.node,
             policy=policy,
             damping=settings.damping,
-            activity=settings.activity,
-            need=settings.need,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
-        self._loop = Loop(ports, rules, self._worker)
+        ground = Ground(settings.node, ports.processes, boottime, timestamp, real)
+        self._concerns = Concerns(
+            [each.on(ground, getattr(settings, each.name)) for each in CONCERNS]
+        )
+        self._loop = Loop(ports, rules, self._worker, self._concerns)
         self._ticker = TickThread(
             self._loop.tick, self._cards.close, policy.interval_seconds, boottime
         )
@@ -118,7 +123,10 @@ class AgentProgram:
                 )
                 for cut in CUTS
             },
-            "/v1/need": CachedPage(JSON, self._need, boottime),
+            **{
+                path: CachedPage(JSON, page, boottime)
+                for path, page in self._concerns.pages().items()
+            },
         }
 
     @property
@@ -128,6 +136,7 @@ class AgentProgram:
     def start(self) -> None:
         if isinstance(self._cluster, AgentCluster):
             self._cluster.start()
+        self._concerns.start()
         self._ticker.start()
 
     def stop(self) -> None:
@@ -135,7 +144,7 @@ class AgentProgram:
         if not self._ticker.stop(_LAST_TICK_SECONDS):
             _log.warning("the last look has not ended; it is left behind")
         self._worker.close(_LAST_ACT_SECONDS)
-        self._loop.end()
+        self._concerns.stop()
         if isinstance(self._cluster, AgentCluster):
             self._cluster.close()
 
@@ -151,15 +160,16 @@ class AgentProgram:
         return text_reply(status, trouble or "ok")
 
     def _metrics(self) -> str:
-        return page(self._loop.state, self._now(), boottime())
+        state, about, now = self._loop.state, self._now(), boottime()
+        last = state.last if state.is_current(now, about.gap_seconds) else None
+        return page(state, about, now, self._concerns.families(last, now))
 
     def _snapshot(self, cut: SnapshotCut | None = None) -> str:
-        rows = snapshot_of(self._loop.state, self._now(), boottime(), timestamp())
+        state, about, now = self._loop.state, self._now(), boottime()
+        current = state.is_current(now, about.gap_seconds)
+        more = self._concerns.rows(now, current=current)
+        rows = snapshot_of(state, about, now, timestamp(), more)
         return write_snapshot(rows, cut) + "\n"
-
-    def _need(self) -> str:
-        need = need_of(self._loop.state.need, self._settings.node)
-        return write_bounded(need, timestamp()[:_DAY]) + "\n"
 
     def _now(self) -> About:
         cluster = self._cluster
@@ -178,38 +188,23 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         node=settings.node,
         impersonation=Impersonation(settings.impersonation),
         exempt_namespaces=settings.exempt_namespaces,
-        units=settings.unit_defaults,
+        units=settings.units.default,
         system_namespace=settings.namespace,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
     )
 
 
 class NoCluster:
-    """
-    The agent without a cluster knows no pods, hence everybody's memory is nobody's: it measures and
-    shows, and there is nobody to act on.
-    """
+    """The agent without a cluster knows no pods: it measures and shows, and acts on nothing."""
 
-    def __init__(self) -> None:
-        self._pods = pods_on_node((), fresh=False)
+    _pods = pods_on_node((), fresh=False)
 
     def pods(self) -> PodsOnNode:
         return self._pods
 
-    def publish(self, cards: NodeCards) -> None:
-        del cards
+    def publish(self, cards: NodeCards) -> None: ...
 
-    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
-        del writes
-
-    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
-        del conditions
-
-    def stored_need(self) -> StoredNeed | None:
-        return None
-
-    def store_need(self, need: NodeNeed) -> None:
-        del need
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None: ...
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+import math
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from agent.events import Damping
-from agent.model.activity import ActivityPolicy
-from agent.model.need import NeedPolicy
+from agent.events.episodes import Damping
 from agent.model.policy import EvictionPolicy
 from agent.nvml.settings import SamplerSettings
 from gpufence import names
-from gpufence.dialects import Units
 from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, NAMES, choice, parsed
 from gpufence.settings import UnitSettings, part, read_settings, setting
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from agent.concern import Concern
 
 NODE: Final = "GPUFENCE_NODE"
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
@@ -119,31 +119,38 @@ class AgentSettings:
         default_factory=EvictionPolicy, metadata=part("Who has to go, and when")
     )
     damping: Damping = field(default_factory=Damping, metadata=part("What is said about it"))
-    activity: ActivityPolicy = field(
-        default_factory=ActivityPolicy, metadata=part("Who is busy and who is idle")
-    )
-    need: NeedPolicy = field(default_factory=NeedPolicy, metadata=part("What models have needed"))
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")
     )
 
-    @property
-    def unit_defaults(self) -> Units:
-        """Return what the numbers on pods mean where the Node's own figures leave it open."""
-        return Units(
-            gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
-        )
+
+def with_concerns(concerns: Iterable[type[Concern]]) -> type[AgentSettings]:
+    """Return the settings with a part for each concern, under its name."""
+    parts: list[tuple[str, type, Any]] = [
+        (each.name, each.settings, field(default_factory=each.settings, metadata=part(each.title)))
+        for each in concerns
+    ]
+    return make_dataclass(
+        "AgentSettings", parts, bases=(AgentSettings,), frozen=True, slots=True, kw_only=True
+    )
 
 
-def read_agent_settings(variables: Mapping[str, str], *, needs_node: bool = False) -> AgentSettings:
+def read_agent_settings(
+    variables: Mapping[str, str],
+    settings: type[AgentSettings] = AgentSettings,
+    *,
+    needs_node: bool = False,
+) -> AgentSettings:
     """
     Read every setting.
 
     Raises:
         SettingsError: with everything that is wrong.
     """
-    settings = read_settings(AgentSettings, variables, required=(NODE,) if needs_node else ())
-    interval = settings.policy.interval_seconds
-    work = settings.activity.interval_seconds
-    sampler = replace(settings.sampler, interval_seconds=interval, work_seconds=work)
-    return replace(settings, sampler=sampler)
+    read = read_settings(settings, variables, required=(NODE,) if needs_node else ())
+    others = [getattr(read, item.name) for item in fields(read) if item.name != "sampler"]
+    work = min(getattr(each, "work_seconds", math.inf) for each in others)
+    sampler = replace(
+        read.sampler, interval_seconds=read.policy.interval_seconds, work_seconds=work
+    )
+    return replace(read, sampler=sampler)

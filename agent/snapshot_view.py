@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from agent.model.activity import Activity, Evidence
+from agent.model.state import PodRows
 from gpufence.snapshot import (
     ActivityRow,
     CardRow,
     NobodyRow,
-    PodActivityRow,
     PodRow,
     ProcessRow,
     Snapshot,
@@ -17,9 +16,8 @@ from gpufence.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from agent.model.activity import UseKey
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from agent.model.sample import CardSample
@@ -27,27 +25,26 @@ if TYPE_CHECKING:
     from agent.model.use import CardUse, PodOnCard, ProcessUse
 
 
-_UNKNOWN: Final = ActivityRow(str(Activity.UNKNOWN), None, str(Evidence.NOT_MEASURABLE))
-_OLD: Final = PodActivityRow(*_UNKNOWN[:3], "the cards have not been looked at for too long")
+_UNKNOWN: Final = ActivityRow("unknown", None, "NotMeasurable")
+"""What a pod does on a card, where nothing has been found out about that."""
+_NO_ROWS: Final = PodRows({})
 
 
-class _Activities(NamedTuple):
-    """What everybody does, on each card and altogether."""
-
-    uses: Mapping[UseKey, ActivityRow]
-    pods: Mapping[str, PodActivityRow]
-
-
-def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapshot:
+def snapshot_of(
+    state: AgentState,
+    about: About,
+    now: float,
+    at: str,
+    more: Sequence[Mapping[str, PodRows]] = (),
+) -> Snapshot:
     """
-    Return all that is known; `at` is the time of day of `now`.
+    Return all that is known, with `more` fields of pods by UID; `at` is the time of day of `now`.
 
     A look that is too old keeps its cards and pods, but every figure of theirs is unknown.
     """
     last = state.last
     status = about.cluster
     current = state.is_current(now, about.gap_seconds)
-    activities = _activities(state, now, current=current)
     return Snapshot(
         node=about.node,
         version=about.version,
@@ -60,7 +57,7 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         brake="" if last is None or last.decision.brake is None else str(last.decision.brake),
         trouble=_trouble(last, current=current),
         cards=() if last is None else tuple(_cards(last, now, current=current)),
-        pods=() if last is None else _pods(last, activities, current=current),
+        pods=() if last is None else _pods(last, more, current=current),
         nobody=() if last is None or not current else tuple(_nobody(last)),
         cap_slack_bytes=about.cap_slack_bytes,
     )
@@ -107,31 +104,9 @@ def _card(
     )
 
 
-def _activities(state: AgentState, now: float, *, current: bool) -> _Activities:
-    """Return what is known of everybody's work; of a look that is too old nothing is."""
-    if not current:
-        return _Activities({}, dict.fromkeys(state.activity.pods, _OLD))
-    return _Activities(
-        {
-            key: ActivityRow(
-                str(track.activity), track.idle_seconds(now), str(track.evidence), track.why
-            )
-            for key, track in state.activity.tracks.items()
-        },
-        {
-            uid: PodActivityRow(
-                str(track.activity),
-                track.idle_seconds(now),
-                str(track.evidence),
-                track.why,
-                track.busy_share,
-            )
-            for uid, track in state.activity.pods.items()
-        },
-    )
-
-
-def _pods(last: TickResult, activities: _Activities, *, current: bool) -> tuple[PodRow, ...]:
+def _pods(
+    last: TickResult, more: Sequence[Mapping[str, PodRows]], *, current: bool
+) -> tuple[PodRow, ...]:
     """Return a row for each, by namespace and name."""
     uses: dict[str, dict[str, PodOnCard]] = {}
     for uuid, card in last.observation.cards.items():
@@ -139,30 +114,31 @@ def _pods(last: TickResult, activities: _Activities, *, current: bool) -> tuple[
             uses.setdefault(uid, {})[uuid] = use
     verdicts: dict[str, dict[str, Verdict]] = {}
     for verdict in last.decision.verdicts:
-        of_pod = verdicts.setdefault(verdict.pod.uid, {})
+        on_cards = verdicts.setdefault(verdict.pod.uid, {})
         if verdict.use is not None:
-            of_pod[verdict.uuid] = verdict
+            on_cards[verdict.uuid] = verdict
     pods = last.observation.pods.by_uid
-    rows = [
-        _pod(
-            pods[uid],
-            tuple(
-                _use(use, verdicts.get(uid, {}).get(uuid), activities.uses, current=current)
-                for uuid, use in sorted(uses.get(uid, {}).items())
-            ),
-            activities.pods.get(uid),
+    added = [uid for rows in more for uid in rows]
+    found = []
+    for uid in {*uses, *verdicts, *added} & pods.keys():
+        additions = [rows.get(uid, _NO_ROWS) for rows in more]
+        of_pod = verdicts.get(uid, {})
+        of_cards = tuple(
+            _use(use, of_pod.get(uuid), current=current)._replace(
+                **_together(each.uses.get(uuid, {}) for each in additions)
+            )
+            for uuid, use in sorted(uses.get(uid, {}).items())
         )
-        for uid in uses.keys() | verdicts.keys() | activities.pods.keys()
-        if uid in pods
-    ]
-    return tuple(sorted(rows, key=lambda row: (row.namespace, row.name, row.uid)))
+        row = _pod(pods[uid], of_cards)
+        found.append(row._replace(**_together(each.pod for each in additions)))
+    return tuple(sorted(found, key=lambda row: (row.namespace, row.name, row.uid)))
 
 
 def _process(process: ProcessUse, command: str = "") -> ProcessRow:
     return ProcessRow(process.pid, process.used_bytes, process.container, command)
 
 
-def _pod(pod: PodOnNode, uses: tuple[UseRow, ...], activity: PodActivityRow | None) -> PodRow:
+def _pod(pod: PodOnNode, uses: tuple[UseRow, ...]) -> PodRow:
     owner = "" if pod.controller is None else f"{pod.controller.kind}/{pod.controller.name}"
     return PodRow(
         uid=pod.uid,
@@ -174,19 +150,16 @@ def _pod(pod: PodOnNode, uses: tuple[UseRow, ...], activity: PodActivityRow | No
         undeclared=pod.undeclared,
         terminating=pod.terminating,
         uses=uses,
-        activity=activity,
     )
 
 
-def _use(
-    use: PodOnCard,
-    verdict: Verdict | None,
-    activities: Mapping[UseKey, ActivityRow],
-    *,
-    current: bool,
-) -> UseRow:
-    pod, uuid = use.pod, use.card.uuid
-    limit = pod.limits.get(uuid)
+def _together(additions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {key: item for each in additions for key, item in each.items()}
+
+
+def _use(use: PodOnCard, verdict: Verdict | None, *, current: bool) -> UseRow:
+    uuid = use.card.uuid
+    limit = use.pod.limits.get(uuid)
     return UseRow(
         card=uuid,
         used_bytes=use.used_bytes if current else None,
@@ -196,7 +169,7 @@ def _use(
         over_seconds=0.0 if verdict is None else verdict.over_seconds,
         due_seconds=None if verdict is None else verdict.due_seconds,
         processes=tuple(_process(item) for item in use.processes) if current else (),
-        activity=activities.get((pod.uid, uuid), _UNKNOWN),
+        activity=_UNKNOWN,
     )
 
 

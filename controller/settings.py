@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.addresses import read_agents
-from gpufence.dialects import Units
 from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice
 from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
@@ -155,12 +154,6 @@ class ControllerSettings:
         default_factory=ReleaseRules, metadata=part("When an owner is released")
     )
     units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
-
-    @property
-    def unit_defaults(self) -> Units:
-        return Units(
-            gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
-        )
 
     @property
     def holder(self) -> str:

@@ -25,6 +25,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gpufence import names
+from gpufence.dialects.spec import Units
 from gpufence.errors import InvalidError, Problem, SettingsError
 from gpufence.quantity import GIB
 from gpufence.setting_kinds import UNIT, Kind, Row, kind_of
@@ -243,3 +244,8 @@ class UnitSettings:
             most=2**20,
         ),
     )
+
+    @property
+    def default(self) -> Units:
+        """Return what the numbers on pods mean where no Node tells."""
+        return Units(gpushare_bytes=self.gpushare_bytes, volcano_factor=self.volcano_factor)

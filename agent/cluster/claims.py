@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _GROUP: Final = names.RESOURCE_GROUP
 _NONE: Final[Mapping[str, ClaimsOfPod]] = {}
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
 _BACKOFF: Final = Backoff(limit_seconds=600.0)
 
 
@@ -100,7 +101,8 @@ class ClaimReader:
                 continue
             known[uid] = self.known.get(uid, NO_CLAIMS)
             # Of one that has ended the claims are free again, and it holds nothing.
-            if not _is_ended(raw) and (known[uid] is NO_CLAIMS or _in_doubt(raw, known[uid])):
+            ended = raw.get("status", {}).get("phase") in _ENDED
+            if not ended and (known[uid] is NO_CLAIMS or _in_doubt(raw, known[uid])):
                 doubtful.add(uid)
                 if again or self._asked.get(uid) is not raw:
                     asking[uid] = raw
@@ -161,10 +163,6 @@ class ClaimReader:
             self._complaint.say(error)
             return self._cards
         return cards_of(objects_of(said, "items"))
-
-
-def _is_ended(raw: JsonObject) -> bool:
-    return (raw.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def _claims(raw: JsonObject) -> tuple[PodClaim, ...]:

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from agent.cluster.acts import Acts, Clients
 from agent.cluster.claims import ClaimReader
-from agent.cluster.condition_writer import ConditionWriter
-from agent.cluster.need_store import NeedStore
-from agent.cluster.node_view import NodeView
+from agent.cluster.node_cards import NodeCardsWriter
 from agent.cluster.pod_index import PodIndex, Sources
-from agent.cluster.publisher import Publisher
 from agent.cluster.settings import COMPONENT, Impersonation
 from agent.cluster.watched_cluster import WatchedCluster
-from agent.events import EventCreate, is_urgent
+from agent.events.episodes import EventCreate, is_urgent
 from agent.model.decision import Action, ActResult, Answer
 from agent.model.state import ClusterStatus, Identity
 from kube import ForbiddenError, core
@@ -26,15 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from agent.cluster.settings import ClusterSettings
-    from agent.events import EventPatch
+    from agent.events.episodes import EventPatch
     from agent.fence import PodContext
-    from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
-    from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
-    from gpufence.need import NodeNeed
     from kube import Client
     from kube.informers.views import NamespaceView
 
@@ -58,42 +52,39 @@ class AgentCluster:
         self.settings = settings
         self._identity = Identity.UNKNOWN
         self._acting: Client | None = None
-        self._claims = ClaimReader(settings, lambda: self._view.pods)
+        self._claims = ClaimReader(settings, lambda: self._view.pods.items)
         self._view = WatchedCluster(
-            client, settings, on_pods=self._claims.wake, on_node=self._wake_publisher
+            client, settings, on_pods=self._claims.wake, on_node=self._wake_cards
         )
-        self._node = NodeView(self._view, settings.units)
         self._index = PodIndex(settings)
-        self._publisher = Publisher(client, settings, self._view, self._node)
+        self._cards = NodeCardsWriter(client, settings, self._view)
         reporter = Reporter(COMPONENT, settings.node, host=settings.node)
         self._events = EventWriter(reporter, request_seconds=settings.request_seconds)
-        self._conditions = ConditionWriter(settings)
-        self._need = NeedStore(client, settings)
         self._acts = Acts(settings, self._context, self._claims.of_pod)
         self._waiting: list[Callable[[Client], None]] = [
             self._view.follow_node,
             self._claims.start,
             self._events.start,
-            self._conditions.start,
         ]
         self._finding = Repeating(
             "identity", self._find_out, forbidden=REMEDY, backoff=settings.backoff
         )
 
+    def when_acting(self, begin: Callable[[Client], None]) -> None:
+        """Have this called once it is known as whom to act; to be said before the start."""
+        self._waiting.append(begin)
+
     def start(self) -> None:
         """Begin to watch, publish and write on other threads; returns at once."""
         self._view.start()
-        self._need.start()
-        self._publisher.start()
+        self._cards.start()
         self._finding.start()
 
     def close(self) -> None:
         """End all threads, within a few seconds; Events that wait get their last chance."""
         self._finding.stop(self.settings.close_seconds)
-        self._publisher.stop()
+        self._cards.stop()
         self._events.stop(self.settings.close_seconds)
-        self._conditions.stop()
-        self._need.stop()
         self._claims.stop()
         self._view.stop()
         self.client.close()
@@ -106,7 +97,7 @@ class AgentCluster:
             silence_seconds=health.silence_seconds,
             highest=self._view.highest,
             identity=self._identity,
-            published=self._publisher.published,
+            published=self._cards.published,
             events_written=self._events.written,
             events_dropped=self._events.dropped,
             events_refused=self._events.refused,
@@ -119,28 +110,16 @@ class AgentCluster:
 
     def publish(self, cards: NodeCards) -> None:
         """Have the Node say which cards it has; repeated until it does."""
-        self._publisher.publish(cards)
+        self._cards.publish(cards)
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         """Have Events written; those that cannot be queued are dropped and counted."""
         for item in writes:
             notice = item.notice
-            self._events.count(
-                item.serial,
-                notice.regarding,
-                EventText(notice.reason, notice.message),
-                1 if isinstance(item, EventCreate) else item.count,
-                urgent=is_urgent(notice),
-            )
-
-    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
-        self._conditions.write(conditions)
-
-    def stored_need(self) -> StoredNeed | None:
-        return self._need.found
-
-    def store_need(self, need: NodeNeed) -> None:
-        self._need.store(need)
+            text = EventText(notice.reason, notice.message)
+            times = 1 if isinstance(item, EventCreate) else item.count
+            urgent = is_urgent(notice)
+            self._events.count(item.serial, notice.regarding, text, times, urgent=urgent)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         """
@@ -157,21 +136,21 @@ class AgentCluster:
         Put together what is known; no pod is fenced before the last part of it, or it would be held
         to a limit in the wrong unit, or be told that it has none.
         """
-        view, report = self._view, self._node.report()
+        view, report = self._view, self._cards.report()
         complete = view.complete and report is not None
         return Sources(
-            pods=view.pods,
-            namespaces=view.namespaces if complete else _NO_NAMESPACES,
+            pods=view.pods.items,
+            namespaces=view.namespaces.items if complete else _NO_NAMESPACES,
             highest=view.highest,
             report=report,
             claims=self._claims.known,
         )
 
     def _context(self, namespace: NamespaceView, highest: Mode) -> PodContext:
-        return self._index.context(namespace, highest, self._node.report())
+        return self._index.context(namespace, highest, self._cards.report())
 
-    def _wake_publisher(self) -> None:
-        self._publisher.wake()
+    def _wake_cards(self) -> None:
+        self._cards.wake()
 
     def _find_out(self) -> float:
         """Find out as whom to act, and start all that needs to know."""

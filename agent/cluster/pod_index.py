@@ -16,7 +16,7 @@ from gpufence.errors import GpufenceError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.cluster.node_view import NodeReport
+    from agent.cluster.node_cards import NodeReport
     from agent.cluster.settings import ClusterSettings
     from agent.model.pod import PodOnNode, PodsOnNode
     from gpufence.mode import Mode

@@ -38,33 +38,26 @@ class WatchedCluster:
         on_node: Callable[[], None],
     ) -> None:
         self._settings = settings
-        self._pods: Store[JsonObject] = Store(on_pods)
-        self._namespaces: Store[NamespaceView] = Store()
+        self.pods: Store[JsonObject] = Store(on_pods)
+        self.namespaces: Store[NamespaceView] = Store()
         self._policies: Store[Mapping[str, str]] = Store()
-        self._nodes: Store[JsonObject] = Store(on_node)
+        self.nodes: Store[JsonObject] = Store(on_node)
         self._informers = Informers(client, settings.watching, expected=("pods", "node"))
-        self._follow_texts()
-
-    @property
-    def pods(self) -> Mapping[str, JsonObject]:
-        return self._pods.items
-
-    @property
-    def namespaces(self) -> Mapping[str, NamespaceView]:
-        return self._namespaces.items
+        fenced = _source(core("namespaces"), view_namespace, labelSelector=names.MODE)
+        self._informers.follow("namespaces", fenced, self.namespaces)
+        path = core("namespaces", settings.system_namespace, "configmaps")
+        keep = partial(view_policy, keys=POLICY_KEYS)
+        policy = _source(path, keep, fieldSelector=f"metadata.name={names.POLICY_CONFIGMAP}")
+        self._informers.follow("policy", policy, self._policies)
 
     @property
     def node(self) -> JsonObject:
-        return self._nodes.get(self._settings.node) or _NO_NODE
-
-    @property
-    def node_known(self) -> bool:
-        return self._nodes.known
+        return self.nodes.get(self._settings.node) or _NO_NODE
 
     @property
     def complete(self) -> bool:
         """Return whether everything has been read once, so that no part is taken for absent."""
-        stores = (self._pods, self._namespaces, self._policies, self._nodes)
+        stores = (self.pods, self.namespaces, self._policies, self.nodes)
         return all(store.known for store in stores)
 
     @property
@@ -87,20 +80,8 @@ class WatchedCluster:
         name = self._settings.node
         pods = _source(core("pods"), filter_pod, fieldSelector=f"spec.nodeName={name}")
         node = _source(core("nodes"), filter_node, fieldSelector=f"metadata.name={name}")
-        self._informers.follow("pods", pods, self._pods, client=acting)
-        self._informers.follow("node", node, self._nodes, client=acting)
-
-    def node_written(self, node: JsonObject) -> None:
-        """Take in the Node as the API server has answered to a write."""
-        self._nodes.apply("MODIFIED", filter_node(node))
-
-    def _follow_texts(self) -> None:
-        fenced = _source(core("namespaces"), view_namespace, labelSelector=names.MODE)
-        self._informers.follow("namespaces", fenced, self._namespaces)
-        path = core("namespaces", self._settings.system_namespace, "configmaps")
-        keep = partial(view_policy, keys=POLICY_KEYS)
-        policy = _source(path, keep, fieldSelector=f"metadata.name={names.POLICY_CONFIGMAP}")
-        self._informers.follow("policy", policy, self._policies)
+        self._informers.follow("pods", pods, self.pods, client=acting)
+        self._informers.follow("node", node, self.nodes, client=acting)
 
 
 def _source(path: str, keep: Callable[[JsonObject], T], **query: str) -> Source[T]:

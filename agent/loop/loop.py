@@ -6,22 +6,13 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent.events import (
-    NO_EPISODES,
-    NOTHING_ANNOUNCED,
-    Damping,
-    damped,
-    new_notices,
-    notices_of_act,
-    unreadable,
-)
+from agent.attribute import attribute
+from agent.concern import NO_CONCERNS
+from agent.events.episodes import NO_EPISODES, Damping, damped
+from agent.events.notices import NOTHING_ANNOUNCED, new_notices, notices_of_act, unreadable
 from agent.judge import judge, objection, settle
-from agent.loop.activity_watch import ActivityWatch
-from agent.loop.need_watch import NeedWatch
-from agent.model.activity import ActivityPolicy
 from agent.model.decision import Answer
 from agent.model.memory import Memory
-from agent.model.need import NeedPolicy
 from agent.model.policy import EvictionPolicy, Mps
 from agent.model.state import (
     AgentState,
@@ -30,18 +21,18 @@ from agent.model.state import (
     count_violations,
     one_more,
 )
-from agent.observe import Observer
 from gpufence.cards import NodeCards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from agent.events import Notice
-    from agent.loop.worker import FinishedAct, Worker
-    from agent.model.activity import UseKey
-    from agent.model.decision import Decision, Verdict
+    from agent.concern import Concerns
+    from agent.events.episodes import Notice
+    from agent.loop.worker import Worker
+    from agent.model.decision import Decision, FinishedAct, Verdict
+    from agent.model.pod import PodsOnNode
     from agent.model.sample import Sample
-    from agent.model.use import Observation
+    from agent.model.use import Observation, UseKey
     from agent.ports import Cards, ClusterPort, Processes
 
 _log = logging.getLogger(__name__)
@@ -63,11 +54,31 @@ class Rules:
     node: str
     policy: EvictionPolicy = field(default_factory=EvictionPolicy)
     damping: Damping = field(default_factory=Damping)
-    activity: ActivityPolicy = field(default_factory=ActivityPolicy)
-    need: NeedPolicy = field(default_factory=NeedPolicy)
 
     unmeasured_seconds: float = 15.0
     """How long a card may go unread before the Node says so: a child of ours is replaced faster."""
+
+
+@dataclass(slots=True)
+class Observer:
+    """
+    Looks, and remembers the look before: what has not changed is not read again, and a PID that has
+    changed hands is not certain yet.
+    """
+
+    cards: Cards
+    processes: Processes
+    pods: Callable[[], PodsOnNode]
+    charge_mps: bool = False
+    before: Observation | None = None
+
+    def look(self, suspects: frozenset[str]) -> Observation:
+        sample = self.cards.sample(suspects)
+        occupants = self.processes.occupants(_newly_listed(sample, self.before))
+        # The pods are asked for last: who is on the card may be younger than the look before.
+        pods = self.pods()
+        self.before = attribute(sample, occupants, pods, self.before, charge_mps=self.charge_mps)
+        return self.before
 
 
 class Loop:
@@ -76,16 +87,17 @@ class Loop:
     may read it.
     """
 
-    def __init__(self, ports: Ports, rules: Rules, worker: Worker) -> None:
+    def __init__(
+        self, ports: Ports, rules: Rules, worker: Worker, concerns: Concerns = NO_CONCERNS
+    ) -> None:
         self._ports = ports
         self._rules = rules
         self._worker = worker
+        self._concerns = concerns
         charge_mps = rules.policy.mps is Mps.EVICT
         self._observer = Observer(
             ports.cards, ports.processes, ports.cluster.pods, charge_mps=charge_mps
         )
-        self._activity = ActivityWatch(ports.processes, ports.cluster, ports.clock, rules.activity)
-        self._need = NeedWatch(ports.cluster, rules.node, rules.need, ports.clock, ports.timestamp)
         started_at = ports.clock()
         self._memory = Memory(started_at)
         self._suspects: frozenset[str] = frozenset()
@@ -112,12 +124,9 @@ class Loop:
             self._counts = replace(self._counts, failed=self._counts.failed + 1)
             self.state = replace(self.state, at=began, counts=self._counts)
 
-    def end(self) -> None:
-        """Have stored what was remembered since it was stored last; no tick comes any more."""
-        self._need.store()
-
     def _next_state(self, began: float) -> AgentState:
-        settled = self._settle()
+        answered = self._worker.finished()
+        settled = self._settle(answered)
         observation = self._observer.look(self._suspects)
         now = self._ports.clock()
         policy = self._rules.policy
@@ -126,9 +135,9 @@ class Loop:
         )
         self._suspects = decision.suspects
         self._act(decision)
-        activity = self._activity.look(observation)
-        gap_seconds = policy.gap_after(now - observation.sample.taken_at)
-        need = self._need.look(observation, gap_seconds)
+        gap = policy.gap_after(now - observation.sample.taken_at)
+        result = TickResult(observation, decision, tuple(answered), gap)
+        self._concerns.look(result)
         self._publish(observation.sample)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
         violations, self._violations = count_violations(
@@ -143,25 +152,21 @@ class Loop:
         return AgentState(
             started_at=self.state.started_at,
             at=now,
-            last=TickResult(observation, decision),
+            last=result,
             measured_at=_measured_at(observation.sample, self.state.measured_at),
             counts=self._counts,
-            activity=activity,
-            need=need,
         )
 
-    def _settle(self) -> list[Notice]:
+    def _settle(self, answered: list[FinishedAct]) -> list[Notice]:
         """Remember the answers that have come since the last tick."""
         notices: list[Notice] = []
-        for act in self._worker.finished():
+        for act in answered:
             verdict, result, _ = act
             now = self._ports.clock()
             self._memory = settle(self._memory, verdict, result, self._rules.policy, now)
             key = (str(verdict.action), str(result.answer))
             evictions = one_more(self._counts.evictions, key)
             self._counts = replace(self._counts, evictions=evictions)
-            if result.answer is Answer.ACCEPTED:
-                self._need.evicted(verdict)
             level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
             _log.log(level, "acted", extra={"fields": _fields(act)})
             notices += notices_of_act(verdict, result)
@@ -230,3 +235,15 @@ def _fields(act: FinishedAct) -> dict[str, object]:
         "seconds": round(seconds, 3),
         "detail": result.detail,
     }
+
+
+def _newly_listed(sample: Sample, before: Observation | None) -> set[int]:
+    """Return the PIDs of the lists that are new; the others keep the owners they had."""
+    past = {} if before is None else before.cards
+    pids: set[int] = set()
+    for card in sample.cards:
+        listed = card.processes
+        known = past.get(card.card.uuid)
+        if listed is not None and (known is None or known.listed_at != listed.listed_at):
+            pids.update(process.pid for process in listed.processes)
+    return pids

@@ -5,9 +5,10 @@ interval, by chance. Who knows when the agent looks can be out of sight each tim
 
 from __future__ import annotations
 
-import threading
 from random import SystemRandom
 from typing import TYPE_CHECKING
+
+from kube.repeating import Repeating
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,35 +47,27 @@ class TickThread:
         chance: Callable[[], float] = _DICE.random,
     ) -> None:
         self._tick = tick
-        self._finish = finish
         self._interval_seconds = interval_seconds
         self._clock = clock
         self._chance = chance
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
-        self._ticked_at = clock()
+        self._repeating = Repeating("loop", self._turn, finish=finish, jitter=0.0)
+        self._due = self._ticked_at = clock()
+        self._skipped = 0
 
     def start(self) -> None:
-        self._thread.start()
+        self._repeating.start()
 
     def stop(self, wait_seconds: float) -> bool:
         """End after the tick that is under way; return whether it did so in time."""
-        self._stop.set()
-        self._thread.join(wait_seconds)
-        return not self._thread.is_alive()
+        return self._repeating.stop(wait_seconds)
 
     @property
     def silence_seconds(self) -> float:
         """Return how long ago the last tick ended."""
         return self._clock() - self._ticked_at
 
-    def _run(self) -> None:
-        due, skipped = self._clock(), 0
-        try:
-            while not self._stop.is_set():
-                self._tick(skipped)
-                self._ticked_at = now = self._clock()
-                due, skipped = next_due(due, now, self._interval_seconds, self._chance())
-                self._stop.wait(max(due - now, 0.0))
-        finally:
-            self._finish()
+    def _turn(self) -> float:
+        self._tick(self._skipped)
+        self._ticked_at = now = self._clock()
+        self._due, self._skipped = next_due(self._due, now, self._interval_seconds, self._chance())
+        return max(self._due - now, 0.0)

@@ -9,9 +9,9 @@ import logging
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from agent.model.decision import Action, ActResult, Answer
+from agent.model.decision import Action, ActResult, Answer, FinishedAct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,14 +22,6 @@ MOST_THREADS: Final = 8
 """More acts at once than the caps per minute let begin by default; each is on cards of its own."""
 _log = logging.getLogger(__name__)
 _END = None
-
-
-class FinishedAct(NamedTuple):
-    """An act, what became of it, and how long that took from the last look on."""
-
-    verdict: Verdict
-    result: ActResult
-    seconds: float
 
 
 class Worker:

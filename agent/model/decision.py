@@ -225,3 +225,11 @@ class ActResult:
     answer: Answer
     after_seconds: float = 0.0
     detail: str = ""
+
+
+class FinishedAct(NamedTuple):
+    """An act, what became of it, and how long that took from the last look on."""
+
+    verdict: Verdict
+    result: ActResult
+    seconds: float

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from agent.model.activity import NO_ACTIVITY
 from agent.model.memory import NO_WATCH
-from agent.model.need import NO_NEED
 from gpufence.mode import Mode
 from gpufence.share import CAP_SLACK
 from service.exposition import Distribution
@@ -16,10 +14,8 @@ from service.exposition import Distribution
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.model.activity import ActivityMemory, UseKey
-    from agent.model.decision import Decision
-    from agent.model.need import NeedLedger
-    from agent.model.use import Observation
+    from agent.model.decision import Decision, FinishedAct
+    from agent.model.use import Observation, UseKey
 
 K = TypeVar("K")
 
@@ -95,10 +91,25 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """One look at the cards and what came of it."""
+    """
+    One look at the cards and what came of it, with the `acts` that were answered since the one
+    before; what happens for longer than `gap_seconds` without a look was not seen.
+    """
 
     observation: Observation
     decision: Decision
+    acts: tuple[FinishedAct, ...] = ()
+    gap_seconds: float = 0.0
+
+
+_NO_USES: Final[Mapping[str, Mapping[str, Any]]] = {}
+
+
+class PodRows(NamedTuple):
+    """What a concern adds to a pod of the snapshot: fields of its row, and of its use by card."""
+
+    pod: Mapping[str, Any]
+    uses: Mapping[str, Mapping[str, Any]] = _NO_USES
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +121,6 @@ class AgentState:
     last: TickResult | None = None
     measured_at: float | None = None
     counts: Counts = field(default_factory=Counts)
-    activity: ActivityMemory = NO_ACTIVITY
-    need: NeedLedger = NO_NEED
 
     def is_current(self, now: float, gap_seconds: float) -> bool:
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agent.model.memory import NO_REFUSALS, NO_WATCH, Refusals, Watch
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gpufence.cards import Card
 
 
+UseKey: TypeAlias = tuple[str, str]
+"""A pod by its UID, on a card by its UUID."""
 MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
 
 
@@ -43,6 +45,13 @@ class Occupant(NamedTuple):
     started_by: float
     owner: Owner | None
     command: str = ""
+
+
+class CpuTime(NamedTuple):
+    """What a process has used of the CPU since it started, which tells whether it is the same."""
+
+    started_ticks: int
+    seconds: float
 
 
 class ProcessUse(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +20,9 @@ class SamplerSettings:
     """
     Fit for a node as it is; tests and odd nodes change what they are about.
 
-    `interval_seconds` is the policy's, from one sample to the next; `work_seconds` likewise, from
-    one question for what is done on a card to the next. `environment` is the child's;
-    None means that of this process.
+    `interval_seconds` is the policy's, from one sample to the next; `work_seconds` from one
+    question for what is done on a card to the next, without end where nothing wants to know.
+    `environment` is the child's; None means that of this process.
     """
 
     interval_seconds: float = 1.0
@@ -36,7 +37,7 @@ class SamplerSettings:
         default=64 * MIB,
         metadata=setting("GPUFENCE_LIST_MOVED", "a card's use that moved by more makes a new list"),
     )
-    work_seconds: float = 5.0
+    work_seconds: float = math.inf
     deadline_seconds: float = field(
         default=5.0,
         metadata=setting(

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.activity import CpuTime
-from agent.model.use import Occupant
+from agent.model.use import CpuTime, Occupant
 from agent.procfs.parse import Stat, parse_cgroup, parse_stat
 from agent.procfs.remembered import MOST_REMEMBERED, Remembered
 

@@ -69,7 +69,7 @@ class Cluster:
         self._agents: Store[tuple[str, str]] = Store()
         self._budgets: Store[KeptBudget] = Store()
         interner = Interner()
-        self._follow(settings.unit_defaults, interner)
+        self._follow(settings.units.default, interner)
         self._follow_ours(settings.namespace)
         self._owners = FollowedKinds(self.informers, self.kinds, interner, settings.kinds_seconds)
         self._assembler = Assembler(settings.rules, settings.exempt_namespaces)

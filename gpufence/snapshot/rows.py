@@ -52,7 +52,7 @@ class ActivityRow(NamedTuple):
     What a pod does on a card: `state` is `busy`, `idle` or `unknown`, which is never idle.
 
     `idle_seconds` is 0 while it is busy and None where nobody knows; `evidence` is one word of
-    `agent.model.activity.Evidence`, and `why` says what stands against knowing.
+    `agent.concerns.activity.model.Evidence`, and `why` says what stands against knowing.
     """
 
     state: str

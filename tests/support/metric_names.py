@@ -10,6 +10,7 @@ from controller.keepers.profiles.keeper import families as profile_families
 from controller.loop import LastPass
 from controller.model import ClusterState, ReleaseDecision, ReleaseMemory
 from service.exposition import Family, write_page
+from tests.support.agent.concerned import ConcernedNode
 from tests.support.agent.scene import ABOUT, busy_state
 from webhook import metrics as webhook_metrics
 
@@ -22,9 +23,11 @@ _SPOKEN_OF = re.compile(r"\bgpufence_[a-z_]+")
 @cache
 def metric_names() -> frozenset[str]:
     """Return the name of every line on the pages of webhook, agent and controller."""
-    state = busy_state()
+    node = ConcernedNode()
+    state = busy_state(node)
+    more = node.concerns.families(state.last, state.at)
     pages = (
-        agent_metrics.page(state, ABOUT, state.at),
+        agent_metrics.page(state, ABOUT, state.at, more),
         write_page(_of_controller()),
         webhook_metrics.Metrics(("cap",)).page(),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.activity import NOTHING_SAID, Said, conditions
+from agent.concerns.activity.condition import NOTHING_SAID, Said, conditions
 from agent.model.pod import pods_on_node
 from controller.model import (
     Act,

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.settings import AgentSettings
+from agent.program import SETTINGS as AGENT_SETTINGS
 from certs.settings import CertsSettings
 from controller.program import SETTINGS as CONTROLLER_SETTINGS
 from gpufence.settings import rows
@@ -22,9 +22,9 @@ _TABLE: Final = re.compile(r"^\| `([a-z0-9.-]+)` \| (.*?) \| (.*?) \|$", re.MULT
 _LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _CHOSEN_BY_CLUSTER: Final = "kubernetes-1.30"
 TEST_OF: Final = {_CHOSEN_BY_CLUSTER: '(include "gpufence.kubernetes130" .)'}
-SETTINGS: Final = {
+SETTINGS: Final[dict[str, type]] = {
     "webhook": WebhookSettings,
-    "agent": AgentSettings,
+    "agent": AGENT_SETTINGS,
     "certs": CertsSettings,
     "controller": CONTROLLER_SETTINGS,
 }

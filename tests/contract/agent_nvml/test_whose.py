@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.clock import boottime
+from agent.loop.loop import Observer
 from agent.model.pod import PodOnNode, pods_on_node
 from agent.model.use import PodOnCard
-from agent.observe import Observer
 from agent.procfs.lookup import Lookup
 from gpufence.quantity import GIB
 from simulator.node.processes import ProcRoot

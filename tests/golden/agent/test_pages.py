@@ -13,6 +13,7 @@ import pytest
 from agent.metrics import page
 from agent.snapshot_view import snapshot_of
 from gpufence.snapshot import read_snapshot, write_snapshot
+from tests.support.agent.concerned import ConcernedNode
 from tests.support.agent.scene import ABOUT, blinded, busy_state
 
 FOLDER = Path(__file__).parent
@@ -21,11 +22,14 @@ WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    state = blinded(busy_state())
+    node = ConcernedNode()
+    state = blinded(busy_state(node))
     now = state.at + 0.5
-    snapshot = snapshot_of(state, ABOUT, now, "2026-01-02T03:05:06Z")
+    snapshot = snapshot_of(
+        state, ABOUT, now, "2026-01-02T03:05:06Z", node.concerns.rows(now, current=True)
+    )
     return {
-        "metrics.txt": page(state, ABOUT, now),
+        "metrics.txt": page(state, ABOUT, now, node.concerns.families(state.last, now)),
         "snapshot.json": json.dumps(json.loads(write_snapshot(snapshot)), indent=2) + "\n",
     }
 

@@ -11,8 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from agent.cluster import AgentCluster
-from agent.need import both
+from agent.concerns.need.concern import NeedStore
+from agent.concerns.need.model import StoredNeed
+from agent.concerns.need.store import both
 from gpufence.need import NeedDay, NeedKey, NodeNeed, OwnerNeed, need_configmap
 from gpufence.quantity import GIB
 from gpufence.times import write_moment
@@ -51,21 +52,25 @@ def need(namespace: str, node: str, container: str, peak_bytes: int) -> NodeNeed
 
 
 @contextmanager
-def living(agents: ClusterSite, *measured: NodeNeed) -> Iterator[list[AgentCluster]]:
+def living(agents: ClusterSite, *measured: NodeNeed) -> Iterator[list[NeedStore]]:
     """Let an agent of each node live, which adds what it measures to what it finds."""
     running = []
     try:
         for new in measured:
-            cluster = AgentCluster(agents.client(new.node), agents.settings(node=new.node))
-            running.append(cluster)
-            cluster.start()
-        for cluster, new in zip(running, measured, strict=True):
-            found = wait_for(cluster.stored_need, cluster)
-            cluster.store_need(both(new, found.need))
+            store = NeedStore(agents.client(new.node), agents.settings(node=new.node))
+            running.append(store)
+            store.start()
+        for store, new in zip(running, measured, strict=True):
+            found = _found(store)
+            store.store(both(new, found.need))
         yield running
     finally:
-        for cluster in running:
-            cluster.close()
+        for store in running:
+            store.stop()
+
+
+def _found(store: NeedStore) -> StoredNeed:
+    return wait_for(lambda: store.found)
 
 
 def test_nothing_is_forgotten_that_all_nodes_have_seen(
@@ -99,7 +104,7 @@ def test_nothing_is_forgotten_that_all_nodes_have_seen(
         after = shared_site.profile(full_namespace, WORKER)
     agents.add_node(two)
     with living(agents, NodeNeed(two)) as (again,):
-        found = wait_for(again.stored_need, again)
+        found = _found(again)
     for name in (one, two):
         agents.drop(core("namespaces", agents.system, "configmaps", need_configmap(name)))
     agents.drop(core("nodes", two))

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from agent.model.policy import EvictionPolicy
-from agent.settings import NODE, STATUS_LISTEN, AgentSettings
+from agent.program import SETTINGS as AGENT_SETTINGS
+from agent.settings import NODE, STATUS_LISTEN
 from gpufence import names
 from gpufence.settings import rows
 from tests.support.manifests import COMPONENTS, found, pod_spec
 
 NAME = "gpufence-agent"
-SETTINGS = {row.variable for row in rows(AgentSettings)}
+SETTINGS = {row.variable for row in rows(AGENT_SETTINGS)}
 OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.settings import AgentSettings
+from agent.program import SETTINGS as AGENT_SETTINGS
 from certs.settings import CertsSettings
 from controller.program import SETTINGS as CONTROLLER_SETTINGS
 from gpufence import names
@@ -187,7 +187,7 @@ def test_every_name_of_ours_is_one_of_the_code() -> None:
 def test_every_setting_of_a_component_is_one_of_its_program() -> None:
     """What components set is what the programs read."""
     known = {names.SIMULATOR_STATE}
-    for settings in (WebhookSettings, CertsSettings, AgentSettings, CONTROLLER_SETTINGS):
+    for settings in (WebhookSettings, CertsSettings, AGENT_SETTINGS, CONTROLLER_SETTINGS):
         known |= {variable for row in rows(settings) for variable in row.variables}
     said = {word for text in texts().values() for word in re.findall(r"GPUFENCE_[A-Z_]+", text)}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.activity import Activity
+from agent.concerns.activity.model import Activity
 from tests.support.agent.scripted import Fault, ScriptedCard, Work
 from tests.support.agent.watching import POLICY
 from tests.support.examples import examples

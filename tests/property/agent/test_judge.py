@@ -7,8 +7,8 @@ from itertools import combinations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.events import NO_EPISODES, Damping, damped, notices
-from agent.events.episodes import MOST_CHARACTERS
+from agent.events.episodes import MOST_CHARACTERS, NO_EPISODES, Damping, damped
+from agent.events.notices import notices
 from agent.model.decision import Outcome
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB

@@ -3,25 +3,22 @@ A node in memory: cards, processes and an API server behind the agent's ports, o
 """
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from agent.events import EventCreate, EventPatch
+from agent.concern import Concern, Concerns
+from agent.events.episodes import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
-from agent.model.activity import CpuTime, IdleCondition
 from agent.model.decision import ActResult, Answer, Verdict
-from agent.model.need import StoredNeed
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, CardWork, ProcessList, Sample, Trouble
-from agent.model.use import Occupant
+from agent.model.use import CpuTime, Occupant
 from gpufence.cards import NodeCards
-from gpufence.need import NodeNeed
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.observing import eventually
 
-NOTHING_STORED = StoredNeed(NodeNeed("n1"))
 QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
 
 
@@ -139,10 +136,7 @@ class ApiServer:
     result: ActResult = field(default_factory=lambda: ActResult(Answer.ACCEPTED))
     acts: list[Verdict] = field(default_factory=list)
     written: list[EventCreate | EventPatch] = field(default_factory=list)
-    conditions: list[IdleCondition] = field(default_factory=list)
     published: list[NodeCards] = field(default_factory=list)
-    stored: StoredNeed | None = NOTHING_STORED
-    needs: list[NodeNeed] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
 
@@ -154,15 +148,6 @@ class ApiServer:
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self.written += writes
-
-    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
-        self.conditions += conditions
-
-    def stored_need(self) -> StoredNeed | None:
-        return self.stored
-
-    def store_need(self, need: NodeNeed) -> None:
-        self.needs.append(need)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         self.acts.append(verdict)
@@ -187,8 +172,13 @@ class Node:
         self.api.open.set()
         self.killed: list[Verdict] = []
         self.worker = Worker(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
-        ports = Ports(self.cards, self.processes, self.api, self.clock, lambda: "2026-01-02")
-        self.loop = Loop(ports, Rules(node="n1", policy=policy), self.worker)
+        self.concerns = Concerns(self.shelves())
+        ports = Ports(self.cards, self.processes, self.api, self.clock, timestamp)
+        self.loop = Loop(ports, Rules(node="n1", policy=policy), self.worker, self.concerns)
+
+    def shelves(self) -> Sequence[Concern]:
+        """Return what is looked after beside the fence: nothing, for who tests the fence."""
+        return ()
 
     def add(self, pod: PodOnNode, used: int | None, pid: int, card: int = 0) -> None:
         """Start a pod of one process."""
@@ -228,10 +218,14 @@ class Node:
         return ActResult(Answer.ACCEPTED)
 
 
+def timestamp() -> str:
+    return "2026-01-02"
+
+
 @contextmanager
-def running(policy: EvictionPolicy = QUICK) -> Iterator[Node]:
-    """Make a node whose agent can act."""
-    node = Node(policy)
+def running(policy: EvictionPolicy = QUICK, node: Node | None = None) -> Iterator[Node]:
+    """Make a node whose agent can act, or take one."""
+    node = node or Node(policy)
     try:
         yield node
     finally:

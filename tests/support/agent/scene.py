@@ -8,7 +8,7 @@ from agent.model.state import About, AgentState, ClusterStatus, Identity
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, controller, occupant, pod
-from tests.support.agent.node import running
+from tests.support.agent.node import Node, running
 
 STATUS = ClusterStatus(
     synced=True,
@@ -24,9 +24,9 @@ STATUS = ClusterStatus(
 ABOUT = About("gpu-1", "1.2.3", "2026-01-02T03:04:05Z", 3.0, STATUS, restarts=4)
 
 
-def busy_state() -> AgentState:
+def busy_state(ground: Node | None = None) -> AgentState:
     """Return what is known after a violator has gone, with others in every state still there."""
-    with running() as node:
+    with running(node=ground) as node:
         node.add(pod("greedy", controller=controller()), LIMIT + 300 * MIB, 1)
         node.add(pod("good", caps={"main": Cap(2 * GIB, 512 * MIB)}), GIB, 2)
         node.tick_until_acted()

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent.activity import pids_to_read, strangers, watched
 from agent.attribute import attribute
-from agent.model.activity import (
+from agent.concerns.activity.model import (
     NO_ACTIVITY,
     ActivityMemory,
     ActivityPolicy,
-    CpuTime,
     PodTrack,
     Track,
     Witness,
 )
+from agent.concerns.activity.watch import pids_to_read, strangers, watched
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.sample import CardWork, Sample, Trouble
-from agent.model.use import Observation, Occupant
+from agent.model.use import CpuTime, Observation, Occupant
 from gpufence.quantity import GIB
 from tests.support.agent.builders import CARDS, card_sample, pod, process_of
 from tests.support.builders import T4_BYTES

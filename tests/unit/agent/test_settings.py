@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import Damping
+from agent.events.episodes import Damping
 from agent.model.policy import Budgets, EvictionPolicy, EvictWhen
 from agent.settings import AgentSettings, read_agent_settings
 from gpufence.errors import SettingsError
@@ -73,7 +73,7 @@ def test_values_of_every_kind_are_read() -> None:
     assert 0.5 == settings.sampler.interval_seconds
     assert 3 == settings.damping.burst
     assert {"a", "b"} == settings.exempt_namespaces
-    assert MIB == settings.unit_defaults.gpushare_bytes
+    assert MIB == settings.units.default.gpushare_bytes
     assert "[::1]:99" == shown_settings(settings)["status_listen"]
 
 

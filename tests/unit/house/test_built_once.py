@@ -5,7 +5,6 @@ import ast
 from tests.support.sources import ROOT, module_name, product_files, tree_of
 
 THREADS = {
-    "agent.loop.ticker": "moves to kube.repeating",
     "agent.loop.worker": "several at once, as many as there are acts",
     "kube.repeating": "the one for all",
     "kubectl_gpufence.verbs.dashboard.server": "serves people on this machine",

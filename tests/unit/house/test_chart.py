@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.settings import AgentSettings
+from agent.program import SETTINGS as AGENT_SETTINGS
 from gpufence.settings import rows
 from tests.support.manifests import COMPONENTS, ROOT, all_of, components, objects
 from tools.chart import CHART
@@ -148,7 +148,7 @@ def test_settings_that_manifests_make_are_nobody_elses() -> None:
     """The schema has each setting of a program but those that are set already."""
     page = schema_page([{"spec": {"env": {"GPUFENCE_NODE": {}}, "other": [{"env": {"X": {}}}]}}])
     agent = json.loads(page)["properties"]["settings"]["properties"]["agent"]
-    known = {variable for row in rows(AgentSettings) for variable in row.variables}
+    known = {variable for row in rows(AGENT_SETTINGS) for variable in row.variables}
 
     assert known - {"GPUFENCE_NODE"} == set(agent["properties"])
     assert not agent["additionalProperties"]

@@ -25,6 +25,14 @@ BREACHES = [
     ("kube/__init__.py", "certs", "kube knows the words but none of the programs"),
     ("service/logs.py", "kube", "service serves every program and knows none"),
     ("agent/model/memory.py", "agent.judge", "The agent's parts know those below them"),
+    (
+        *("agent/loop/worker.py", "agent.concerns.need"),
+        "Only agent.program knows what is looked after beside the fence",
+    ),
+    (
+        *("agent/concerns/activity/pods.py", "agent.concerns.need.ledger"),
+        "What is looked after beside the fence knows none of the others",
+    ),
     ("agent/judge/brakes.py", "agent.events", "The agent's parts know those below them"),
     ("controller/model.py", "controller.decide", "The controller's parts know those below them"),
     (
@@ -41,7 +49,7 @@ BREACHES = [
         "Only the webhook's command line knows the command without a cluster",
     ),
     (
-        *("agent/cluster/node_view.py", "agent.cluster.publisher"),
+        *("agent/cluster/node_cards.py", "agent.cluster.pod_index"),
         "The agent's cluster part is wired in one direction",
     ),
     (

@@ -27,7 +27,6 @@ LEAST_MEDIAN = 100
 SMALL = 40
 SMALL_BUT_APART = {
     "agent.health": "port: pure, beside the program that asks it for the kubelet",
-    "agent.observe": "port: puts together what three ports say",
     "simulator.cluster.init": "entry point: the first process of a machine",
 }
 """Modules of fewer lines of code with one importer or none, and why they are not part of it."""

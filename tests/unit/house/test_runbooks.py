@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from agent import __main__ as agent
-from agent.settings import AgentSettings
+from agent.program import SETTINGS as AGENT_SETTINGS
 from controller.program import SETTINGS as CONTROLLER_SETTINGS
 from gpufence import names
 from gpufence.settings import rows
@@ -82,7 +82,7 @@ def test_what_a_page_names_exists(name: str) -> None:
     known = {value for value in vars(names).values() if isinstance(value, str)}
     settings = {
         variable
-        for each in (AgentSettings, CONTROLLER_SETTINGS)
+        for each in (AGENT_SETTINGS, CONTROLLER_SETTINGS)
         for row in rows(each)
         for variable in row.variables
     }

@@ -102,9 +102,17 @@ def settings(**more: Any) -> ClusterSettings:
 
 
 @contextmanager
-def agent_of(server: ApiServer, *, wait: bool = True, **more: Any) -> Iterator[AgentCluster]:
-    """Run an agent's cluster part, from when it knows everything on."""
+def agent_of(
+    server: ApiServer,
+    *,
+    wait: bool = True,
+    before: Callable[[AgentCluster], None] | None = None,
+    **more: Any,
+) -> Iterator[AgentCluster]:
+    """Run an agent's cluster part, from when it knows everything on; `before` it is started."""
     agent = AgentCluster(client_of(server), settings(**more))
+    if before is not None:
+        before(agent)
     agent.start()
     try:
         if wait:

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from agent.cluster import AgentCluster, Impersonation
-from agent.events import EventCreate, Notice, Regarding
+from agent.events.episodes import EventCreate, Notice
 from agent.model.state import Identity
 from gpufence.mode import Mode
 from kube import ClientSettings, WatchSettings, connect
+from kube.events import Regarding
 from tests.http.agent.cluster.builders import (
     CARDS,
     NAMESPACE,

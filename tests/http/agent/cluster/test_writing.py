@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from agent.events import EventCreate, EventPatch, Notice
+from agent.events.episodes import EventCreate, EventPatch, Notice
 from gpufence.names import CARDS as CARDS_KEY
 from gpufence.names import LIMIT_EXCEEDED
 from kube.events import Regarding

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from agent.cluster import AgentCluster, ClusterSettings
+from agent.concerns.need.concern import NeedStore
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.pod import PodOnNode
 from gpufence import names
@@ -140,6 +141,16 @@ class ClusterSite(PlaneSite):
         finally:
             cluster.close()
 
+    @contextmanager
+    def needs(self, client: Client | None = None, **more: Any) -> Iterator[NeedStore]:
+        """Run what keeps the needs of a node."""
+        store = NeedStore(client or self.client(), self.settings(**more))
+        store.start()
+        try:
+            yield store
+        finally:
+            store.stop()
+
 
 def known(cluster: AgentCluster, uid: str) -> PodOnNode:
     """Wait until the agent knows a pod that runs, with its limit."""
@@ -151,7 +162,7 @@ def known(cluster: AgentCluster, uid: str) -> PodOnNode:
     return wait_for(find, cluster)
 
 
-def wait_for(find: Callable[[], T | None], cluster: AgentCluster) -> T:
+def wait_for(find: Callable[[], T | None], cluster: AgentCluster | None = None) -> T:
     """Wait for something to be found."""
     found: list[T] = []
 
@@ -161,7 +172,7 @@ def wait_for(find: Callable[[], T | None], cluster: AgentCluster) -> T:
             found.append(item)
         return bool(found)
 
-    assert eventually(look), f"{cluster.status()} {cluster.pods()}"
+    assert eventually(look), "" if cluster is None else f"{cluster.status()} {cluster.pods()}"
     return found[0]
 
 

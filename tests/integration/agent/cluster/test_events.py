@@ -1,8 +1,7 @@
 """Events as people find them."""
 
 from agent.cluster import AgentCluster
-from agent.events import EventCreate, EventPatch, Notice
-from agent.events.episodes import about_node, about_pod
+from agent.events.episodes import EventCreate, EventPatch, Notice, about_node, about_pod
 from agent.model.pod import PodOnNode
 from gpufence import names
 from kube import JsonObject, core

@@ -1,7 +1,6 @@
 """Etcd's disk is full, and the API server refuses to write."""
 
-from agent.events import EventCreate, Notice
-from agent.events.episodes import about_node
+from agent.events.episodes import EventCreate, Notice, about_node
 from agent.model.decision import Answer
 from gpufence import names
 from gpufence.mode import Mode

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from agent.cluster import AgentCluster
-from agent.need import configmap
+from agent.concerns.need.concern import NeedStore
+from agent.concerns.need.store import configmap
 from gpufence import names
 from gpufence.need import (
     NeedDay,
@@ -37,8 +37,8 @@ def maps(site: ClusterSite, *name: str) -> str:
     return core("namespaces", site.system, "configmaps", *name)
 
 
-def owners(agent: AgentCluster) -> list[str]:
-    found = wait_for(agent.stored_need, agent)
+def owners(store: NeedStore) -> list[str]:
+    found = wait_for(lambda: store.found)
     return [owner.key.name for owner in found.need.owners]
 
 
@@ -59,15 +59,15 @@ def forged(node: str, version: str = "") -> JsonObject:
 
 def test_what_one_agent_stores_the_next_one_finds(guarded: ClusterSite) -> None:
     """An agent makes the ConfigMap of its node, replaces it, and the next one begins with it."""
-    with guarded.cluster() as agent:
-        first = owners(agent)
-        agent.store_need(need(guarded.node, "a"))
+    with guarded.needs() as store:
+        first = owners(store)
+        store.store(need(guarded.node, "a"))
         path = maps(guarded, need_configmap(guarded.node))
-        wait_for(lambda: guarded.exists(path) or None, agent)
-        agent.store_need(need(guarded.node, "a", "b"))  # written at the end at the latest
+        wait_for(lambda: guarded.exists(path) or None)
+        store.store(need(guarded.node, "a", "b"))  # written at the end at the latest
     made = guarded.admin.get(path)
-    with guarded.cluster() as agent:
-        second = owners(agent)
+    with guarded.needs() as store:
+        second = owners(store)
     guarded.admin.delete(path)
 
     assert ([], ["a", "b"]) == (first, second)
@@ -157,9 +157,9 @@ def test_what_somebody_left_there_is_replaced(guarded: ClusterSite, data: dict[s
     name = need_configmap(guarded.node)
     path = maps(guarded, name)
     guarded.admin.post(maps(guarded), {"metadata": {"name": name}, "data": data})
-    with guarded.cluster() as agent:
-        first = owners(agent)
-        agent.store_need(need(guarded.node, "mine"))
+    with guarded.needs() as store:
+        first = owners(store)
+        store.store(need(guarded.node, "mine"))
     found: Any = guarded.admin.get(path)["data"]
     guarded.admin.delete(path)
 
@@ -175,12 +175,12 @@ def test_two_agents_of_a_node_lose_nothing(guarded: ClusterSite) -> None:
     def stored() -> str:
         return str(guarded.admin.get(path)["data"]) if guarded.exists(path) else ""
 
-    with guarded.cluster() as one, guarded.cluster() as other:
+    with guarded.needs() as one, guarded.needs() as other:
         owners(one), owners(other)
-        one.store_need(need(guarded.node, "from-one"))
-        wait_for(lambda: "from-one" in stored() or None, one)
-        other.store_need(need(guarded.node, "from-other"))
-        wait_for(lambda: "from-other" in stored() or None, other)
+        one.store(need(guarded.node, "from-one"))
+        wait_for(lambda: "from-one" in stored() or None)
+        other.store(need(guarded.node, "from-other"))
+        wait_for(lambda: "from-other" in stored() or None)
         both = stored()
         known = owners(other)
     guarded.admin.delete(path)
@@ -220,10 +220,10 @@ def test_as_much_as_is_ever_kept_is_taken(guarded: ClusterSite) -> None:
         for n in range(MOST_OWNERS)
     )
     path = maps(guarded, need_configmap(guarded.node))
-    with guarded.cluster() as agent:
-        owners(agent)
-        agent.store_need(NodeNeed(guarded.node, crowd))
-        wait_for(lambda: guarded.exists(path) or None, agent)
+    with guarded.needs() as store:
+        owners(store)
+        store.store(NodeNeed(guarded.node, crowd))
+        wait_for(lambda: guarded.exists(path) or None)
     made = guarded.admin.get(path)
     guarded.admin.delete(path)
 

@@ -1,7 +1,6 @@
 """The API server goes away and comes back."""
 
-from agent.events import EventCreate, Notice
-from agent.events.episodes import about_node
+from agent.events.episodes import EventCreate, Notice, about_node
 from agent.model.decision import Answer
 from gpufence import names
 from kube import core

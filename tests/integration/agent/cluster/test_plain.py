@@ -6,8 +6,7 @@ from uuid import uuid4
 import pytest
 
 from agent.cluster import Impersonation
-from agent.events import EventCreate, Notice
-from agent.events.episodes import about_pod
+from agent.events.episodes import EventCreate, Notice, about_pod
 from agent.model.decision import Action, Answer
 from agent.model.state import Identity
 from gpufence import names

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.cluster.node_view import differ, report_of
+from agent.cluster.node_cards import differ, report_of
 from gpufence import names
 from gpufence.cards import NodeCards, write_cards
 from gpufence.dialects import Units

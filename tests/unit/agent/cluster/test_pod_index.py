@@ -4,10 +4,9 @@ import tracemalloc
 from typing import Any
 
 from agent.cluster.filter import filter_pod
-from agent.cluster.node_view import report_of
+from agent.cluster.node_cards import report_of
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.settings import ClusterSettings
-from agent.cluster.watched_cluster import NO_TEXTS
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
@@ -81,7 +80,7 @@ def test_exempt_namespaces() -> None:
     """The operator's exempt namespaces reach the pods."""
     index = PodIndex(ClusterSettings(node="node-1", exempt_namespaces=frozenset({"team-a"})))
     known = index.pods(sources(raw(1)), fresh=True)
-    context = index.context(NO_TEXTS, Mode.CAP, None)
+    context = index.context(NamespaceView({}, {}), Mode.CAP, None)
 
     assert known.by_uid["uid-1"].exempt
     assert (Mode.CAP, frozenset({"team-a"})) == (context.highest, context.exempt_namespaces)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent.events import Notice
+from agent.events.episodes import Notice
 from agent.model.decision import Outcome, Verdict
 from agent.model.pod import PodOnNode
 from agent.model.use import CardUse, PodOnCard, ProcessUse

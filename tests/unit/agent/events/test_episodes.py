@@ -1,16 +1,16 @@
 """How often the same thing is said."""
 
-from agent.events import (
+from agent.events.episodes import (
     NO_EPISODES,
     Damping,
     Episodes,
     EventCreate,
     EventPatch,
     Notice,
-    Regarding,
     damped,
 )
 from gpufence import names
+from kube.events import Regarding
 
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
 DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)

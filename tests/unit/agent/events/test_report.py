@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from agent.events import notices, notices_of_act, sentences
+from agent.events import sentences
 from agent.events.episodes import MOST_CHARACTERS
+from agent.events.notices import notices, notices_of_act
 from agent.model.decision import (
     ActResult,
     Answer,

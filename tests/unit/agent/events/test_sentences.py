@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import Notice, notices_of_act, sentences
+from agent.events import sentences
+from agent.events.episodes import Notice
+from agent.events.notices import notices_of_act
 from agent.model.decision import (
     Action,
     ActResult,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agent.events import unreadable
+from agent.events.notices import unreadable
 from agent.events.sentences import card_unavailable, cards_unidentified, nvml_unavailable
 from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from gpufence import names

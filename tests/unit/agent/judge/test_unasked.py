@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.events import notices
+from agent.events.notices import notices
 from agent.fence import PodContext
 from agent.model.decision import Outcome
 from agent.model.pod import PodOnNode

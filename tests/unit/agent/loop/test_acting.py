@@ -197,7 +197,7 @@ def test_a_pod_that_is_gone_is_not_acted_on() -> None:
         full = node.api.known
         known = [full, pods_on_node([pod("good")])]
         node.api.pods = lambda: known.pop(0) if len(known) > 1 else known[0]  # type: ignore[method-assign] # the second look in a tick sees another list
-        node.loop._observer._pods = node.api.pods
+        node.loop._observer.pods = node.api.pods
         node.tick()
 
     assert [] == node.api.acts

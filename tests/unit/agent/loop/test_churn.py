@@ -7,18 +7,20 @@ from pathlib import Path
 from agent.cluster.filter import filter_pod
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.settings import ClusterSettings
-from agent.cluster.watched_cluster import NO_TEXTS
 from agent.model.pod import pods_on_node
 from agent.procfs.lookup import Lookup
 from agent.procfs.remembered import KEPT_SECONDS
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
+from kube.informers.views import NamespaceView
 from tests.support.agent.builders import LIMIT, pod, process_of
 from tests.support.agent.node import QUICK, Clock, Node, running
 from tests.support.agent.tables import sizes
 from tests.support.objects import gpu_pod
 from tests.unit.agent.procfs.test_lookup import OURS
 from tests.unit.agent.procfs.test_parse import line
+
+NO_TEXTS = NamespaceView({}, {})
 
 AT_ONCE = 10
 SECONDS = 30.0
@@ -69,7 +71,10 @@ def test_pods_that_come_and_go_leave_nothing_behind() -> None:
 def test_the_walk_finds_what_is_remembered() -> None:
     """Fields in slots, in dictionaries and within other tables count; the same one counts once."""
     index = PodIndex(ClusterSettings(node="n1"))
-    index.pods(Sources({}, {"a": NO_TEXTS, "b": NO_TEXTS}, Mode.EVICT, None), fresh=True)
+    index.pods(
+        Sources({}, {"a": NO_TEXTS, "b": NO_TEXTS}, Mode.EVICT, None),
+        fresh=True,
+    )
     found = sizes(index, index)
 
     within = [found[f"PodIndex._sources{depth}"] for depth in ("", "[]", "[][]")]

@@ -1,17 +1,14 @@
 """The page of metrics: well-formed, honest about what is unknown, and bounded."""
 
-import re
 from dataclasses import replace
 
 import pytest
 
 from agent.metrics import page
-from agent.model.activity import Activity, ActivityMemory, PodTrack
 from agent.model.state import About, AgentState
 from tests.support.agent.builders import pod
 from tests.support.agent.node import Node
 from tests.support.agent.scene import ABOUT, busy_state
-from tests.support.sources import ROOT
 from tests.unit.agent.metrics.lint import problems
 
 
@@ -84,39 +81,3 @@ def test_a_pod_that_is_gone_has_no_lines() -> None:
     look = replace(state.last, observation=empty)
 
     assert [] == lines(page(replace(state, last=look), ABOUT, state.at), "gpufence_pod_")
-
-
-@pytest.mark.parametrize(
-    ("activity", "held", "expected"),
-    [
-        (Activity.IDLE, (), ["7.5"]),
-        (Activity.BUSY, (), ["0"]),
-        (Activity.UNKNOWN, (), []),
-        (Activity.IDLE, ("GPU-0",), []),
-    ],
-)
-def test_a_pod_without_memory_has_a_line_without_a_card(
-    activity: Activity, held: tuple[str, ...], expected: list[str]
-) -> None:
-    """
-    A pod that was given a GPU and holds no memory has a line, unless nobody knows what it does.
-    """
-    node = Node()
-    node.claim(poor := pod("poor"))
-    node.tick()
-    state = node.loop.state
-    track = PodTrack(activity, idle_since=state.at - 7.5, held=frozenset(held))
-    text = page(replace(state, activity=ActivityMemory(pods={poor.uid: track})), ABOUT, state.at)
-    labels = f'{{namespace="{poor.namespace}",pod="poor",card=""}}'
-    shown = lines(text, f"gpufence_pod_gpu_idle_seconds{labels}")
-
-    assert expected == [line.rpartition(" ")[2] for line in shown]
-
-
-def test_every_metric_is_in_the_documentation(state: AgentState) -> None:
-    """The page of settings explains each metric, and no other."""
-    text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
-    shown = [line.split()[2] for line in lines(page(state, ABOUT, state.at), "# TYPE ")]
-
-    assert shown == documented

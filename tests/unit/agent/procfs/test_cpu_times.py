@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from agent.model.activity import CpuTime
+from agent.model.use import CpuTime
 from agent.procfs.lookup import Lookup, cpu_clock
 from tests.unit.agent.procfs.test_parse import line
 

@@ -1,0 +1,121 @@
+"""
+What the agent may look after beside the fence, each a folder of `agent.concerns`: its settings, its
+part of a tick, its metrics, its fields of the snapshot and its pages.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent.cluster import AgentCluster
+    from agent.model.state import PodRows, TickResult
+    from agent.ports import Processes
+    from service.exposition import Metric
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class Ground(NamedTuple):
+    """What a concern is built on; without a `cluster` the agent only measures and shows."""
+
+    node: str
+    processes: Processes
+    clock: Callable[[], float]
+    timestamp: Callable[[], str]
+    cluster: AgentCluster | None
+
+
+class Concern:
+    """
+    One of them. `name` and `title` are those of its `settings`; a settings class may say by
+    `work_seconds` how often the concern wants to know what was done on each card.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    settings: ClassVar[type]
+
+    @classmethod
+    def on(cls, ground: Ground, settings: Any) -> Self:  # noqa: ANN401 - of its own class
+        """Build it; nothing is started yet."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Begin what goes on beside the ticks, on threads of its own; returns at once."""
+
+    def look(self, tick: TickResult) -> None:
+        """Take in one tick, on the thread that ticks."""
+
+    def families(self, last: TickResult | None, now: float) -> Sequence[Metric]:
+        """Return its metrics; `last` is None where the last look is too old to be shown."""
+        del last, now
+        return ()
+
+    def rows(self, now: float, *, current: bool) -> Mapping[str, PodRows]:
+        """Return what it adds to pods of the snapshot, by UID; `current` unless looks are old."""
+        del now, current
+        return {}
+
+    def pages(self) -> Mapping[str, Callable[[], str]]:
+        """Return its pages of JSON, by path."""
+        return {}
+
+    def stop(self) -> None:
+        """End within a second or two; no tick comes any more."""
+
+
+class Concerns:
+    """All of them. A bug in one is logged once while it lasts, and harms neither tick nor page."""
+
+    def __init__(self, concerns: Sequence[Concern] = ()) -> None:
+        self._concerns = concerns
+        self._failing: set[tuple[str, str]] = set()
+
+    def start(self) -> None:
+        for each in self._concerns:
+            each.start()
+
+    def look(self, tick: TickResult) -> None:
+        for each in self._concerns:
+            self._try(each, "look", partial(each.look, tick), None)
+
+    def families(self, last: TickResult | None, now: float) -> list[Metric]:
+        found: list[Metric] = []
+        for each in self._concerns:
+            found += self._try(each, "metrics", partial(each.families, last, now), [])
+        return found
+
+    def rows(self, now: float, *, current: bool) -> list[Mapping[str, PodRows]]:
+        nothing: Mapping[str, PodRows] = {}
+        return [
+            self._try(each, "rows", partial(each.rows, now, current=current), nothing)
+            for each in self._concerns
+        ]
+
+    def pages(self) -> dict[str, Callable[[], str]]:
+        return {path: page for each in self._concerns for path, page in each.pages().items()}
+
+    def stop(self) -> None:
+        for each in self._concerns:
+            self._try(each, "stop", each.stop, None)
+
+    def _try(self, concern: Concern, what: str, call: Callable[[], T], otherwise: T) -> T:
+        place = concern.name, what
+        try:
+            result = call()
+        except Exception:  # noqa: BLE001 - the fence does not depend on it
+            if place not in self._failing:
+                _log.exception("%s: %s failed; fencing goes on without it", *place)
+            self._failing.add(place)
+            return otherwise
+        self._failing.discard(place)
+        return result
+
+
+NO_CONCERNS: Final = Concerns()

@@ -1,0 +1,1 @@
+"""What the agent looks after beside the fence: a folder each, which only `agent.program` names."""

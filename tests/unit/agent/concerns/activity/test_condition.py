@@ -1,0 +1,164 @@
+"""What pods are to say of themselves, and when that is news."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.concerns.activity.condition import NOTHING_SAID, conditions
+from agent.concerns.activity.model import (
+    Activity,
+    ActivityMemory,
+    ActivityPolicy,
+    Evidence,
+    IdleCondition,
+    PodTrack,
+)
+from agent.model.pod import pods_on_node
+from tests.support.agent.builders import pod
+
+POLICY = ActivityPolicy()
+UID = "uid-a"
+NOW = 1000.0
+CARD = frozenset({"GPU-0"})
+IDLE = PodTrack(Activity.IDLE, Evidence.NOTHING, idle_since=NOW - 60.0, held=CARD)
+BUSY = PodTrack(Activity.BUSY, Evidence.KERNELS, idle_since=NOW, held=CARD)
+UNKNOWN = PodTrack(why="the driver cannot tell", held=CARD)
+
+
+class Pods:
+    """One pod, and an API server that shows what it was told after a while."""
+
+    def __init__(self, shown: str = "") -> None:
+        self.pod = pod("a", idle_said=shown)
+        self.said = NOTHING_SAID
+
+    def show(self, status: str) -> None:
+        self.pod = replace(self.pod, idle_said=status)
+
+    def told(self, track: PodTrack | None = None, now: float = NOW) -> list[IdleCondition]:
+        memory = ActivityMemory(pods={} if track is None else {UID: track})
+        changes, self.said = conditions(pods_on_node([self.pod]), memory, self.said, POLICY, now)
+        return changes
+
+    def says(self, track: PodTrack | None = None, now: float = NOW) -> list[tuple[str, str]]:
+        return [(str(i.status), str(i.evidence)) for i in self.told(track, now=now)]
+
+
+@pytest.mark.parametrize(
+    ("track", "expected"),
+    [
+        (BUSY, ("False", "Busy")),
+        (BUSY._replace(evidence=Evidence.CPU), ("False", "CPUBusy")),
+        (BUSY._replace(evidence=Evidence.LOADING), ("False", "Loading")),
+        (IDLE, ("True", "NoKernels")),
+        (UNKNOWN, ("Unknown", "NotMeasurable")),
+    ],
+)
+def test_a_pod_says_what_it_does(track: PodTrack, expected: tuple[str, str]) -> None:
+    """What is known of a pod is the status of its condition, and the evidence its reason."""
+    assert [expected] == Pods().says(track)
+
+
+@pytest.mark.parametrize(("held", "begins"), [(CARD, "no kernels"), ((), "it was given a GPU")])
+def test_an_idle_pod_says_of_what_it_does_nothing(held: frozenset[str], begins: str) -> None:
+    """One that holds memory does no work, one that holds none has only claimed its GPU."""
+    (change,) = Pods().told(IDLE._replace(held=frozenset(held)))
+
+    assert change.message.startswith(begins)
+
+
+def test_the_condition_names_the_very_pod() -> None:
+    """What is to be written has the pod's UID, and a sentence."""
+    (change,) = Pods().told(UNKNOWN)
+
+    assert ("team-a", "a", UID) == change[:3]
+    assert "the driver cannot tell" == change.message
+
+
+def test_idle_takes_a_minute() -> None:
+    """Who has been idle for less is not called so, and goes on saying what he said."""
+    assert [] == Pods("False").says(IDLE._replace(idle_since=NOW - 59.0))
+
+
+def test_who_has_just_come_says_nothing() -> None:
+    """A pod that was seen only once is no news."""
+    assert [] == Pods().says(UNKNOWN._replace(idle_since=NOW))
+
+
+def test_a_new_agent_takes_back_what_it_cannot_know() -> None:
+    """What the agent before said is unknown to the new one, at its first look."""
+    assert [("Unknown", "NotMeasurable")] == Pods("True").says(UNKNOWN._replace(idle_since=NOW))
+
+
+def test_a_new_agent_has_to_watch_for_a_minute_itself() -> None:
+    """A True of the agent before is taken back also where the new one has begun to know."""
+    young = IDLE._replace(idle_since=NOW - 5.0)
+
+    assert [("Unknown", "NotMeasurable")] == Pods("True").says(young)
+
+
+def test_who_holds_nothing_and_claims_nothing_is_not_known_to_be_idle() -> None:
+    """A pod that has left its cards, and was given none, takes its word back."""
+    assert [("Unknown", "NotMeasurable")] == Pods("True").says()
+
+
+def test_who_never_said_anything_and_holds_nothing_says_nothing() -> None:
+    """Pods without GPU memory that were given no GPU get no condition."""
+    assert [] == Pods().says()
+
+
+def test_who_has_ended_says_nothing() -> None:
+    """A pod that has succeeded or failed is left alone."""
+    pods = Pods("True")
+    pods.pod = replace(pods.pod, ended=True)
+
+    assert [] == pods.says(BUSY)
+
+
+def test_what_is_shown_is_no_news() -> None:
+    """A condition that stands as it should is not written again."""
+    assert [] == Pods("True").says(IDLE)
+
+
+def test_what_was_just_written_is_not_written_again() -> None:
+    """It takes a while until the API server shows it; after that it is written anew."""
+    pods = Pods()
+
+    assert [("True", "NoKernels")] == pods.says(IDLE)
+    assert [] == pods.says(IDLE, now=NOW + 29)
+    assert [("True", "NoKernels")] == pods.says(IDLE, now=NOW + 30)
+
+
+def test_a_true_is_taken_back_at_once() -> None:
+    """A pod that begins to work while its True is still on its way to the API server says so."""
+    pods = Pods("False")
+    pods.says(IDLE)
+
+    assert [("False", "Busy")] == pods.says(BUSY, now=NOW + 1)
+
+
+def test_changes_that_take_nothing_back_are_few() -> None:
+    """Who is unknown now and busy then says so once a minute."""
+    pods = Pods()
+    first = pods.says(BUSY)
+    pods.show("False")
+    soon = pods.says(UNKNOWN, now=NOW + 40)
+    later = pods.says(UNKNOWN, now=NOW + 60)
+
+    assert ([("False", "Busy")], [], [("Unknown", "NotMeasurable")]) == (first, soon, later)
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    """What was said of a pod is forgotten with it."""
+    pods = Pods()
+    pods.says(BUSY)
+    _, said = conditions(pods_on_node([]), ActivityMemory(), pods.said, POLICY, NOW)
+
+    assert {} == said
+
+
+def test_a_message_has_a_bound() -> None:
+    """A driver's long story is cut."""
+    (change,) = Pods().told(UNKNOWN._replace(why="x" * 5000))
+
+    assert 256 == len(change.message)

@@ -1,0 +1,174 @@
+"""Evictions, and containers that ended since their card's memory was not enough."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.concerns.need.ledger import MOST_DAYS, evicted
+from agent.concerns.need.model import NO_NEED
+from agent.model.decision import ContainerExcess, Outcome, Verdict
+from agent.model.pod import PodLimit, PodOnNode
+from gpufence.quantity import GIB
+from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
+from tests.support.builders import card
+from tests.unit.agent.concerns.need.book import TODAY, TOMORROW, Book, key
+
+PARTS = {CARDS[0].uuid: PodLimit(LIMIT, {"main": GIB, "aside": 2 * GIB})}
+
+
+def verdict(item: PodOnNode, used: int, **containers: int) -> Verdict:
+    use = on_card(item, used)._replace(containers=containers or {"main": used})
+    return Verdict(item, Outcome.EVICT, use)
+
+
+def test_an_eviction_is_kept_with_use_and_limit() -> None:
+    """Evictions add up, and use and limit are those at the largest limit."""
+    book = Book()
+    book.look({"a": GIB}, pod())
+    for used, limit in ((4 * GIB, LIMIT), (2 * GIB, GIB), (5 * GIB, LIMIT)):
+        book.ledger = evicted(book.ledger, verdict(pod(limit=limit), used), TODAY)
+
+    row = book.only
+    assert (3, 5 * GIB, LIMIT) == (row.evictions, row.evicted_bytes, row.evicted_limit_bytes)
+
+
+def test_an_owner_that_nobody_saw_is_kept_too() -> None:
+    """An eviction on a day without a look makes the day."""
+    book = Book()
+    book.ledger = evicted(book.ledger, verdict(pod(), 4 * GIB), TODAY)
+
+    assert (1, 0, 0) == (book.only.evictions, book.only.peak_bytes, book.only.pods)
+
+
+def test_only_containers_over_their_parts_are_to_blame() -> None:
+    """Where some container is over its part, the others did not cause the eviction."""
+    item = pod("a", "main", "aside", limits=PARTS)
+    gone = verdict(item, 5 * GIB, main=4 * GIB, aside=GIB)
+    book = Book()
+    book.ledger = evicted(NO_NEED, gone, TODAY)
+    all_of_them = book.keys
+    over = gone._replace(containers_over=(ContainerExcess("main", 4 * GIB, GIB),))
+    book.ledger = evicted(NO_NEED, over, TODAY)
+
+    assert [key(item, "aside"), key(item, "main")] == all_of_them
+    assert [key(item, "main")] == book.keys
+    assert (4 * GIB, GIB) == (book.only.evicted_bytes, book.only.evicted_limit_bytes)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        Verdict(pod(), Outcome.EVICT),
+        Verdict(pod(), Outcome.EVICT, on_card(pod(), None)),
+        verdict(pod(mode=None), GIB),
+    ],
+)
+def test_what_tells_nothing_is_not_kept(item: Verdict) -> None:
+    """An eviction without a use, or of a pod without a fence, leaves no trace."""
+    assert NO_NEED is evicted(NO_NEED, item, TODAY)
+
+
+def test_an_eviction_without_a_limit_has_none() -> None:
+    """What no limit is known for is zero."""
+    book = Book()
+    book.ledger = evicted(NO_NEED, verdict(pod(limit=None), GIB), TODAY)
+
+    assert (1, 0) == (book.only.evictions, book.only.evicted_limit_bytes)
+
+
+def test_out_of_memory_is_kept_on_the_day_it_happened() -> None:
+    """
+    A container that ended so has the limit it had on that day, entered once however often its pod
+    is looked at.
+    """
+    ended = {"main": "2026-11-18"}
+    book = Book()
+    book.look({"a": GIB}, pod())
+    for amount in (GIB, 2 * GIB):
+        book.look({"a": amount}, pod(out_of_memory=ended))
+    book.day = TOMORROW
+    book.look({"a": GIB}, pod(out_of_memory=ended, injected=False), seconds=9.0)
+
+    assert [LIMIT, 0, 0] == [row.out_of_memory_limit_bytes for row in book.days]
+    assert "2026-11-18" == book.days[0].day
+
+
+@pytest.mark.parametrize("ended", ["2026-12-24", ""])
+def test_a_day_that_cannot_be_is_today(ended: str) -> None:
+    """An end that has no date, or one to come, was today."""
+    book = Book()
+    book.look({}, pod(assigned=frozenset({CARDS[0].uuid}), out_of_memory={"main": ended}))
+
+    assert (TODAY, LIMIT) == (book.only.day, book.only.out_of_memory_limit_bytes)
+
+
+def test_without_a_limit_the_most_held_stands_for_it() -> None:
+    """
+    Where no limit is known, what a container held that day was too little; where that is not known
+    either, nothing is.
+    """
+    item = pod(limit=None)
+    book = Book()
+    book.look({"a": 5 * GIB}, item)
+    book.look({}, replace(item, out_of_memory={"main": TODAY, "aside": TODAY}))
+
+    assert 5 * GIB == book.only.out_of_memory_limit_bytes
+
+
+def test_who_is_not_fenced_has_no_end() -> None:
+    """Of pods without a fence no end is kept."""
+    book = Book()
+    book.look({}, pod(mode=None, out_of_memory={"main": TODAY}))
+
+    assert [] == book.keys
+
+
+def test_the_card_is_the_one_it_was_seen_on_or_given() -> None:
+    """
+    Of several models the one counts on which the container was seen, else the one it was given;
+    where neither is known, nothing is kept.
+    """
+    other = card(1, model="A10", memory_bytes=24 * GIB)
+    item = pod(limits={CARDS[0].uuid: PodLimit(GIB), other.uuid: PodLimit(2 * GIB)})
+    found = []
+    held: tuple[dict[str, int | None], ...] = ({"a": GIB}, {}, {})
+    for seen, given in zip(held, (other, other, None), strict=True):
+        uuids = frozenset({given.uuid} if given else ())
+        book = Book()
+        before = book.look(seen, item)
+        ended = replace(item, out_of_memory={"main": TODAY}, assigned=uuids)
+        after = book.look({}, ended)
+        sample = after.sample.cards[0]
+        both = replace(after.sample, cards=(sample, replace(sample, card=other)))
+        book = Book()
+        book.enter(before)
+        book.enter(replace(after, sample=both))
+        found += [
+            (owner.key.card, row.out_of_memory_limit_bytes)
+            for owner in book.need.owners
+            for row in owner.days
+        ]
+
+    assert [("Tesla T4", GIB), ("A10", 2 * GIB)] == found
+
+
+def test_an_end_long_ago_pushes_nothing_out() -> None:
+    """A day older than all that are kept is not kept."""
+    book = Book()
+    for number in range(1, MOST_DAYS + 1):
+        book.day = f"2026-11-{number:02}"
+        book.look({"a": GIB}, pod(), seconds=9.0)
+    book.look({"a": 2 * GIB}, pod(out_of_memory={"main": "2026-10-31"}))
+
+    assert ("2026-11-01", MOST_DAYS) == (book.days[0].day, len(book.days))
+
+
+def test_an_unknown_look_is_no_end() -> None:
+    """The same pods are not read again for their ends."""
+    book = Book()
+    seen = book.look({"a": GIB}, pod(out_of_memory={"main": TODAY}))
+    book.ledger = replace(book.ledger, rows={}, met={})
+    book.now += 20.0
+    book.enter(seen)
+
+    assert 0 == book.only.out_of_memory_limit_bytes

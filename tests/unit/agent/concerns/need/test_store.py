@@ -1,0 +1,203 @@
+"""What is stored of a ledger, and taken back by the next agent."""
+
+from typing import Any
+
+import pytest
+
+from agent.concerns.need.ledger import restored, united
+from agent.concerns.need.model import NO_NEED, StoredNeed
+from agent.concerns.need.store import both, configmap, stored_need
+from gpufence import names
+from gpufence.errors import GpufenceError
+from gpufence.need import CardNeed, NeedDay, NodeNeed, OwnerNeed, read_need
+from gpufence.quantity import GIB, MIB
+from tests.support.agent.builders import pod
+from tests.unit.agent.concerns.need.book import NODE, TODAY, TOMORROW, Book, key
+
+YESTERDAY = "2026-11-18"
+NOW = f"{TODAY}T05:06:07Z"
+T4 = CardNeed("Tesla T4", 15 * GIB, 512 * MIB)
+
+
+def need(*days: NeedDay, node: str = NODE) -> NodeNeed:
+    return NodeNeed(node, (OwnerNeed(key(pod()), days),), (T4,))
+
+
+def stored(*days: NeedDay, written: str = NOW) -> StoredNeed:
+    return StoredNeed(need(*days), written)
+
+
+def test_a_new_agent_forgets_nothing() -> None:
+    """What was stored is there again, with the same pods counted once."""
+    first = Book()
+    first.look({"a": 2 * GIB}, pod(created=f"{TODAY}T01:00:00Z"))
+    text = configmap(first.need, NOW, "")
+    second = Book(stored_need(text, NODE, NOW))
+    second.look({"a": GIB}, pod(created=f"{TODAY}T01:00:00Z"))
+
+    assert first.days == second.days
+    assert first.need.cards[0].model == second.need.cards[0].model
+
+
+@pytest.mark.parametrize(
+    ("created", "row", "expected"),
+    [
+        (f"{TODAY}T01:00:00Z", TODAY, (1, 1)),
+        (f"{TODAY}T01:00:00Z", YESTERDAY, (1, 0)),
+        (f"{TODAY}T06:00:00Z", TODAY, (2, 2)),
+    ],
+    ids=["counted today", "counted yesterday", "made since"],
+)
+def test_pods_are_counted_once_by_all_agents(
+    created: str, row: str, expected: tuple[int, int]
+) -> None:
+    """
+    A pod that is older than what was stored was counted, on the last day that is stored of it.
+    """
+    book = Book(stored(NeedDay(row, GIB, pods=1, started=1)))
+    book.look({"a": GIB}, pod(created=created))
+
+    assert expected == (book.days[-1].pods, book.days[-1].started)
+
+
+def test_an_owner_that_was_not_stored_is_new() -> None:
+    """An old pod of which nothing is stored had not held memory by then."""
+    book = Book(stored(NeedDay(TODAY, GIB)))
+    book.look({"b": GIB}, pod("b", created=f"{TODAY}T01:00:00Z"))
+    rows = {owner.key.name: owner.days[-1] for owner in book.need.owners}
+
+    assert (1, 1) == (rows["b"].pods, rows["b"].started)
+
+
+def test_what_is_read_late_is_put_together() -> None:
+    """What is found after the first look is joined, and changes nobody's being new."""
+    book = Book()
+    book.look({"a": GIB}, pod())
+    book.ledger = restored(book.ledger, stored(NeedDay(YESTERDAY, 3 * GIB), NeedDay(TODAY, 1)))
+
+    assert [3 * GIB, GIB] == [row.peak_bytes for row in book.days]
+    assert ("", {}) == (book.ledger.restored_at, book.ledger.restored)
+
+
+def test_two_agents_needs_together_are_the_larger() -> None:
+    """Of two that both knew a node, each day's larger figures count."""
+    one = need(NeedDay(YESTERDAY, GIB), NeedDay(TODAY, 2 * GIB, pods=1, held_seconds=5.0))
+    other = need(NeedDay(TODAY, GIB, pods=3), NeedDay(TOMORROW, GIB))
+
+    assert need(
+        NeedDay(YESTERDAY, GIB),
+        NeedDay(TODAY, 2 * GIB, pods=3, held_seconds=5.0),
+        NeedDay(TOMORROW, GIB),
+    ) == both(one, other)
+
+
+def test_of_two_figures_the_larger_counts() -> None:
+    """
+    Every figure of a day is the larger one; use at an eviction is that at the larger limit, and a
+    peak is the driver's only where nobody measured as much.
+    """
+    one = NeedDay(
+        TODAY,
+        2 * GIB,
+        capped=True,
+        limit_bytes=GIB,
+        evicted_bytes=3 * GIB,
+        evicted_limit_bytes=GIB,
+        evictions=2,
+        driver_peak=True,
+        process_bytes=GIB,
+        shares=2,
+    )
+    other = NeedDay(
+        TODAY,
+        2 * GIB,
+        processes=4,
+        told_bytes=MIB,
+        evicted_bytes=2 * GIB,
+        evicted_limit_bytes=2 * GIB,
+        evictions=1,
+        out_of_memory_limit_bytes=7,
+        started=1,
+    )
+    expected = NeedDay(
+        day=TODAY,
+        peak_bytes=2 * GIB,
+        processes=4,
+        capped=True,
+        told_bytes=MIB,
+        limit_bytes=GIB,
+        evicted_bytes=2 * GIB,
+        evicted_limit_bytes=2 * GIB,
+        evictions=2,
+        out_of_memory_limit_bytes=7,
+        process_bytes=GIB,
+        started=1,
+        shares=2,
+    )
+
+    assert expected == united(one, other) == united(other, one)
+    assert united(one, one) is one
+
+
+def test_the_object_says_whose_it_is_and_when() -> None:
+    """Name and label find it, and it replaces the version that was read."""
+    new, old = (configmap(need(NeedDay(TODAY, GIB)), NOW, version) for version in ("", "7"))
+
+    assert {
+        "name": f"{names.NEED_PREFIX}{NODE}",
+        "labels": {
+            "app.kubernetes.io/name": names.NEED_LABEL,
+            "app.kubernetes.io/part-of": "gpufence",
+        },
+    } == new["metadata"]
+    assert "7" == old["metadata"]["resourceVersion"]  # type: ignore[index]  # JSON
+    assert NOW == new["data"][names.NEED_WRITTEN]  # type: ignore[index]  # JSON
+
+
+def test_no_more_is_stored_than_is_kept() -> None:
+    """
+    Days that have not begun are not written, though the ledger has them until the clock is right.
+    """
+    whole = need(NeedDay(YESTERDAY, GIB), NeedDay(TODAY, GIB), NeedDay("2038-01-19", GIB))
+    data: Any = configmap(whole, NOW, "")["data"]
+    (owner,) = read_need(data[names.NEED_KEY]).owners
+
+    assert [YESTERDAY, TODAY] == [row.day for row in owner.days]
+
+
+def object_of(**data: object) -> dict[str, object]:
+    whole: Any = configmap(need(NeedDay(TODAY, GIB)), NOW, "")
+    return {**whole, "data": whole["data"] | data}
+
+
+def test_what_was_stored_reads_back() -> None:
+    """The object gives back what was put into it."""
+    assert stored(NeedDay(TODAY, GIB)) == stored_need(object_of(), NODE, NOW)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"data": None},
+        {"data": "x"},
+        object_of(**{names.NEED_KEY: "{"}),
+        object_of(**{names.NEED_KEY: '{"v":2}'}),
+        object_of(**{names.NEED_KEY: "[" * 100_000}),
+        object_of(**{names.NEED_KEY: '{"v":1,"node":"n2"}'}),
+        object_of(**{names.NEED_KEY: '{"v":1,"node":"n1","owners":[{"days":[{}]}]}'}),
+        object_of(**{names.NEED_WRITTEN: "yesterday"}),
+        object_of(**{names.NEED_WRITTEN: ""}),
+    ],
+)
+def test_what_no_agent_of_this_node_wrote_is_refused(written: dict[str, object]) -> None:
+    """A forged or damaged object is an error of ours, and nothing else."""
+    with pytest.raises(GpufenceError):
+        stored_need(written, NODE, NOW)
+
+
+def test_a_ledger_takes_no_more_than_it_keeps() -> None:
+    """Owners without days are none."""
+    ledger = restored(NO_NEED, StoredNeed(NodeNeed(NODE, (OwnerNeed(key(pod()), ()),))))
+
+    assert ({}, {}) == (ledger.rows, ledger.restored)

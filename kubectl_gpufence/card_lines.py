@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpufence.snapshot import Snapshot
-    from kubectl_gpufence.cluster_view import NodeAgent, Scene, SeenNode
+    from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenNode
 
 
 class CardLine(NamedTuple):
@@ -58,27 +58,27 @@ class NodeLine(NamedTuple):
     snapshot: Snapshot | None
 
 
-def card_lines(scene: Scene) -> list[CardLine]:
+def card_lines(cluster: ClusterAnswers) -> list[CardLine]:
     """Return all cards: of the agents that answer, else of the Nodes' annotations."""
-    snapshots = scene.snapshots
+    snapshots = cluster.snapshots
     lines = [
         CardLine(node, card, snapshot, _card_state(card, snapshot))
         for node, snapshot in snapshots.items()
         for card in snapshot.cards
     ]
-    for name, node in scene.nodes.items():
+    for name, node in cluster.nodes.items():
         if name not in snapshots:
-            state = "agent silent" if name in scene.agents else "no agent asked"
+            state = "agent silent" if name in cluster.agents else "no agent asked"
             lines += _of_node(node, state)
     return sorted(lines, key=lambda line: (line.node, line.card.index, line.card.uuid))
 
 
-def node_lines(scene: Scene) -> list[NodeLine]:
+def node_lines(cluster: ClusterAnswers) -> list[NodeLine]:
     """Return every node that has cards or an agent."""
-    cards: dict[str, list[CardLine]] = {name: [] for name in scene.agents}
-    for line in card_lines(scene):
+    cards: dict[str, list[CardLine]] = {name: [] for name in cluster.agents}
+    for line in card_lines(cluster):
         cards.setdefault(line.node, []).append(line)
-    return [_node_line(name, cards[name], scene.agents.get(name)) for name in sorted(cards)]
+    return [_node_line(name, cards[name], cluster.agents.get(name)) for name in sorted(cards)]
 
 
 def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) -> NodeLine:

@@ -74,7 +74,7 @@ class SeenObjects(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ClusterAnswers:
     """The answers, with `notes` about those that are missing; agents and nodes are by node."""
 
     pods: tuple[SeenPod, ...] = ()
@@ -92,13 +92,13 @@ class Scene:
         }
 
 
-def scene_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> Scene:
+def cluster_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> ClusterAnswers:
     """Put together what API server and agents say, with notes about agents that do not answer."""
     agents = tuple(answers)
     chosen = by_node(agents)
     silent = [item for item in agents if not item.node or chosen[item.node] is item]
     notes = (*objects.notes, *silent_notes(silent))
-    return Scene(objects.pods, chosen, objects.nodes, notes)
+    return ClusterAnswers(objects.pods, chosen, objects.nodes, notes)
 
 
 def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:

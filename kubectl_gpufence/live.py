@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError
-from kubectl_gpufence.cluster_view import scene_of
+from kubectl_gpufence.cluster_view import cluster_of
 from kubectl_gpufence.output import advice
 from kubectl_gpufence.pods import name_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpufence.shape import Object
-    from kubectl_gpufence.cluster_view import NodeAgent, Scene, SeenObjects
+    from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenObjects
     from kubectl_gpufence.reader import ClusterReader
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ _MOST_REST_SECONDS: Final = 60.0
 _LIST_SHARE: Final = 10
 
 
-class Resting(NamedTuple):
+class SkippedAgent(NamedTuple):
     """
     What a late agent gave instead of an answer, until when it is left alone, and after how long.
     """
@@ -44,7 +44,7 @@ class Resting(NamedTuple):
     seconds: float
 
 
-class Seldom(Generic[T]):
+class CachedAnswer(Generic[T]):
     """
     An answer of the API server that is asked for anew no sooner than after `least_seconds`, and
     after ten times as long as it took.
@@ -84,8 +84,8 @@ class Seldom(Generic[T]):
         return self._answer, self._trouble
 
 
-class LiveScene:
-    """One scene that is looked at again and again, by one thread."""
+class LiveLooks:
+    """A cluster that is looked at again and again, by one thread."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class LiveScene:
         self.reader = replace(
             reader, agent_seconds=seconds, progress=lambda _: None, over=self._over.is_set
         )
-        self._objects = Seldom(lambda: objects(self.reader), clock=clock)
+        self._objects = CachedAnswer(lambda: objects(self.reader), clock=clock)
         self._clock = clock
-        self._resting: dict[str, Resting] = {}
+        self._skipped: dict[str, SkippedAgent] = {}
 
-    def look(self) -> Scene:
+    def look(self) -> ClusterAnswers:
         """
         Look once more; what the API server does not tell any longer is as old as its last answer,
         which a note says.
@@ -112,32 +112,32 @@ class LiveScene:
         """
         objects, trouble = self._objects.get()
         now = self._clock()
-        resting = {name: item for name, item in self._resting.items() if item.until > now}
-        asked = [pod for pod in objects.agent_pods if name_of(pod) not in resting]
+        skipped = {name: item for name, item in self._skipped.items() if item.until > now}
+        asked = [pod for pod in objects.agent_pods if name_of(pod) not in skipped]
         answers = self.reader.agents(asked, CARDS_AND_PODS)
         spared = [
-            resting[name_of(pod)].answer for pod in objects.agent_pods if name_of(pod) in resting
+            skipped[name_of(pod)].answer for pod in objects.agent_pods if name_of(pod) in skipped
         ]
-        self._rest(objects.agent_pods, answers)
+        self._skip(objects.agent_pods, answers)
         notes = (*objects.notes, trouble) if trouble else objects.notes
-        return scene_of(objects._replace(notes=notes), (*answers, *spared))
+        return cluster_of(objects._replace(notes=notes), (*answers, *spared))
 
     def stop(self) -> None:
         """Ask nobody any longer: whoever ends while agents hang does not wait for all of them."""
         self._over.set()
 
-    def _rest(self, pods: tuple[Object, ...], answers: tuple[NodeAgent, ...]) -> None:
+    def _skip(self, pods: tuple[Object, ...], answers: tuple[NodeAgent, ...]) -> None:
         """Remember who was late, of those that are still there."""
         now = self._clock()
         there = {name_of(pod) for pod in pods}
-        kept = {name: item for name, item in self._resting.items() if name in there}
+        kept = {name: item for name, item in self._skipped.items() if name in there}
         for answer in answers:
             before = kept.pop(answer.pod, None)
             if answer.late:
                 doubled = REST_SECONDS if before is None else 2 * before.seconds
                 seconds = min(doubled, _MOST_REST_SECONDS)
-                kept[answer.pod] = Resting(answer, now + seconds, seconds)
-        self._resting = kept
+                kept[answer.pod] = SkippedAgent(answer, now + seconds, seconds)
+        self._skipped = kept
 
 
 def objects_in_view(reader: ClusterReader, namespace: str, node: str = "") -> SeenObjects:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow, PodRow, Snapshot, UseRow
-    from kubectl_gpufence.cluster_view import NodeAgent, Scene
+    from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
     from kubectl_gpufence.pods import SeenPod
 
 
@@ -124,13 +124,13 @@ class PodLine(NamedTuple):
         return self.snapshot.stale_seconds if is_stale(self.snapshot) else 0.0
 
 
-def pod_lines(scene: Scene, namespace: str) -> list[PodLine]:
+def pod_lines(cluster: ClusterAnswers, namespace: str) -> list[PodLine]:
     """Return the lines of a namespace, or of all, by the share of the limit that is used."""
-    lines = [line for pod in scene.pods for line in _of_pod(pod, scene)]
-    listed = {pod.uid for pod in scene.pods}
+    lines = [line for pod in cluster.pods for line in _of_pod(pod, cluster)]
+    listed = {pod.uid for pod in cluster.pods}
     lines += (
         PodLine(node, None, row, use, snapshot)
-        for node, snapshot in scene.snapshots.items()
+        for node, snapshot in cluster.snapshots.items()
         for row in snapshot.pods
         if row.uid not in listed and namespace in ("", row.namespace)
         for use in row.uses
@@ -181,8 +181,8 @@ def idle_for(line: PodLine) -> Cell:
     return Cell("busy") if row.state == BUSY else Cell(coarse(row.idle_seconds), Tone.WARN)
 
 
-def _of_pod(pod: SeenPod, scene: Scene) -> Iterator[PodLine]:
-    agent = scene.agents.get(pod.node)
+def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
+    agent = cluster.agents.get(pod.node)
     snapshot = None if agent is None else agent.snapshot
     row = row_of(pod, snapshot)
     if row is None:

@@ -39,11 +39,11 @@ from kubectl_gpufence.agents import (
 )
 from kubectl_gpufence.arguments import AGENTS, CONTROLLER
 from kubectl_gpufence.cluster_view import (
-    Scene,
+    ClusterAnswers,
     SeenNode,
     SeenObjects,
     by_node,
-    scene_of,
+    cluster_of,
     see_node,
 )
 from kubectl_gpufence.pods import AlikePlans, asked_of, name_of, node_of, see_pod, slim, status_port
@@ -237,19 +237,19 @@ class ClusterReader:
         chosen = {name: item for name, item in nodes.items() if node in ("", name)}
         return SeenObjects(chosen, tuple(agent_pods), notes=tuple(filter(None, (note, agent_note))))
 
-    def scene_of_pods(self, namespace: str, node: str) -> Scene:
+    def cluster_of_pods(self, namespace: str, node: str) -> ClusterAnswers:
         """Ask about the pods of a namespace, or of all, and about the nodes they run on."""
         agents = self._agents_on(node)
         read = partial(self._objects_of_pods, namespace, node, agents)
         if not namespace:
-            return self._scene(agents, read, CARDS_AND_PODS)
+            return self._cluster(agents, read, CARDS_AND_PODS)
         objects = read()  # first: only the nodes of its pods are asked about
-        return scene_of(objects, self.agents(objects.agent_pods, CARDS_AND_PODS))
+        return cluster_of(objects, self.agents(objects.agent_pods, CARDS_AND_PODS))
 
-    def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:
+    def cluster_of_nodes(self, node: str, cut: SnapshotCut) -> ClusterAnswers:
         """Ask about one node and its cards, or about all."""
         agents = self._agents_on(node)
-        return self._scene(agents, partial(self._objects_of_nodes, node, agents), cut)
+        return self._cluster(agents, partial(self._objects_of_nodes, node, agents), cut)
 
     def ask_agent(self, pod: Object, path: str, query: Query | None = None) -> str:
         """
@@ -274,12 +274,14 @@ class ClusterReader:
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
 
-    def _scene(self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut) -> Scene:
+    def _cluster(
+        self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut
+    ) -> ClusterAnswers:
         """Ask these agents while the API server lists everything else."""
         with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
             asked = beside.submit(self.agents, agents.pods, cut)
             objects = read()
-            return scene_of(objects, asked.result())
+            return cluster_of(objects, asked.result())
 
     def _agents_on(self, node: str) -> NotedPods:
         pods, hidden = self.agent_pods()

@@ -11,7 +11,7 @@ from gpufence.errors import GpufenceError
 from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError, ReplyError, core
 from kubectl_gpufence.arguments import add_common, node_name
-from kubectl_gpufence.cluster_view import Scene, by_node, silent_notes
+from kubectl_gpufence.cluster_view import ClusterAnswers, by_node, silent_notes
 from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
 from kubectl_gpufence.gpushare.tables import Holdings, details, summary
 from kubectl_gpufence.output import advice, output_to
@@ -120,7 +120,7 @@ def _holdings(reader: ClusterReader, books: Iterable[NodeBook], output: Output) 
     agents = by_node(reader.agents(asked, CARDS_AND_PODS))
     silent = silent_notes(agents.values())
     output.notes([note for note in (hidden or ("" if pods else NO_AGENTS), *silent) if note])
-    return Holdings(Scene(agents=agents).snapshots)
+    return Holdings(ClusterAnswers(agents=agents).snapshots)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from gpufence.text import duration, printable
 from kube import ForbiddenError, NotFoundError, core
 from kubectl_gpufence.arguments import add_output, node_name
 from kubectl_gpufence.card_lines import CARD_FIELDS, card_lines
-from kubectl_gpufence.cluster_view import Scene, card_of, is_stale
+from kubectl_gpufence.cluster_view import ClusterAnswers, card_of, is_stale
 from kubectl_gpufence.pod_lines import PodLine, card_index, held_on_card, idle_for
 from kubectl_gpufence.reader import MissingError
 from kubectl_gpufence.verdicts import verdict
@@ -81,7 +81,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 def inspection(agent: NodeAgent, snapshot: Snapshot, display: Display) -> list[str]:
     """Show everything in an agent's snapshot."""
-    cards = card_lines(Scene(agents={agent.node: agent}))
+    cards = card_lines(ClusterAnswers(agents={agent.node: agent}))
     tables = {
         "CARDS": table(columns_of(CARD_FIELDS), cards, display),
         "PODS": _pods_table(snapshot, display),

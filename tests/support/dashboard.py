@@ -9,8 +9,8 @@ from typing import Any
 
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow
-from kubectl_gpufence.cluster_view import NodeAgent, Scene, see_node
-from kubectl_gpufence.live import Seldom
+from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, see_node
+from kubectl_gpufence.live import CachedAnswer
 from kubectl_gpufence.verbs.dashboard.model import PageEvent
 from kubectl_gpufence.verbs.dashboard.poller import EventList, PagePoller
 from kubectl_gpufence.verbs.dashboard.server import PageServer
@@ -32,16 +32,16 @@ CARDS_OF_NODE = 8
 
 
 class Looks:
-    """Shows what a test puts into `scene`; a look waits while `gate` is closed."""
+    """Shows what a test puts into `cluster`; a look waits while `gate` is closed."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, cluster: ClusterAnswers) -> None:
+        self.cluster = cluster
         self.gate = threading.Event()
         self.gate.set()
 
-    def look(self) -> Scene:
+    def look(self) -> ClusterAnswers:
         self.gate.wait()
-        return self.scene
+        return self.cluster
 
     def stop(self) -> None:
         self.gate.set()
@@ -58,15 +58,15 @@ class Served:
 
 @contextmanager
 def served(
-    scene: Scene,
+    cluster: ClusterAnswers,
     *events: PageEvent,
     namespace: str = "",
     interval: float = 0.2,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Served]:
-    looks = Looks(scene)
-    said = Seldom(lambda: EventList(events))
-    poller = PagePoller(looks, namespace, interval, said, clock)  # type: ignore[arg-type]  # a fake of LiveScene
+    looks = Looks(cluster)
+    said = CachedAnswer(lambda: EventList(events))
+    poller = PagePoller(looks, namespace, interval, said, clock)  # type: ignore[arg-type]  # a fake of LiveLooks
     server = PageServer(0, TOKEN, poller.state)
     poller.start()
     server.start()
@@ -78,7 +78,7 @@ def served(
         server.close()
 
 
-def crowd(nodes: int = 10, pods: int = 2000, grown: int = 0) -> Scene:
+def crowd(nodes: int = 10, pods: int = 2000, grown: int = 0) -> ClusterAnswers:
     """
     Build a cluster of nodes with eight cards each and pods on all of them; `grown` moves what they
     hold.
@@ -91,7 +91,7 @@ def crowd(nodes: int = 10, pods: int = 2000, grown: int = 0) -> Scene:
         for item in agents
         for row in (item.snapshot.pods if item.snapshot else ())
     )
-    return Scene(listed, {item.node: item for item in agents}, seen)
+    return ClusterAnswers(listed, {item.node: item for item in agents}, seen)
 
 
 def _busy_node(number: int, pods: int, grown: int) -> NodeAgent:
@@ -129,9 +129,9 @@ def _card(index: int, grown: int) -> CardRow:
     )
 
 
-def with_hung_agent(scene: Scene, node: str) -> Scene:
+def with_hung_agent(cluster: ClusterAnswers, node: str) -> ClusterAnswers:
     """Return the same while the agent of a node does not answer."""
     silent = NodeAgent(node, f"agent-of-{node}", trouble="it does not answer in time", late=True)
-    known = {**scene.nodes, node: see_node(raw_node(node, CARDS_OF_NODE))}
+    known = {**cluster.nodes, node: see_node(raw_node(node, CARDS_OF_NODE))}
     note = f"1 agent ({node}): it does not answer in time"
-    return replace(scene, agents={**scene.agents, node: silent}, nodes=known, notes=(note,))
+    return replace(cluster, agents={**cluster.agents, node: silent}, nodes=known, notes=(note,))

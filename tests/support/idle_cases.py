@@ -9,7 +9,7 @@ from gpufence.releases import OwnerRelease, OwnerReleases
 from gpufence.snapshot import PodActivityRow, PodRow
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner
-from kubectl_gpufence.verbs.idle.lines import IdleScene, OwnedPod
+from kubectl_gpufence.verbs.idle.lines import OwnedPod, SeenOwners
 from tests.support.plugin import NODE, pod_row, seen_pod, snapshot, use_row
 
 AT = 1_900_000_000.0
@@ -58,7 +58,7 @@ WORKER, CLAIMER, TRAINER, SERVER, NEW, JOB_OWNER = (
 GONE = ReleaseNote(ReleasePhase.RELEASED, AT - 300, 2, "nobody used it")
 
 
-def alone() -> IdleScene:
+def alone() -> SeenOwners:
     """Build what is known without a controller."""
     pods = (
         owned(WORKER, "worker-1"),
@@ -76,10 +76,10 @@ def alone() -> IdleScene:
         measured("trainer-1", BUSY, 9 * GIB),
         measured("server-1", UNMEASURED, GIB),
     )
-    return IdleScene(pods, {NODE: snapshot(*rows)}, notes=("no controller runs",))
+    return SeenOwners(pods, {NODE: snapshot(*rows)}, notes=("no controller runs",))
 
 
-def led() -> IdleScene:
+def led() -> SeenOwners:
     """Build the same with what the controller says of it."""
     waiter = ("team-a/both-cards-x",)
     why = "all its pods have been idle since 2030-03-17T16:55:40Z"

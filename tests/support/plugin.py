@@ -21,7 +21,7 @@ from gpufence.snapshot import (
     UseRow,
     write_snapshot,
 )
-from kubectl_gpufence.cluster_view import NodeAgent, Scene, SeenNode, by_node, see_node
+from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenNode, by_node, see_node
 from kubectl_gpufence.pods import SeenPod, see_pod
 from tests.support.builders import APP, T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
@@ -144,5 +144,5 @@ def agent(state: Snapshot | None, trouble: str = "", **changes: Any) -> NodeAgen
     return replace(made, **changes)
 
 
-def scene(*pods: SeenPod, agents: tuple[NodeAgent, ...] = (), **changes: Any) -> Scene:
-    return replace(Scene(pods, by_node(agents), {NODE: seen_node()}), **changes)
+def cluster(*pods: SeenPod, agents: tuple[NodeAgent, ...] = (), **changes: Any) -> ClusterAnswers:
+    return replace(ClusterAnswers(pods, by_node(agents), {NODE: seen_node()}), **changes)

@@ -14,14 +14,14 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
-from kubectl_gpufence.cluster_view import NodeAgent, Scene
+from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.verbs.doctor import examine, findings_lines
 from kubectl_gpufence.verbs.explain.chapters import explanation
-from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory
+from kubectl_gpufence.verbs.explain.record import AgentEvent, PodRecord
 from kubectl_gpufence.verbs.idle.lines import (
-    IdleScene,
+    SeenOwners,
     idle_lines,
     idle_listing,
     plan_lines,
@@ -39,9 +39,9 @@ from tests.support.plugin import (
     LIMIT,
     agent,
     card_row,
+    cluster,
     pod_row,
     raw_pod,
-    scene,
     seen_node,
     seen_pod,
     snapshot,
@@ -61,7 +61,7 @@ def holding(used: int = 3500 * MIB) -> NodeAgent:
     return agent(snapshot(row))
 
 
-def typical() -> Scene:
+def typical() -> ClusterAnswers:
     """Build a node with a pod over its limit, one within and one that was just made."""
     rows = (
         pod_row(
@@ -81,7 +81,7 @@ def typical() -> Scene:
         ),
         pod_row(use_row(2900 * MIB), uid="u3", name=LONG),
     )
-    return scene(
+    return cluster(
         seen_pod(),
         seen_pod(name="notebook", uid="u2"),
         seen_pod(name=LONG, uid="u3"),
@@ -90,7 +90,7 @@ def typical() -> Scene:
     )
 
 
-def odd() -> Scene:
+def odd() -> ClusterAnswers:
     """Build every pod that is out of the ordinary."""
     rows = (
         pod_row(use_row(None, outcome="unknown", processes=())),
@@ -112,7 +112,7 @@ def odd() -> Scene:
     broken["metadata"]["annotations"][names.PLAN] = '{"v":2}'
     opted = {names.INJECT: "disabled"}
     two = (gpushare("main", 2), sidecar("side", **{names.GPUSHARE_MEMORY: "1"}))
-    return scene(
+    return cluster(
         seen_pod(),
         seen_pod(name="early", uid="early", mode=None),
         seen_pod(name="observed", uid="observed", mode=Mode.OBSERVE),
@@ -127,10 +127,10 @@ def odd() -> Scene:
     )
 
 
-def silent() -> Scene:
-    """Build a scene without any snapshot."""
+def silent() -> ClusterAnswers:
+    """Build a cluster without any snapshot."""
     lost = replace(seen_pod(name="elsewhere", uid="u2"), node="gpu-2")
-    return scene(
+    return cluster(
         seen_pod(),
         lost,
         agents=(agent(None, "it does not answer in time"),),
@@ -138,15 +138,15 @@ def silent() -> Scene:
     )
 
 
-def stale() -> Scene:
+def stale() -> ClusterAnswers:
     """Build two nodes, one measured long ago and one never."""
     old = snapshot(stale_seconds=200.0, trouble="the driver was lost")
     never = snapshot(node="gpu-2", stale_seconds=None)
     second = replace(seen_pod(), node="gpu-2")
-    return scene(seen_pod(), second, agents=(agent(old), agent(never, node="gpu-2")))
+    return cluster(seen_pod(), second, agents=(agent(old), agent(never, node="gpu-2")))
 
 
-def odd_cards() -> Scene:
+def odd_cards() -> ClusterAnswers:
     """Build cards that are lost, shared through MPS, or promised twice."""
     rows = (
         card_row(used_bytes=None, free_bytes=None, trouble="fell off the bus"),
@@ -156,7 +156,7 @@ def odd_cards() -> Scene:
     cut_off = snapshot(cards=rows, fresh=False)
     braked = snapshot(node="gpu-2", brake="the agent has just started")
     lost = snapshot(node="gpu-3", trouble="no driver", cards=())
-    return scene(
+    return cluster(
         agents=(
             agent(cut_off),
             agent(braked, node="gpu-2"),
@@ -168,28 +168,28 @@ def odd_cards() -> Scene:
 
 
 def explained(pod: SeenPod, said: NodeAgent | None = None, mode: str | None = "evict") -> list[str]:
-    return explanation(PodStory(pod, mode, said or agent(snapshot())), TERMINAL)
+    return explanation(PodRecord(pod, mode, said or agent(snapshot())), TERMINAL)
 
 
 def unplaced(pod: SeenPod) -> list[str]:
-    return explanation(PodStory(pod, "evict"), TERMINAL)
+    return explanation(PodRecord(pod, "evict"), TERMINAL)
 
 
-def top(found: Scene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
+def top(found: ClusterAnswers, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
     return table(columns_of(POD_FIELDS, wide=wide), pod_lines(found, ""), look)
 
 
-def cards(found: Scene, *, wide: bool = False) -> list[str]:
+def cards(found: ClusterAnswers, *, wide: bool = False) -> list[str]:
     look = Display() if wide else TERMINAL
     return table(columns_of(CARD_FIELDS, wide=wide), card_lines(found), look)
 
 
-def nodes(found: Scene, *, wide: bool = False) -> list[str]:
+def nodes(found: ClusterAnswers, *, wide: bool = False) -> list[str]:
     look = Display() if wide else TERMINAL
     return table(columns_of(NODE_FIELDS, wide=wide), node_lines(found), look)
 
 
-def held_in_vain(found: IdleScene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
+def held_in_vain(found: SeenOwners, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
     lines = idle_lines(found, "")
     listing = idle_listing(lines, "", "", ())
     return [*listing.table(look, wide=wide), "", waiting_note(lines)]
@@ -212,7 +212,7 @@ def _hostile() -> list[str]:
     event = AgentEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
     odd = {names.MEMORY: "1Gi", names.FRAMEWORK: "\x1b]0;title\x07\u202e"}
     pod = seen_pod(mode=Mode.CAP, annotations=odd)
-    return explanation(PodStory(pod, None, None, "you may not", (event,)), TERMINAL)
+    return explanation(PodRecord(pod, None, None, "you may not", (event,)), TERMINAL)
 
 
 def _starved() -> SeenPod:

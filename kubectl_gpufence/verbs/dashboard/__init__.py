@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubectl_gpufence.arguments import add_interval, add_scope
-from kubectl_gpufence.live import LiveScene, Seldom, objects_in_view
+from kubectl_gpufence.live import CachedAnswer, LiveLooks, objects_in_view
 from kubectl_gpufence.verbs.dashboard.poller import PagePoller, read_events
 from kubectl_gpufence.verbs.dashboard.server import PageServer
 
@@ -63,8 +63,8 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         KubeError: nothing at all may be seen.
         PortError: the port is taken.
     """
-    live = LiveScene(reader, lambda asker: objects_in_view(asker, call.namespace))
-    events = Seldom(lambda: read_events(live.reader, call.namespace), _EVENT_SECONDS)
+    live = LiveLooks(reader, lambda asker: objects_in_view(asker, call.namespace))
+    events = CachedAnswer(lambda: read_events(live.reader, call.namespace), _EVENT_SECONDS)
     with _interruptible():
         try:
             interval = max(call.interval, _LEAST_SECONDS)

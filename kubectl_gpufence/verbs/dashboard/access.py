@@ -29,7 +29,7 @@ class Refused(NamedTuple):
     text: str
 
 
-class PageWish(NamedTuple):
+class PageTarget(NamedTuple):
     """What is asked for: the page, or what is new after a look."""
 
     page: bool
@@ -44,7 +44,7 @@ class PageRequest(NamedTuple):
     headers: Mapping[str, Sequence[str]]
 
 
-class Door(NamedTuple):
+class PageAddress(NamedTuple):
     """What opens the page: its token, and the port by which the browser names this machine."""
 
     token: str
@@ -56,7 +56,7 @@ class Door(NamedTuple):
         return f"127.0.0.1{port}", f"localhost{port}"
 
 
-def judge(request: PageRequest, door: Door) -> PageWish | Refused:
+def judge(request: PageRequest, door: PageAddress) -> PageTarget | Refused:
     """Return what a request may have."""
     host = request.headers.get("host", ())
     if len(host) != 1 or host[0] not in door.hosts:
@@ -70,7 +70,7 @@ def judge(request: PageRequest, door: Door) -> PageWish | Refused:
     state = _STATE.fullmatch(path)
     if path and state is None:
         return Refused(HTTPStatus.NOT_FOUND, "there is the page, and its state")
-    wish = PageWish(page=state is None, after=int(state[1]) if state and state[1] else 0)
+    wish = PageTarget(page=state is None, after=int(state[1]) if state and state[1] else 0)
     if not _from_here(request, f"http://{host[0]}", page=wish.page):
         return Refused(HTTPStatus.FORBIDDEN, "another site has no business here")
     return wish

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kubectl_gpufence.card_lines import CardLine
-    from kubectl_gpufence.cluster_view import Scene
+    from kubectl_gpufence.cluster_view import ClusterAnswers
     from kubectl_gpufence.pod_lines import PodLine
 
 STEP_SECONDS: Final = 10.0
@@ -30,24 +30,24 @@ _WHOLE: Final = 1000
 _UNKNOWN: Final = 2**16 - 1
 
 
-def shares_of_cards(scene: Scene) -> dict[str, int | None]:
+def shares_of_cards(cluster: ClusterAnswers) -> dict[str, int | None]:
     """Return how many thousandths of each card are held at this moment, None where nobody knows."""
     return {
         card_key(line): None
         if line.snapshot is None or is_stale(line.snapshot)
         else _share(line.card.used_bytes, line.card.total_bytes)
-        for line in card_lines(scene)
+        for line in card_lines(cluster)
     }
 
 
-def shares_of_pods(scene: Scene, namespace: str) -> dict[str, int | None]:
+def shares_of_pods(cluster: ClusterAnswers, namespace: str) -> dict[str, int | None]:
     """
     Return how many thousandths of its limit each pod holds on each card, or of the card where it
     has none.
     """
     return {
         pod_key(line): None if line.stale_seconds else _share(line.used_bytes, _most(line))
-        for line in pod_lines(scene, namespace)
+        for line in pod_lines(cluster, namespace)
         if line.use is not None
     }
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kubectl_gpufence.card_lines import CardLine, NodeLine
-    from kubectl_gpufence.cluster_view import Scene
+    from kubectl_gpufence.cluster_view import ClusterAnswers
     from kubectl_gpufence.pod_lines import PodLine
 
 MOST_EVENTS = 200
@@ -80,16 +80,18 @@ def read_page_event(item: Object) -> PageEvent:
     )
 
 
-def page_model(scene: Scene, namespace: str, events: Iterable[PageEvent] = ()) -> dict[str, object]:
+def page_model(
+    cluster: ClusterAnswers, namespace: str, events: Iterable[PageEvent] = ()
+) -> dict[str, object]:
     """Write all that the page shows of one look."""
-    pods, cards = pod_lines(scene, namespace), card_lines(scene)
+    pods, cards = pod_lines(cluster, namespace), card_lines(cluster)
     shown = _shown_bytes(pods)
     newest = sorted(events, key=lambda event: event.at, reverse=True)[:MOST_EVENTS]
     return {
         "namespace": namespace,
         "sum": _sum(pods, cards),
-        "notes": [printable(note) for note in scene.notes],
-        "nodes": [_node(line) for line in node_lines(scene)],
+        "notes": [printable(note) for note in cluster.notes],
+        "nodes": [_node(line) for line in node_lines(cluster)],
         "cards": [_card(line, shown.get(card_key(line), 0)) for line in cards],
         "pods": [_pod(line) for line in pods],
         "events": [_event(event) for event in newest],

@@ -25,8 +25,8 @@ from kubectl_gpufence.verbs.dashboard.model import page_model, read_page_event
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kubectl_gpufence.cluster_view import Scene
-    from kubectl_gpufence.live import LiveScene, Seldom
+    from kubectl_gpufence.cluster_view import ClusterAnswers
+    from kubectl_gpufence.live import CachedAnswer, LiveLooks
     from kubectl_gpufence.reader import ClusterReader
     from kubectl_gpufence.verbs.dashboard.model import PageEvent
 
@@ -66,10 +66,10 @@ class PagePoller:
 
     def __init__(
         self,
-        live: LiveScene,
+        live: LiveLooks,
         namespace: str,
         interval: float,
-        events: Seldom[EventList],
+        events: CachedAnswer[EventList],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._live = live
@@ -133,13 +133,13 @@ class PagePoller:
 
     def _look(self) -> None:
         """Take a look; what the Events say is not worth losing it for."""
-        scene, (events, trouble) = self._live.look(), self._events.get()
-        notes = (*scene.notes, *filter(None, (events.note, trouble)))
-        noted = replace(scene, notes=notes)
+        cluster, (events, trouble) = self._live.look(), self._events.get()
+        notes = (*cluster.notes, *filter(None, (events.note, trouble)))
+        noted = replace(cluster, notes=notes)
         shown = page_model(noted, self._namespace, events.events)
         model = json.dumps(shown, separators=_COMPACT).encode()
         now = self._clock()
-        points = self._points(scene) if self._cards.is_due(now) else None
+        points = self._points(cluster) if self._cards.is_due(now) else None
         with self._lock:
             self._number += 1
             if points is not None:
@@ -147,8 +147,10 @@ class PagePoller:
                 self._pods.add(self._number, now, points[1])
             self._model, self._looked_at, self._trouble = model, now, ""
 
-    def _points(self, scene: Scene) -> tuple[dict[str, int | None], dict[str, int | None]]:
-        return shares_of_cards(scene), shares_of_pods(scene, self._namespace)
+    def _points(
+        self, cluster: ClusterAnswers
+    ) -> tuple[dict[str, int | None], dict[str, int | None]]:
+        return shares_of_cards(cluster), shares_of_pods(cluster, self._namespace)
 
     def _say(self, trouble: str) -> None:
         with self._lock:

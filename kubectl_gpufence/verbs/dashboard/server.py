@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpufence.errors import GpufenceError
-from kubectl_gpufence.verbs.dashboard.access import Door, PageRequest, Refused, judge
+from kubectl_gpufence.verbs.dashboard.access import PageAddress, PageRequest, Refused, judge
 
 if TYPE_CHECKING:
     import socket
@@ -89,7 +89,7 @@ class PageServer(ThreadingHTTPServer):
                 f"--port: {LOOPBACK}:{port} cannot be listened on: {error.strerror}; name another "
                 "one, or none at all for one that is free"
             ) from error
-        self.door = Door(token, self.server_address[1])
+        self.door = PageAddress(token, self.server_address[1])
         self.page = read_page()
         self.state = state
         self._room = threading.BoundedSemaphore(_MOST_AT_ONCE)

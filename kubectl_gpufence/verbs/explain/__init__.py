@@ -15,7 +15,7 @@ from kubectl_gpufence.pods import annotations_of, labels_of, name_of, node_of, s
 from kubectl_gpufence.reader import NO_AGENTS, MissingError
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
-from kubectl_gpufence.verbs.explain.record import PodStory, read_events
+from kubectl_gpufence.verbs.explain.record import PodRecord, read_events
 
 if TYPE_CHECKING:
     import argparse
@@ -50,15 +50,15 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     Raises:
         MissingError: there is no such pod.
     """
-    story = _read(call.namespace, call.pod, reader)
+    record = _read(call.namespace, call.pod, reader)
     if call.output == "json":
-        output.json(document(story))
+        output.json(document(record))
     else:
-        output.lines(explanation(story, output.display))
+        output.lines(explanation(record, output.display))
     return 0
 
 
-def _read(namespace: str, name: str, reader: ClusterReader) -> PodStory:
+def _read(namespace: str, name: str, reader: ClusterReader) -> PodRecord:
     try:
         raw = reader.client.get(core("namespaces", namespace, "pods", name))
     except NotFoundError as error:
@@ -72,7 +72,7 @@ def _read(namespace: str, name: str, reader: ClusterReader) -> PodStory:
     claims = _claims(reader, namespace, raw)
     pod = see_pod(raw, None if node is None else node.gpu, options, claims)
     agent_pods, hidden = reader.agent_pods()
-    return PodStory(
+    return PodRecord(
         pod=pod,
         mode=None if around is None else labels_of(around).get(MODE, ""),
         agent=reader.agent_on(pod.node, agent_pods) if pod.node else None,

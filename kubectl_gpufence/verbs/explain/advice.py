@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from gpufence.plan import ContainerPlan
     from gpufence.snapshot import UseRow
-    from kubectl_gpufence.verbs.explain.record import PodStory
+    from kubectl_gpufence.verbs.explain.record import PodRecord
 
 
-def what_will_be(story: PodStory) -> Iterator[str]:
+def what_will_be(record: PodRecord) -> Iterator[str]:
     """Return what will become of the pod on each card, and what holds that back."""
-    snapshot, row = story.snapshot, story.row
+    snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
         return
     for use in row.uses:
         card = card_of(snapshot, use.card)
         where = f"card {UNKNOWN if card is None else card.index}: " if len(row.uses) > 1 else ""
         yield where + what_follows(row, use)
-    if story.mode in MODES and row.mode in MODES[: MODES.index(story.mode)]:
+    if record.mode in MODES and row.mode in MODES[: MODES.index(record.mode)]:
         yield (
-            f"The namespace asks for mode {story.mode}, the operator's kill switch allows no more "
+            f"The namespace asks for mode {record.mode}, the operator's kill switch allows no more "
             f"than {row.mode}."
         )
     if snapshot.brake and row.mode:
@@ -41,28 +41,28 @@ def what_will_be(story: PodStory) -> Iterator[str]:
         yield "The agent cannot reach the API server: nobody on this node is evicted."
 
 
-def to_do(story: PodStory) -> tuple[str, ...]:
+def to_do(record: PodRecord) -> tuple[str, ...]:
     """Return one sentence for each thing to do."""
-    sentences = (*_about_plan(story), *_about_limit(story), *_about_use(story))
+    sentences = (*_about_plan(record), *_about_limit(record), *_about_use(record))
     return tuple(dict.fromkeys(sentences)) or ("Nothing.",)
 
 
-def _about_plan(story: PodStory) -> Iterator[str]:
-    pod = story.pod
+def _about_plan(record: PodRecord) -> Iterator[str]:
+    pod = record.pod
     if pod.recorded.newer:
         yield "Upgrade this plugin to the version of the webhook."
     elif pod.recorded.trouble:
         yield f"Delete the pod, so that its controller makes it anew: its {names.PLAN} is damaged."
-    if not pod.injected and story.mode in MODES:
+    if not pod.injected and record.mode in MODES:
         yield (
             "Delete the pod, so that its controller makes it anew and the webhook sees it; "
             "if that changes nothing, run `kubectl gpufence doctor`."
         )
-    if not pod.injected and story.mode == "":
+    if not pod.injected and record.mode == "":
         yield (
             f"To have its memory fenced, label the namespace {names.MODE}=observe and look again."
         )
-    for name, _, setting in story.settings:
+    for name, _, setting in record.settings:
         if setting.done is Done.LOWERED:
             yield (
                 f"{setting.env} of container {name} was lowered to what its limit allows: "
@@ -75,33 +75,33 @@ def _about_plan(story: PodStory) -> Iterator[str]:
             )
 
 
-def _about_limit(story: PodStory) -> Iterator[str]:
-    undeclared = story.row is not None and bool(story.row.undeclared)
-    implied = not story.pod.declaration.enforced
-    if undeclared or implied or story.pod.limit_bytes is None:
+def _about_limit(record: PodRecord) -> Iterator[str]:
+    undeclared = record.row is not None and bool(record.row.undeclared)
+    implied = not record.pod.declaration.enforced
+    if undeclared or implied or record.pod.limit_bytes is None:
         yield (
             f"Request an amount of GPU memory, or set the annotation {names.MEMORY}, "
             "such as 6Gi, on the pod's template."
         )
 
 
-def _about_use(story: PodStory) -> Iterator[str]:
-    row = story.row
+def _about_use(record: PodRecord) -> Iterator[str]:
+    row = record.row
     for use in () if row is None else row.uses:
         used, limit = use.used_bytes, use.limit_bytes
         count = len(use.processes)
         if used is not None and limit is not None and used > limit:
-            enough = limit_for(MostHeld(used, count, shares=count), _reserve(story))
+            enough = limit_for(MostHeld(used, count, shares=count), _reserve(record))
             yield (
                 f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
                 f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "
                 "requests)."
             )
-        yield from _about_processes(story, use)
+        yield from _about_processes(record, use)
 
 
-def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
-    plan = story.pod.recorded.plan
+def _about_processes(record: PodRecord, use: UseRow) -> Iterator[str]:
+    plan = record.pod.recorded.plan
     if plan is None:
         return
     for name, container in plan.containers.items():
@@ -111,7 +111,7 @@ def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
                 f"{len(own)} processes of container {name} share a card, the plan counts on "
                 f"{container.processes}: set {names.PROCESSES_PER_CARD} to {len(own)}."
             )
-        most = _most(container, story)
+        most = _most(container, record)
         above = [item for item in own if most is not None and (item.used_bytes or 0) > most]
         if above:
             yield (
@@ -121,20 +121,20 @@ def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
             )
 
 
-def _most(container: ContainerPlan, story: PodStory) -> int | None:
+def _most(container: ContainerPlan, record: PodRecord) -> int | None:
     """Return what a process that keeps to its settings can hold at most."""
     most = [
         item.allowance_bytes + (item.reserve_bytes or 0)
         for item in container.settings
         if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
     ]
-    slack = None if story.snapshot is None else story.snapshot.cap_slack_bytes
+    slack = None if record.snapshot is None else record.snapshot.cap_slack_bytes
     if not most or container.cap_bytes is None or not container.kept:
         return None
     return max(most) + (CAP_SLACK if slack is None else slack)
 
 
-def _reserve(story: PodStory) -> int:
+def _reserve(record: PodRecord) -> int:
     """Return the context's reserve that the plan reckoned with, else the usual one."""
-    reserves = [item.reserve_bytes for _, _, item in story.settings if item.reserve_bytes]
+    reserves = [item.reserve_bytes for _, _, item in record.settings if item.reserve_bytes]
     return min(reserves, default=reserve_bytes(None))

@@ -37,34 +37,34 @@ if TYPE_CHECKING:
     from gpufence.devices import Device
     from gpufence.pods import Pod
     from gpufence.snapshot import PodRow, Snapshot, UseRow
-    from kubectl_gpufence.verbs.explain.record import PodStory
+    from kubectl_gpufence.verbs.explain.record import PodRecord
     from kubectl_gpufence.view import Display
 
 
-def explanation(story: PodStory, display: Display) -> list[str]:
+def explanation(record: PodRecord, display: Display) -> list[str]:
     """Explain a pod in chapters, without those that are empty."""
     chapters = {
-        "DECLARED": _indented(_declared(story), display),
-        "INJECTED": injected(story, display),
-        "WARNINGS": _bullets(story.warnings, display),
-        "MEASURED": _measured(story, display),
-        "EVENTS": _bullets((event.sentence for event in story.events), display),
-        "WHAT FOLLOWS": _bullets(what_will_be(story), display),
-        "WHAT TO DO": _bullets(to_do(story), display),
+        "DECLARED": _indented(_declared(record), display),
+        "INJECTED": injected(record, display),
+        "WARNINGS": _bullets(record.warnings, display),
+        "MEASURED": _measured(record, display),
+        "EVENTS": _bullets((event.sentence for event in record.events), display),
+        "WHAT FOLLOWS": _bullets(what_will_be(record), display),
+        "WHAT TO DO": _bullets(to_do(record), display),
     }
-    lines = list(_head(story, display))
+    lines = list(_head(record, display))
     for title, content in chapters.items():
         if body := list(content):
             lines += chapter(title, body, display)
     return lines
 
 
-def _head(story: PodStory, display: Display) -> Iterator[str]:
-    pod = story.pod
+def _head(record: PodRecord, display: Display) -> Iterator[str]:
+    pod = record.pod
     where = f"on node {pod.node}" if pod.node else "not placed yet"
     phase = "terminating" if pod.terminating else pod.phase or "of unknown phase"
     mode = {None: "namespace unknown", "": "namespace not fenced"}.get(
-        story.mode, f"namespace in mode {story.mode}"
+        record.mode, f"namespace in mode {record.mode}"
     )
     owner = f", owned by {pod.owner}" if pod.owner else ""
     title = f"pod {pod.namespace}/{pod.name}: {phase}, {where}, {mode}{owner}"
@@ -73,21 +73,21 @@ def _head(story: PodStory, display: Display) -> Iterator[str]:
         yield from wrapped(summary, "  ", display)
 
 
-def _declared(story: PodStory) -> Iterator[str]:
+def _declared(record: PodRecord) -> Iterator[str]:
     """List every place where something is declared, then the limit that makes."""
-    for container in story.pod.pod.containers:
+    for container in record.pod.pod.containers:
         requests = [f"{value} {key}" for key, value in sorted(container.gpu.items())]
         if requests:
             yield f"{container.kind} {container.name} asks for {', '.join(requests)}"
-    yield from _claims(story.pod.pod)
-    for key, value in sorted(story.pod.annotations.items()):
+    yield from _claims(record.pod.pod)
+    for key, value in sorted(record.pod.annotations.items()):
         ours = key in names.USER_KEYS or key.startswith(names.MEMORY_OF_CONTAINER)
         if ours or declares(key):
             yield f"annotation {key}: {shown(value)}"
-    plan = story.pod.recorded.plan
+    plan = record.pod.recorded.plan
     for key, value in sorted(({} if plan is None else plan.namespace).items()):
         yield f"its namespace said, when the pod was created, {key}: {shown(value)}"
-    yield from _limits(story)
+    yield from _limits(record)
 
 
 def _claims(pod: Pod) -> Iterator[str]:
@@ -115,9 +115,9 @@ def _amount(device: Device) -> str:
     return f"{'all' if amount.share else readable(amount.bytes)} of {where}{share}"
 
 
-def _limits(story: PodStory) -> Iterator[str]:
+def _limits(record: PodRecord) -> Iterator[str]:
     """Write the limit, and those of webhook and agent where they came to different ones."""
-    declaration, plan = story.pod.declaration, story.pod.recorded.plan
+    declaration, plan = record.pod.declaration, record.pod.recorded.plan
     planned = None if plan is None else plan.limit_bytes
     if declaration.limit_bytes is not None:
         amount = readable(declaration.limit_bytes)
@@ -128,16 +128,16 @@ def _limits(story: PodStory) -> Iterator[str]:
         yield f"={what} {declaration.why_not}"
     if plan is not None and planned is not None and planned != declaration.limit_bytes:
         yield f"the webhook reckoned with {readable(planned)} on each card ({plan.dialect})"
-    for use in () if story.row is None else story.row.uses:
-        if use.limit_bytes is not None and use.limit_bytes != story.pod.limit_bytes:
+    for use in () if record.row is None else record.row.uses:
+        if use.limit_bytes is not None and use.limit_bytes != record.pod.limit_bytes:
             yield f"its agent enforces {readable(use.limit_bytes)} on card {use.card}"
 
 
-def _measured(story: PodStory, display: Display) -> Iterator[str]:
+def _measured(record: PodRecord, display: Display) -> Iterator[str]:
     """Write what the pod holds on each card, process by process, or why nobody knows."""
-    snapshot, row = story.snapshot, story.row
+    snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
-        yield from _indented([why_unmeasured(story)], display)
+        yield from _indented([why_unmeasured(record)], display)
         return
     if is_stale(snapshot):
         age = snapshot.stale_seconds
@@ -152,14 +152,14 @@ def _measured(story: PodStory, display: Display) -> Iterator[str]:
         yield from _indented([activity_sentence(row.activity, holds=holds)], display)
 
 
-def why_unmeasured(story: PodStory) -> str:
+def why_unmeasured(record: PodRecord) -> str:
     """Return why no agent says what the pod holds."""
-    if not story.pod.node:
+    if not record.pod.node:
         return "Nothing: no node has been chosen yet."
-    if story.agent is None:
-        return f"Unknown: {story.no_agent or f'no agent runs on node {story.pod.node}'}."
-    if story.agent.snapshot is None:
-        return f"Unknown: {story.agent.trouble}."
+    if record.agent is None:
+        return f"Unknown: {record.no_agent or f'no agent runs on node {record.pod.node}'}."
+    if record.agent.snapshot is None:
+        return f"Unknown: {record.agent.trouble}."
     return "Nothing: the agent does not know the pod, or it is not fenced and holds no GPU memory."
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from gpufence.plan import ContainerPlan, Setting
     from gpufence.snapshot import PodActivityRow, Snapshot, UseRow
-    from kubectl_gpufence.verbs.explain.record import PodStory
+    from kubectl_gpufence.verbs.explain.record import PodRecord
 
 
-def document(story: PodStory) -> dict[str, object]:
-    """Write the story; `mode` is that of the namespace, null where it cannot be read."""
-    pod = story.pod
+def document(record: PodRecord) -> dict[str, object]:
+    """Write the record; `mode` is that of the namespace, null where it cannot be read."""
+    pod = record.pod
     return {
         "v": 1,
         "namespace": pod.namespace,
@@ -34,37 +34,37 @@ def document(story: PodStory) -> dict[str, object]:
         "terminating": pod.terminating,
         "node": pod.node,
         "owner": pod.owner,
-        "mode": story.mode,
-        "declared": _declared(story),
-        "injected": _injected(story),
-        "warnings": list(story.warnings),
-        "measured": _measured(story),
+        "mode": record.mode,
+        "declared": _declared(record),
+        "injected": _injected(record),
+        "warnings": list(record.warnings),
+        "measured": _measured(record),
         "events": [
             {"at": item.at, "reason": item.reason, "times": item.times, "message": item.message}
-            for item in story.events
+            for item in record.events
         ],
-        "follows": list(what_will_be(story)),
-        "to_do": list(to_do(story)),
+        "follows": list(what_will_be(record)),
+        "to_do": list(to_do(record)),
     }
 
 
-def _declared(story: PodStory) -> dict[str, object]:
-    declaration = story.pod.declaration
+def _declared(record: PodRecord) -> dict[str, object]:
+    declaration = record.pod.declaration
     return {
         "limit": exact(declaration.limit_bytes),
         "dialect": declaration.dialect,
         "basis": declaration.basis,
         "enforced": declaration.enforced,
         "why_not": declaration.why_not,
-        "containers": {item.name: dict(item.gpu) for item in story.pod.pod.containers if item.gpu},
+        "containers": {item.name: dict(item.gpu) for item in record.pod.pod.containers if item.gpu},
     }
 
 
-def _injected(story: PodStory) -> dict[str, object]:
+def _injected(record: PodRecord) -> dict[str, object]:
     """
     Write what the plan says; without one there is only what the webhook did, and why that is all.
     """
-    pod, plan = story.pod, story.pod.recorded.plan
+    pod, plan = record.pod, record.pod.recorded.plan
     return {
         "outcome": pod.injected,
         "trouble": pod.recorded.trouble,
@@ -107,13 +107,13 @@ def _setting(item: Setting, annotations: Mapping[str, str]) -> dict[str, object]
     }
 
 
-def _measured(story: PodStory) -> dict[str, object]:
+def _measured(record: PodRecord) -> dict[str, object]:
     """
     Write what the agent says; `unknown` tells why it says nothing, `stale` how old its sample is.
     """
-    snapshot, row = story.snapshot, story.row
+    snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
-        return {"unknown": why_unmeasured(story), "stale": None, "activity": None, "cards": []}
+        return {"unknown": why_unmeasured(record), "stale": None, "activity": None, "cards": []}
     fresh = not is_stale(snapshot)
     return {
         "unknown": "",

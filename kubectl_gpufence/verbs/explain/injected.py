@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpufence.plan import ContainerPlan, Setting
     from gpufence.share import Allowance
-    from kubectl_gpufence.verbs.explain.record import PodStory
+    from kubectl_gpufence.verbs.explain.record import PodRecord
     from kubectl_gpufence.view import Display
 
 _VALUE_WIDTH = 36
@@ -68,11 +68,11 @@ class ShareFigures(NamedTuple):
         return may if may.bytes == self.allowance_bytes else None
 
 
-def injected(story: PodStory, display: Display) -> Iterator[str]:
+def injected(record: PodRecord, display: Display) -> Iterator[str]:
     """Write what was set, or why nothing was."""
-    for text in _course(story):
+    for text in _course(record):
         yield from wrapped(text, "    ", display, first="  ")
-    pod = story.pod
+    pod = record.pod
     plan = pod.recorded.plan
     if plan is not None:
         verb = "would be told" if plan.mode is Mode.OBSERVE else "told"
@@ -104,11 +104,11 @@ def formula(figures: ShareFigures, headroom: Headroom) -> list[str]:
     return lines
 
 
-def _course(story: PodStory) -> Iterator[str]:
-    pod = story.pod
+def _course(record: PodRecord) -> Iterator[str]:
+    pod = record.pod
     plan = pod.recorded.plan
     if not pod.injected:
-        yield _UNFENCED if story.mode == "" else _NEVER_SEEN
+        yield _UNFENCED if record.mode == "" else _NEVER_SEEN
         return
     if pod.recorded.trouble:
         yield f"The plan on the pod cannot be told: {pod.recorded.trouble}."

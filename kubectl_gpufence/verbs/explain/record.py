@@ -45,7 +45,7 @@ class AgentEvent(NamedTuple):
         return f"{self.at or 'at some time'} {self.reason}{times}: {self.message}"
 
 
-class PodStory(NamedTuple):
+class PodRecord(NamedTuple):
     """
     What the explanation is made from. `mode` is the namespace's label, empty where it has none
     and None where it cannot be read; `no_agent` says why none can be asked.

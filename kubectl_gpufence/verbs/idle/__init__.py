@@ -33,11 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
-    scene = gather(reader, call.namespace)
-    lines = idle_lines(scene, call.namespace)
+    cluster = gather(reader, call.namespace)
+    lines = idle_lines(cluster, call.namespace)
     where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
     nothing = f"no pod {where} has to do with GPUs"
-    listing = idle_listing(lines, call.namespace, nothing, scene.notes)
+    listing = idle_listing(lines, call.namespace, nothing, cluster.notes)
     waiting = waiting_note(lines)
     output.show(listing._replace(asides=[waiting] if waiting else ()), call.output)
     return 0

@@ -18,7 +18,7 @@ from kubectl_gpufence.agents import silence_reason
 from kubectl_gpufence.cluster_view import by_node, silent_notes
 from kubectl_gpufence.pods import is_ready, node_of, see_pod
 from kubectl_gpufence.reader import LIVING, NO_AGENTS, AddressError, page
-from kubectl_gpufence.verbs.idle.lines import IdleScene, OwnedPod
+from kubectl_gpufence.verbs.idle.lines import OwnedPod, SeenOwners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ _PAGE: Final = "/v1/owners"
 _UNSCHEDULABLE: Final = "Unschedulable"
 
 
-def gather(reader: ClusterReader, namespace: str) -> IdleScene:
+def gather(reader: ClusterReader, namespace: str) -> SeenOwners:
     """Ask about the GPU pods of a namespace, or of all."""
     pods, notes = _pods(reader, namespace)
     tops, note = _tops(reader, [item for _, item, _ in pods])
@@ -48,7 +48,7 @@ def gather(reader: ClusterReader, namespace: str) -> IdleScene:
     owned = tuple(OwnedPod(seen, tops[item.uid], waits) for seen, item, waits in pods)
     brake = f"nobody is released: {releases.brake}" if releases and releases.brake else ""
     said = (*notes, note, *silent, missing, brake)
-    return IdleScene(owned, snapshots, releases, tuple(filter(None, said)))
+    return SeenOwners(owned, snapshots, releases, tuple(filter(None, said)))
 
 
 def snapshots_of(

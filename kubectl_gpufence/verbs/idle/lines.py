@@ -58,7 +58,7 @@ class OwnedPod(NamedTuple):
     waits: bool = False
 
 
-class IdleScene(NamedTuple):
+class SeenOwners(NamedTuple):
     """
     All that was asked: pods, snapshots by node, and what the controller says, None without one.
     """
@@ -152,9 +152,9 @@ class IdleLine(NamedTuple):
         return max(self.said.deadline - self.at, 0.0)
 
 
-def idle_lines(scene: IdleScene, namespace: str) -> list[IdleLine]:
+def idle_lines(cluster: SeenOwners, namespace: str) -> list[IdleLine]:
     """Return the owners of a namespace, or of all, by how much they have held in vain."""
-    releases = scene.releases
+    releases = cluster.releases
     at = 0.0 if releases is None else releases.at
     said = {
         _key(item.namespace, item.api_version, item.kind, item.name): item
@@ -162,10 +162,10 @@ def idle_lines(scene: IdleScene, namespace: str) -> list[IdleLine]:
         if namespace in ("", item.namespace)
     }
     pods: dict[tuple[str, str, str, str], list[OwnedPod]] = {}
-    for item in scene.pods:
+    for item in cluster.pods:
         pods.setdefault(_key_of(item.top), []).append(item)
     lines = [
-        _line(pods.get(key, []), said.get(key), scene.snapshots, at) for key in {**pods, **said}
+        _line(pods.get(key, []), said.get(key), cluster.snapshots, at) for key in {**pods, **said}
     ]
     return sorted(lines, key=_rank)
 

@@ -86,17 +86,17 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 def _plan(
     call: argparse.Namespace, reader: ClusterReader, output: Output, owner: ApiOwner | None
 ) -> int:
-    scene = gather(reader, call.namespace)
-    lines = idle_lines(scene, call.namespace)
+    cluster = gather(reader, call.namespace)
+    lines = idle_lines(cluster, call.namespace)
     if owner is not None:
         lines = [line for line in lines if is_about(line, owner)]
     nothing = "nobody there has GPUs that could be released"
-    listing = idle_listing(lines, call.namespace, nothing, scene.notes)
+    listing = idle_listing(lines, call.namespace, nothing, cluster.notes)
     if call.output == "json" or not lines:
         output.show(listing, call.output)
         return 0
     output.lines(plan_lines(listing, output.display))
-    output.notes(scene.notes)
+    output.notes(cluster.notes)
     return 0
 
 
@@ -108,8 +108,8 @@ def _against(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> str:
     scaled = _scaled(reader, kinds, owner)
     if scaled:
         return scaled
-    scene = gather(reader, owner.namespace)
-    line = next((item for item in idle_lines(scene, "") if is_about(item, owner)), None)
+    cluster = gather(reader, owner.namespace)
+    line = next((item for item in idle_lines(cluster, "") if is_about(item, owner)), None)
     return "it has no pod with a GPU" if line is None else _working(line)
 
 

@@ -72,9 +72,9 @@ def _show_page(
     nodes = needs.nodes or remembered(reader)[0]
     days = {owner.key: owner.days for owner in merged(nodes)}
     models = [ModelDays(item, days.get(item.key, ())) for item in needs.items]
-    scene = reader.scene_of_nodes("", CARDS_AND_PODS)
-    cards = packings(scene.snapshots, needs.items, call.namespace)
-    notes = tuple(dict.fromkeys((*needs.notes, *scene.notes)))
+    cluster = reader.cluster_of_nodes("", CARDS_AND_PODS)
+    cards = packings(cluster.snapshots, needs.items, call.namespace)
+    notes = tuple(dict.fromkeys((*needs.notes, *cluster.notes)))
     where = f"namespace {call.namespace}" if call.namespace else "all namespaces"
     output.lines(page(models, cards, where, notes))
     output.notes(notes)

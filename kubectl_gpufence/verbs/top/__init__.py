@@ -80,14 +80,14 @@ def _repeat(call: argparse.Namespace, reader: ClusterReader, output: Output) -> 
 def _look(call: argparse.Namespace, reader: ClusterReader) -> Rows[Any]:
     nothing = _nothing(call)
     if call.what == "pods":
-        scene = reader.scene_of_pods(call.namespace, call.node)
-        lines = pod_lines(scene, call.namespace)
+        cluster = reader.cluster_of_pods(call.namespace, call.node)
+        lines = pod_lines(cluster, call.namespace)
         left_out = ("NAMESPACE",) if call.namespace else ()
-        return Rows(call.what, POD_FIELDS, lines, nothing, scene.notes, left_out)
-    scene = reader.scene_of_nodes(call.node, OUTLINES)
+        return Rows(call.what, POD_FIELDS, lines, nothing, cluster.notes, left_out)
+    cluster = reader.cluster_of_nodes(call.node, OUTLINES)
     if call.what == "cards":
-        return Rows(call.what, CARD_FIELDS, card_lines(scene), nothing, scene.notes)
-    return Rows(call.what, NODE_FIELDS, node_lines(scene), nothing, scene.notes)
+        return Rows(call.what, CARD_FIELDS, card_lines(cluster), nothing, cluster.notes)
+    return Rows(call.what, NODE_FIELDS, node_lines(cluster), nothing, cluster.notes)
 
 
 def _nothing(call: argparse.Namespace) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kubectl_gpufence.card_lines import CardLine, NodeLine
-    from kubectl_gpufence.cluster_view import Scene
+    from kubectl_gpufence.cluster_view import ClusterAnswers
     from kubectl_gpufence.pod_lines import PodLine
     from kubectl_gpufence.verbs.top.keys import WatchView
     from kubectl_gpufence.view import Field
@@ -47,7 +47,7 @@ class ScreenSize(NamedTuple):
 class Shown(NamedTuple):
     """What a screen is made of beside the view: what was seen, of which namespace, and when."""
 
-    scene: Scene
+    cluster: ClusterAnswers
     namespace: str
     at: str
     note: str = ""
@@ -129,10 +129,10 @@ def _mark(*, largest_first: bool, display: Display) -> str:
 
 def _sheet(what: str, shown: Shown) -> Sheet[Any]:
     if what == "cards":
-        return Sheet(card_lines(shown.scene), CARD_FIELDS, _words_of_card)
+        return Sheet(card_lines(shown.cluster), CARD_FIELDS, _words_of_card)
     if what == "nodes":
-        return Sheet(node_lines(shown.scene), NODE_FIELDS, _words_of_node)
-    return Sheet(pod_lines(shown.scene, shown.namespace), POD_FIELDS, _words_of_pod)
+        return Sheet(node_lines(shown.cluster), NODE_FIELDS, _words_of_node)
+    return Sheet(pod_lines(shown.cluster, shown.namespace), POD_FIELDS, _words_of_pod)
 
 
 def _sorted(lines: Sequence[L], by: Field[L], *, largest_first: bool) -> list[L]:
@@ -175,7 +175,7 @@ def _title(view: WatchView, shown: Shown, count: str, display: Display) -> str:
 
 
 def _notes(shown: Shown) -> list[str]:
-    notes = [*filter(None, (shown.note,)), *shown.scene.notes]
+    notes = [*filter(None, (shown.note,)), *shown.cluster.notes]
     rest = len(notes) - _MOST_NOTES
     if rest <= 0:
         return notes

@@ -12,7 +12,7 @@ from gpufence.errors import GpufenceError
 from gpufence.text import printable
 from kube import ForbiddenError
 from kube.repeating import Repeating
-from kubectl_gpufence.live import LiveScene, objects_in_view
+from kubectl_gpufence.live import LiveLooks, objects_in_view
 from kubectl_gpufence.output import advice
 from kubectl_gpufence.terminal import KeyTerminal
 from kubectl_gpufence.verbs.top.keys import WatchView, keys_of, pressed
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from kubectl_gpufence.cluster_view import Scene, SeenObjects
+    from kubectl_gpufence.cluster_view import ClusterAnswers, SeenObjects
     from kubectl_gpufence.output import Output
     from kubectl_gpufence.reader import ClusterReader
 
@@ -36,7 +36,7 @@ def watch(call: argparse.Namespace, reader: ClusterReader, output: Output) -> in
     Raises:
         KubeError: the first look fails; later ones are only noted.
     """
-    live = LiveScene(reader, lambda asker: _objects(asker, call))
+    live = LiveLooks(reader, lambda asker: _objects(asker, call))
     looks = Looker(live, max(call.interval, _LEAST_SECONDS))
     if output.keys is None:
         raise AssertionError("watch() is for terminals")
@@ -69,10 +69,10 @@ def _show(
     view: WatchView, namespace: str, looks: Looker, terminal: KeyTerminal, output: Output
 ) -> None:
     """Draw after each key and each look, until a key ends it."""
-    shown = Shown(looks.scene, namespace, looks.at)
+    shown = Shown(looks.cluster, namespace, looks.at)
     while True:
         if not view.paused:
-            shown = Shown(looks.scene, namespace, looks.at, looks.trouble)
+            shown = Shown(looks.cluster, namespace, looks.at, looks.trouble)
         size = ScreenSize(*terminal.size)
         lines, view = screen(view, shown, size, output.display)
         terminal.draw(lines)
@@ -94,13 +94,13 @@ class Looker:
     at once by whoever makes it.
     """
 
-    def __init__(self, live: LiveScene, interval: float) -> None:
+    def __init__(self, live: LiveLooks, interval: float) -> None:
         self._live = live
         self._interval = interval
         self._repeating = Repeating("looks", self._turn, jitter=0.0)
         self._told: Callable[[], None] = lambda: None
         self.trouble = ""
-        self.scene: Scene = live.look()
+        self.cluster: ClusterAnswers = live.look()
         self.at = _clock()
 
     def start(self, told: Callable[[], None]) -> None:
@@ -118,7 +118,7 @@ class Looker:
 
     def _turn(self) -> float:
         try:
-            self.scene, self.at, self.trouble = self._live.look(), _clock(), ""
+            self.cluster, self.at, self.trouble = self._live.look(), _clock(), ""
         except GpufenceError as error:
             self.trouble = f"this is an old look: {advice(error)}"
         except Exception as error:  # noqa: BLE001 - one bad look must not be the last

@@ -168,7 +168,7 @@ def test_a_page_is_told_what_is_new(page: Served) -> None:
     assert {"look", "age", "interval", "trouble"} == set(state(page, first["look"]))
     assert "team-a" == state(page, first["look"] + 1000)["model"]["pods"][0]["namespace"]
     assert 1 == len(state(page, first["look"] + 1000)["cards"]["ago"])
-    page.looks.scene = silent()
+    page.looks.cluster = silent()
     page.looks.gate.set()
     wait_until(lambda: state(page)["model"]["pods"][0]["bytes"] is None, "another look")
 
@@ -177,11 +177,11 @@ def test_a_page_is_told_what_is_new(page: Served) -> None:
 
 def test_a_look_that_fails_is_not_the_last(page: Served) -> None:
     """The page keeps what it has, says what is wrong, and goes on when that is over."""
-    page.looks.scene = None  # type: ignore[assignment]  # a bug of ours
+    page.looks.cluster = None  # type: ignore[assignment]  # a bug of ours
     wait_until(lambda: "this look has failed" in state(page)["trouble"], "the look fails")
 
     assert "team-a" == state(page)["model"]["pods"][0]["namespace"]
-    page.looks.scene = typical()
+    page.looks.cluster = typical()
     wait_until(lambda: not state(page)["trouble"], "the next look")
 
 

@@ -13,7 +13,7 @@ from tests.support.chromium import Chromium, Tab
 from tests.support.dashboard import HOSTILE, TOKEN, Served, crowd, served, with_hung_agent
 from tests.support.observing import wait_until
 from tests.support.other_site import other_site
-from tests.support.plugin import agent, card_row, pod_row, scene, snapshot, use_row
+from tests.support.plugin import agent, card_row, cluster, pod_row, snapshot, use_row
 from tests.support.plugin_cases import typical
 
 pytestmark = pytest.mark.needs("chromium")
@@ -112,7 +112,7 @@ def test_hostile_names_are_words(tab: Tab) -> None:
     """Whatever somebody has called his pod, or made an event say, is shown and not obeyed."""
     rows = (pod_row(use_row(GIB), name=HOSTILE, namespace="</td><script>alert(2)</script>"),)
     card = card_row(model="<svg onload=alert(3)>")
-    with served(scene(agents=(agent(snapshot(*rows, cards=(card,))),)), EVENT) as found:
+    with served(cluster(agents=(agent(snapshot(*rows, cards=(card,))),)), EVENT) as found:
         shown(tab, found)
         for part in (HOSTILE, "alert(2)", "alert(3)"):
             tab.wait(f"document.body.innerText.includes({json.dumps(part)})")
@@ -223,7 +223,7 @@ def test_many_cards_and_pods_do_not_make_it_stutter(tab: Tab) -> None:
         tab.run("long.length = 0")
         for grown in range(1, 6):
             before = tab.run("live.look")
-            found.looks.scene = crowd(grown=grown)
+            found.looks.cluster = crowd(grown=grown)
             tab.wait(f"live.look > {before}")
 
         assert 80 == tab.run("document.querySelectorAll('.tile').length")
@@ -244,8 +244,8 @@ def test_lines_have_holes_where_nothing_was_known(tab: Tab) -> None:
     with served(typical(), clock=fast(60), interval=0.1) as found:
         for known in (True, False, True):
             unknown = card_row(used_bytes=None, trouble="lost")
-            hole = scene(agents=(agent(snapshot(pod_row(use_row(None)), cards=(unknown,))),))
-            found.looks.scene = typical() if known else hole
+            hole = cluster(agents=(agent(snapshot(pod_row(use_row(None)), cards=(unknown,))),))
+            found.looks.cluster = typical() if known else hole
             for _ in range(10):
                 found.poller.state(0)  # somebody watches
                 time.sleep(0.1)
@@ -274,7 +274,7 @@ def test_what_counts_is_no_part_of_a_status(tab: Tab) -> None:
     """While looks fail a screen reader says so once, and not each second how old the page is."""
     with served(typical()) as found:
         shown(tab, found)
-        found.looks.scene = None  # type: ignore[assignment]  # a bug of ours
+        found.looks.cluster = None  # type: ignore[assignment]  # a bug of ours
         tab.wait("document.querySelector('#live').innerText.startsWith('this look has failed')")
         tab.run("document.querySelector('#live').title = document.querySelector('#live').innerText")
         tab.wait("/this is [^012].* old/.test(document.querySelector('#old').innerText)")

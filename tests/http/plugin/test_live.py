@@ -4,7 +4,7 @@ import pytest
 
 from kube import ForbiddenError
 from kubectl_gpufence.cluster_view import NodeAgent, SeenObjects
-from kubectl_gpufence.live import AGENT_SECONDS, REST_SECONDS, LiveScene, Seldom
+from kubectl_gpufence.live import AGENT_SECONDS, REST_SECONDS, CachedAnswer, LiveLooks
 from kubectl_gpufence.reader import ClusterReader, reading
 from kubectl_gpufence.verbs import parse
 from tests.support.api_server import hang
@@ -36,14 +36,14 @@ def test_an_agent_that_hangs_is_left_alone_for_a_while(desk: Desk) -> None:
     call = parse(["top", "--request-timeout", "1100ms"])
     asked = []
     with reading(call, desk.environ, print) as reader:
-        live = LiveScene(reader, of_pods, clock)
+        live = LiveLooks(reader, of_pods, clock)
         for seconds in (0.0, 1.0, REST_SECONDS, 2 * REST_SECONDS - 1.0, 2.0):
             clock.now += seconds
-            scene = live.look()
+            cluster = live.look()
             asked.append(len(desk.server.seen(f"GET {AGENT}")))
 
-            assert "it does not answer in time" == scene.agents["gpu-1"].trouble
-            assert 1 == len([note for note in scene.notes if "in time" in note])
+            assert "it does not answer in time" == cluster.agents["gpu-1"].trouble
+            assert 1 == len([note for note in cluster.notes if "in time" in note])
 
     assert [1, 1, 2, 2, 3] == asked
 
@@ -57,7 +57,7 @@ def test_an_agent_that_is_gone_is_forgotten(desk: Desk) -> None:
     clock = Watch()
     call = parse(["top", "--request-timeout", "1100ms"])
     with reading(call, desk.environ, print) as reader:
-        live = LiveScene(reader, of_pods, clock)
+        live = LiveLooks(reader, of_pods, clock)
         first, second = live.look(), live.look()
         live.look()
 
@@ -68,7 +68,7 @@ def test_an_agent_that_is_gone_is_forgotten(desk: Desk) -> None:
 def test_no_agent_is_waited_for_as_long_as_by_a_single_look(desk: Desk) -> None:
     """A page that is looked at waits for nobody for long, and says nothing while it does."""
     with reading(parse(["top"]), desk.environ, pytest.fail) as reader:
-        live = LiveScene(reader, of_pods)
+        live = LiveLooks(reader, of_pods)
 
         assert live.reader.agent_seconds == AGENT_SECONDS
         live.reader.progress("waiting")
@@ -78,14 +78,14 @@ def test_what_cannot_be_read_any_longer_is_old(desk: Desk) -> None:
     """The pods stay, with a note; before the first answer there is nothing to stay."""
     desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
     with reading(parse(["top"]), desk.environ, print) as reader:
-        live = LiveScene(reader, of_pods, Watch())
+        live = LiveLooks(reader, of_pods, Watch())
         live.look()
-        scene = live.look()
+        cluster = live.look()
 
-        assert ["trainer-0"] == [pod.name for pod in scene.pods]
-        assert any(note.startswith("this is an old look: GET") for note in scene.notes)
+        assert ["trainer-0"] == [pod.name for pod in cluster.pods]
+        assert any(note.startswith("this is an old look: GET") for note in cluster.notes)
         with pytest.raises(ForbiddenError):
-            LiveScene(reader, of_pods, Watch()).look()
+            LiveLooks(reader, of_pods, Watch()).look()
 
 
 def test_lists_are_read_the_less_often_the_longer_they_take() -> None:
@@ -97,7 +97,7 @@ def test_lists_are_read_the_less_often_the_longer_they_take() -> None:
         read.append(clock.now)
         return NodeAgent("", "")
 
-    answer = Seldom(slow, 2.0, clock)
+    answer = CachedAnswer(slow, 2.0, clock)
     for _ in range(25):
         answer.get()
         clock.now += 1.0

@@ -11,12 +11,12 @@ from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
-from kubectl_gpufence.cluster_view import NodeAgent, Scene
+from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
 from kubectl_gpufence.output import output_to
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.verbs.explain.chapters import explanation
-from kubectl_gpufence.verbs.explain.record import PodStory
+from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.view import Display, columns_of, records, table
 from tests.support.agent.builders import CARDS
 from tests.support.builders import gpushare
@@ -68,8 +68,8 @@ def test_a_bad_pod_costs_top_one_line(plan: str) -> None:
     bad = see_pod(bad_pod(plan), seen_node().gpu)
     agents = {NODE: NodeAgent(NODE, "agent-1", snapshot=snapshot())}
     nodes = {NODE: seen_node()}
-    alone = Scene((good,), agents, nodes)
-    both = Scene((good, bad), agents, nodes)
+    alone = ClusterAnswers((good,), agents, nodes)
+    both = ClusterAnswers((good, bad), agents, nodes)
     columns = columns_of(POD_FIELDS, wide=True)
     rows = table(columns, pod_lines(both, ""), PLAIN)
 
@@ -81,9 +81,9 @@ def test_a_bad_pod_costs_top_one_line(plan: str) -> None:
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_a_bad_pod_can_be_explained(plan: str, tmp_path: Path) -> None:
-    """Its story is told as far as it goes, on a terminal that takes no half characters."""
+    """Its explanation is told as far as it goes, on a terminal that takes no half characters."""
     pod = see_pod(bad_pod(plan), seen_node().gpu)
-    lines = explanation(PodStory(pod=pod, mode="cap", agent=None, no_agent="", events=()), PLAIN)
+    lines = explanation(PodRecord(pod=pod, mode="cap", agent=None, no_agent="", events=()), PLAIN)
     with (tmp_path / "out").open("w", encoding="utf-8") as out:
         output_to(out, io.StringIO(), {}).lines(lines)
 

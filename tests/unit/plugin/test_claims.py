@@ -15,7 +15,7 @@ from kubectl_gpufence.verbs.doctor.checks_agents import (
 )
 from kubectl_gpufence.verbs.doctor.installation import Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.verbs.explain.chapters import explanation
-from kubectl_gpufence.verbs.explain.record import PodStory
+from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.view import Display
 from tests.support import claims
 from tests.support.builders import container, pod
@@ -34,8 +34,8 @@ def seen(item: Any, *, named: bool = True) -> SeenPod:
     return see_pod(made, None, {}, {"gpu": item})
 
 
-def story(item: Any, **more: Any) -> str:
-    return "\n".join(explanation(PodStory(seen(item, **more), mode="cap"), Display(200)))
+def record(item: Any, **more: Any) -> str:
+    return "\n".join(explanation(PodRecord(seen(item, **more), mode="cap"), Display(200)))
 
 
 def findings(*published: SliceCards, **more: Any) -> list[Finding]:
@@ -55,29 +55,29 @@ def with_pods(*pods: SeenPod) -> dict[str, Any]:
 
 def test_a_story_tells_what_each_claim_asks_for_and_has_got() -> None:
     """Who uses it, how much of which device, and with how many others."""
-    asked = story(claims.claim("c", claims.request("3Gi")))
+    asked = record(claims.claim("c", claims.request("3Gi")))
     given = claims.allocated(
         claims.claim("c"), claims.result(memory="3Gi"), users=("uid-1", "uid-2", "uid-3")
     )
 
     assert "resource claim c, used by main" in asked
     assert "request gpu: 3072Mi of a device that is not chosen yet" in asked
-    assert "3072Mi of gpu.nvidia.com/node-1/gpu-0, together with 2 other pods" in story(given)
-    assert "all of gpu.nvidia.com/node-1/gpu-0" in story(
+    assert "3072Mi of gpu.nvidia.com/node-1/gpu-0, together with 2 other pods" in record(given)
+    assert "all of gpu.nvidia.com/node-1/gpu-0" in record(
         claims.allocated(claims.claim("c"), claims.result())
     )
-    assert "an amount that nobody says, of" in story(claims.claim("c", claims.request()))
+    assert "an amount that nobody says, of" in record(claims.claim("c", claims.request()))
 
 
 def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
     """The doubt is told in the words of the plan."""
     ref = claims.by_name("gpu", "c")
     unused = see_pod(pod(container(), resourceClaims=[ref]), None, {}, {})
-    told = "\n".join(explanation(PodStory(unused), Display(200)))
+    told = "\n".join(explanation(PodRecord(unused), Display(200)))
 
     assert "resource claim c, which no container uses" in told
     assert "nobody knows what they give: its resource claims (DRA) have not been read" in told
-    assert "nobody knows what they give: resource claim template t does not exist" in story(
+    assert "nobody knows what they give: resource claim template t does not exist" in record(
         "does not exist", named=False
     )
 
@@ -92,7 +92,7 @@ def test_a_story_tells_of_the_claim_that_the_scheduler_made() -> None:
     }
     item = claims.allocated(claims.claim("x"), claims.result(memory="1Gi", name="r"))
     item["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
-    told = "\n".join(explanation(PodStory(see_pod(raw, None, {}, {EXTENDED: item})), Display(200)))
+    told = "\n".join(explanation(PodRecord(see_pod(raw, None, {}, {EXTENDED: item})), Display(200)))
 
     assert "resource claim x, made by the scheduler for example.com/gpu, used by main" in told
     assert "1024Mi of gpu.nvidia.com/node-1/gpu-0" in told
@@ -106,7 +106,7 @@ def test_each_claim_has_its_own_devices() -> None:
         name: claims.claim(f"claim-{name}", claims.request(amount))
         for name, amount in (("a", "1Gi"), ("b", "2Gi"))
     }
-    told = "\n".join(explanation(PodStory(see_pod(raw, None, {}, asked)), Display(200)))
+    told = "\n".join(explanation(PodRecord(see_pod(raw, None, {}, asked)), Display(200)))
 
     assert told.index("claim-a") < told.index("1024Mi") < told.index("claim-b")
     assert told.index("claim-b") < told.index("2048Mi")
@@ -117,7 +117,7 @@ def test_a_claim_with_two_names_is_told_once() -> None:
     refs = [claims.by_name(name, "one") for name in ("a", "b")]
     raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
     asked = dict.fromkeys(("a", "b"), claims.claim("one", claims.request("1Gi")))
-    told = "\n".join(explanation(PodStory(see_pod(raw, None, {}, asked)), Display(200)))
+    told = "\n".join(explanation(PodRecord(see_pod(raw, None, {}, asked)), Display(200)))
 
     assert 1 == told.count("resource claim one")
 

@@ -13,7 +13,7 @@ from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.verbs.explain.advice import what_will_be
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.injected import ShareFigures, formula
-from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory, read_events
+from kubectl_gpufence.verbs.explain.record import AgentEvent, PodRecord, read_events
 from kubectl_gpufence.verdicts import VERDICTS, verdict, what_follows
 from kubectl_gpufence.view import Display
 from tests.support.builders import container, gpushare
@@ -44,7 +44,7 @@ def test_a_word_of_a_newer_agent_is_shown_as_it_is() -> None:
 
 
 def test_nobody_is_threatened_with_an_eviction_below_mode_evict() -> None:
-    """In mode cap a pod over its limit stays, and its line and story say so."""
+    """In mode cap a pod over its limit stays, and its line and explanation say so."""
     use = use_row(outcome="holding", over_seconds=3.0, due_seconds=27.0)
     row = pod_row(use, mode="cap")
 
@@ -61,11 +61,11 @@ def test_a_hold_without_an_end_is_not_dated() -> None:
 
 def test_what_follows_needs_a_measurement() -> None:
     """Without a snapshot nothing is foretold."""
-    assert [] == list(what_will_be(PodStory(seen_pod(), "evict")))
+    assert [] == list(what_will_be(PodRecord(seen_pod(), "evict")))
 
 
 def test_a_rule_of_another_version_is_not_guessed() -> None:
-    """Where no known sum gives A, the story says so and still divides by the card."""
+    """Where no known sum gives A, the explanation says so and still divides by the card."""
     lines = formula(ShareFigures(3 * GIB, 512 * MIB, 15 * GIB, 1000 * MIB, 1), Headroom.AUTO)
 
     assert "A = (by a rule this plugin does not know) = 1000Mi" == lines[1]
@@ -133,7 +133,7 @@ def shared(**changes: Any) -> SeenPod:
     ids=["card", "reckoned", "plan", "kai", "namespace", "advice", "undeclared", "unmeasured"],
 )
 def test_a_rare_state_has_its_sentence(pod: SeenPod, text: str) -> None:
-    """Whatever is missing, or known to one side alone, the story says so."""
+    """Whatever is missing, or known to one side alone, the explanation says so."""
     assert text in "\n".join(explained(pod))
 
 
@@ -148,13 +148,13 @@ def test_a_rare_state_has_its_sentence(pod: SeenPod, text: str) -> None:
     ids=["no limit planned", "no GPU", "planned limit", "no container told"],
 )
 def test_what_does_not_apply_is_not_told(pod: SeenPod, text: str) -> None:
-    """A story has no sentence about a limit, a request or a figure that is not there."""
+    """An explanation has no sentence about a limit, a request or a figure that is not there."""
     assert text not in "\n".join(explained(pod))
 
 
 def test_a_node_without_an_agent_is_named() -> None:
-    """The story says which node nobody measures."""
-    lines = explanation(PodStory(seen_pod(), "evict"), Display())
+    """The explanation says which node nobody measures."""
+    lines = explanation(PodRecord(seen_pod(), "evict"), Display())
 
     assert "  Unknown: no agent runs on node gpu-1." in lines
 
@@ -175,9 +175,9 @@ def test_the_operators_slack_of_caps_counts(slack: int | None, *, ignored: bool)
     does not say how, is taken for one with the usual slack.
     """
     state = snapshot(pod_row(use_row(3000 * MIB)), cap_slack_bytes=slack)
-    story = "\n".join(explained(seen_pod(), agent(state)))
+    record = "\n".join(explained(seen_pod(), agent(state)))
 
-    assert ignored is ("it ignores its settings" in " ".join(story.split()))
+    assert ignored is ("it ignores its settings" in " ".join(record.split()))
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_the_operators_slack_of_caps_counts(slack: int | None, *, ignored: bool)
 def test_a_pod_that_asks_for_no_gpu_may_hold_what_its_namespace_says(
     words: dict[str, str], most: str
 ) -> None:
-    """Where its namespace evicts such pods the story says so, and what it may hold."""
+    """Where its namespace evicts such pods the explanation says so, and what it may hold."""
     raw = raw_pod(container("web"), mode=None)
-    story = explained(see_pod(raw, None, {names.UNDECLARED_USE: "evict", **words}))
-    told = " ".join(" ".join(story).split())
+    record = explained(see_pod(raw, None, {names.UNDECLARED_USE: "evict", **words}))
+    told = " ".join(" ".join(record).split())
 
     assert f"{names.UNDECLARED_USE}: evict; of a card it may hold {most}" in told
     assert "no limit" not in told

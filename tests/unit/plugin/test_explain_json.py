@@ -1,10 +1,10 @@
-"""The story of a pod as JSON."""
+"""The explanation of a pod as JSON."""
 
 from gpufence import names
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import PodActivityRow
 from kubectl_gpufence.verbs.explain.document import document
-from kubectl_gpufence.verbs.explain.record import AgentEvent, PodStory
+from kubectl_gpufence.verbs.explain.record import AgentEvent, PodRecord
 from tests.support.builders import gpushare
 from tests.support.plugin import agent, pod_row, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import holding
@@ -12,7 +12,7 @@ from tests.support.plugin_cases import holding
 
 def test_amounts_are_exact_and_settings_have_their_values() -> None:
     """What is declared, injected and measured stands side by side, as quantities."""
-    told = document(PodStory(seen_pod(), "evict", holding()))
+    told = document(PodRecord(seen_pod(), "evict", holding()))
 
     [torch] = [
         item
@@ -37,7 +37,7 @@ def test_amounts_are_exact_and_settings_have_their_values() -> None:
 
 def test_what_nobody_knows_is_null_and_says_why() -> None:
     """A pod that no agent measures has no cards, never zero of them used."""
-    told = document(PodStory(seen_pod(mode=None), None, agent(None, "it does not answer in time")))
+    told = document(PodRecord(seen_pod(mode=None), None, agent(None, "it does not answer in time")))
 
     assert told["mode"] is None
     assert {
@@ -63,8 +63,8 @@ def test_an_old_sample_tells_its_age_and_no_activity() -> None:
     row = pod_row(
         use_row(2 * GIB, card="GPU-gone"), activity=PodActivityRow("idle", 763.0, "NoKernels")
     )
-    old = document(PodStory(seen_pod(), "evict", agent(snapshot(row, stale_seconds=200.0))))
-    fresh = document(PodStory(seen_pod(), "evict", agent(snapshot(row))))
+    old = document(PodRecord(seen_pod(), "evict", agent(snapshot(row, stale_seconds=200.0))))
+    fresh = document(PodRecord(seen_pod(), "evict", agent(snapshot(row))))
 
     assert (200.0, None) == (old["measured"]["stale"], old["measured"]["activity"])  # type: ignore[index]  # JSON
     assert None is old["measured"]["cards"][0]["model"]  # type: ignore[index]  # JSON
@@ -79,7 +79,7 @@ def test_values_of_the_users_own_that_cannot_be_read_are_null() -> None:
     left = {"name": "JULIA_CUDA_HARD_MEMORY_LIMIT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}
     pod = seen_pod(gpushare("trainer") | {"env": [left]}, annotations={names.WARNINGS: ""})
     event = AgentEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, f"held {GIB // MIB} MiB")
-    told = document(PodStory(pod, "evict", holding(), events=(event,)))
+    told = document(PodRecord(pod, "evict", holding(), events=(event,)))
 
     [julia] = [
         item

@@ -7,7 +7,7 @@ from kubectl_gpufence.verbs import parse
 from kubectl_gpufence.verbs.idle.lines import (
     IDLE_FIELDS,
     IdleLine,
-    IdleScene,
+    SeenOwners,
     idle_lines,
     is_about,
     use_of,
@@ -31,8 +31,8 @@ from tests.support.plugin import NODE, snapshot
 def line_of(*pods: tuple[str, object]) -> IdleLine:
     """Build the line of an owner whose pods do this."""
     rows = tuple(measured(name, doing, GIB) for name, doing in pods)  # type: ignore[arg-type]  # any
-    scene = IdleScene(tuple(owned(WORKER, name) for name, _ in pods), {NODE: snapshot(*rows)})
-    return idle_lines(scene, "")[0]
+    cluster = SeenOwners(tuple(owned(WORKER, name) for name, _ in pods), {NODE: snapshot(*rows)})
+    return idle_lines(cluster, "")[0]
 
 
 def test_an_owner_is_as_idle_as_its_busiest_pod() -> None:
@@ -97,7 +97,7 @@ def test_what_no_agent_says_is_unknown(shown: object, why: str) -> None:
 def test_memory_that_is_not_known_is_not_added_up() -> None:
     """A card that hides what a pod holds makes the sum unknown."""
     rows = snapshot(measured("a", idle(60.0), GIB, None))
-    [line] = idle_lines(IdleScene((owned(WORKER, "a"),), {NODE: rows}), "")
+    [line] = idle_lines(SeenOwners((owned(WORKER, "a"),), {NODE: rows}), "")
 
     assert line.held_bytes is None
 

@@ -3,7 +3,7 @@
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.view import records
-from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot
+from tests.support.plugin import agent, card_row, cluster, pod_row, seen_pod, snapshot
 from tests.support.plugin_cases import odd, odd_cards, silent
 
 
@@ -39,7 +39,7 @@ _UNFENCED = "card 1: GB10 (GPU-b) has no memory of its own but shares the machin
 
 def test_a_card_that_is_measured_has_no_other_cards_trouble() -> None:
     """What a node says of a card without memory of its own is no state of those that are fenced."""
-    mixed = scene(agents=(agent(snapshot(trouble=_UNFENCED)),))
+    mixed = cluster(agents=(agent(snapshot(trouble=_UNFENCED)),))
 
     assert ["ok"] == [line.state for line in card_lines(mixed)]
 
@@ -47,7 +47,7 @@ def test_a_card_that_is_measured_has_no_other_cards_trouble() -> None:
 def test_a_card_that_is_not_measured_has_its_nodes_trouble() -> None:
     """Where no card can be read, each of them says why."""
     blind = snapshot(cards=(card_row(used_bytes=None, free_bytes=None),), trouble="NVML is gone")
-    lines = card_lines(scene(agents=(agent(blind),)))
+    lines = card_lines(cluster(agents=(agent(blind),)))
 
     assert ["NVML is gone"] == [line.state for line in lines]
 
@@ -55,13 +55,13 @@ def test_a_card_that_is_not_measured_has_its_nodes_trouble() -> None:
 def test_another_namespaces_pods_stay_out() -> None:
     """What an agent tells of other namespaces is not what was asked for."""
     rows = (pod_row(), pod_row(uid="u9", namespace="team-b", name="other"))
-    lines = pod_lines(scene(agents=(agent(snapshot(*rows)),)), "team-a")
+    lines = pod_lines(cluster(agents=(agent(snapshot(*rows)),)), "team-a")
 
     assert ["trainer-0"] == [line.name for line in lines]
 
 
 def test_a_successor_of_the_same_name_is_another_pod() -> None:
     """Use is attributed by UID alone."""
-    lines = pod_lines(scene(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
+    lines = pod_lines(cluster(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
 
     assert ["not seen yet"] == [line.state for line in lines]

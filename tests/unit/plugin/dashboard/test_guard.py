@@ -4,13 +4,19 @@ from http import HTTPStatus
 
 import pytest
 
-from kubectl_gpufence.verbs.dashboard.access import Door, PageRequest, PageWish, Refused, judge
+from kubectl_gpufence.verbs.dashboard.access import (
+    PageAddress,
+    PageRequest,
+    PageTarget,
+    Refused,
+    judge,
+)
 
-DOOR = Door("a-token", 8765)
+DOOR = PageAddress("a-token", 8765)
 HERE = "127.0.0.1:8765"
 
 
-def asked(target: str = "/a-token/", method: str = "GET", **headers: str) -> PageWish | Refused:
+def asked(target: str = "/a-token/", method: str = "GET", **headers: str) -> PageTarget | Refused:
     """Judge a request to the right host, unless a header says otherwise; underscores are dashes."""
     given = {"host": HERE, **{name.replace("_", "-"): value for name, value in headers.items()}}
     return judge(
@@ -26,9 +32,9 @@ def refusal(*arguments: str, **headers: str) -> HTTPStatus | None:
 @pytest.mark.parametrize("host", [HERE, "localhost:8765"])
 def test_whoever_knows_the_token_gets_the_page(host: str) -> None:
     """By the address of this machine itself, or by its name."""
-    assert PageWish(page=True) == asked(host=host)
-    assert PageWish(page=False) == asked("/a-token/state", host=host)
-    assert PageWish(page=False, after=12) == asked("/a-token/state?after=12", host=host)
+    assert PageTarget(page=True) == asked(host=host)
+    assert PageTarget(page=False) == asked("/a-token/state", host=host)
+    assert PageTarget(page=False, after=12) == asked("/a-token/state?after=12", host=host)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,7 @@ def test_the_port_that_browsers_leave_out() -> None:
     """At port 80 a browser names the host alone."""
     request = PageRequest("GET", "/a-token/", {"host": ("127.0.0.1",)})
 
-    assert PageWish(page=True) == judge(request, Door("a-token", 80))
+    assert PageTarget(page=True) == judge(request, PageAddress("a-token", 80))
 
 
 def test_a_request_names_one_host() -> None:

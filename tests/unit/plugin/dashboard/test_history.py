@@ -12,7 +12,7 @@ from kubectl_gpufence.verbs.dashboard.history import (
     shares_of_cards,
     shares_of_pods,
 )
-from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot, use_row
+from tests.support.plugin import agent, card_row, cluster, pod_row, seen_pod, snapshot, use_row
 
 FULL = {"gpu-1/GPU-0": 500}
 UID = pod_row().uid
@@ -85,7 +85,7 @@ def test_a_card_is_known_while_its_sample_is_fresh() -> None:
     fresh = snapshot(cards=(card_row(used_bytes=4 * GIB, total_bytes=16 * GIB),))
     sizeless = snapshot(cards=(card_row(total_bytes=0),))
     shown = [
-        shares_of_cards(scene(agents=(agent(state),)))
+        shares_of_cards(cluster(agents=(agent(state),)))
         for state in (fresh, fresh._replace(stale_seconds=999.0), sizeless)
     ]
 
@@ -101,7 +101,7 @@ def test_a_pod_is_measured_by_its_limit_or_by_its_card() -> None:
 
     def shares(use: Any, **state: Any) -> dict[str, int | None]:
         seen = snapshot(pod_row(use), cards=cards)._replace(**state)
-        return shares_of_pods(replace(scene(agents=(agent(seen),)), pods=()), "")
+        return shares_of_pods(replace(cluster(agents=(agent(seen),)), pods=()), "")
 
     line = f"{UID}/0"
     assert {line: 1500} == shares(over)
@@ -115,13 +115,13 @@ def test_a_pod_that_holds_nothing_has_no_line() -> None:
     idle = snapshot(pod_row()._replace(uses=()))
     agents = (agent(idle),)
 
-    assert {} == shares_of_pods(scene(agents=agents), "")
-    assert {} == shares_of_pods(replace(scene(agents=()), pods=(seen_pod(),)), "")
+    assert {} == shares_of_pods(cluster(agents=agents), "")
+    assert {} == shares_of_pods(replace(cluster(agents=()), pods=(seen_pod(),)), "")
 
 
 def test_a_pod_without_limit_on_an_unknown_card_has_no_height() -> None:
     """Nobody can say of what it is a share."""
     use = use_row(GIB, limit_bytes=None, card="GPU-9")
-    seen = scene(agents=(agent(snapshot(pod_row(use))),))
+    seen = cluster(agents=(agent(snapshot(pod_row(use))),))
 
     assert {f"{UID}/?": None} == shares_of_pods(replace(seen, pods=()), "")

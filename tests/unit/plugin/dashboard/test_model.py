@@ -6,7 +6,7 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.cluster_view import Scene
+from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.pod_lines import pod_lines, verdict_on
 from kubectl_gpufence.verbs.dashboard.model import (
     MOST_EVENTS,
@@ -14,7 +14,7 @@ from kubectl_gpufence.verbs.dashboard.model import (
     page_model,
     read_page_event,
 )
-from tests.support.plugin import agent, card_row, pod_row, scene, seen_pod, snapshot, use_row
+from tests.support.plugin import agent, card_row, cluster, pod_row, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import odd, odd_cards, silent, stale, typical
 
 EVENT = {
@@ -28,7 +28,7 @@ EVENT = {
 }
 
 
-def model(found: Scene, *events: PageEvent, namespace: str = "") -> Any:
+def model(found: ClusterAnswers, *events: PageEvent, namespace: str = "") -> Any:
     return page_model(found, namespace, events)
 
 
@@ -75,9 +75,9 @@ def test_a_cards_bar_is_what_pods_others_and_nobody_hold() -> None:
         pod_row(use_row(GIB), uid="u2", namespace="team-b"),
     )
     card = card_row(used_bytes=4 * GIB, unattributed_bytes=GIB // 2, total_bytes=8 * GIB)
-    found = scene(seen_pod(), agents=(agent(snapshot(*rows, cards=(card,))),))
+    found = cluster(seen_pod(), agents=(agent(snapshot(*rows, cards=(card,))),))
     low = card._replace(used_bytes=GIB, unattributed_bytes=None)
-    late = scene(agents=(agent(snapshot(*rows, cards=(low,))),))
+    late = cluster(agents=(agent(snapshot(*rows, cards=(low,))),))
 
     assert [0.25, 0.1875, 0.0625] == model(found, namespace="team-a")["cards"][0]["parts"]
     assert [0.125, 0.0, 0.0] == model(late)["cards"][0]["parts"]
@@ -99,7 +99,7 @@ def test_events_are_the_newest_and_harmless() -> None:
     )
     many = [old] * MOST_EVENTS
 
-    told = model(scene(), *many, read_page_event(EVENT))["events"]
+    told = model(cluster(), *many, read_page_event(EVENT))["events"]
     assert {
         "at": "2026-01-02T03:04:05Z",
         "reason": "GPUMemoryLimitExceeded",

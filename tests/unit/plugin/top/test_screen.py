@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_gpufence.cluster_view import Scene
+from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.verbs.top.keys import WatchView
 from kubectl_gpufence.verbs.top.screen import ScreenSize, Shown, page_of, screen
 from kubectl_gpufence.view import Display, Field, clipped, narrowed, width_of
@@ -17,13 +17,13 @@ PLAIN, COLOURED = Display(), Display(colour=True)
 
 def lines_of(
     view: WatchView | None = None,
-    scene: Scene | None = None,
+    cluster: ClusterAnswers | None = None,
     size: ScreenSize = SIZE,
     display: Display = PLAIN,
     namespace: str = "",
     note: str = "",
 ) -> list[str]:
-    shown = Shown(scene or typical(), namespace, "14:02:03", note)
+    shown = Shown(cluster or typical(), namespace, "14:02:03", note)
     return screen(view or WatchView(), shown, size, display)[0]
 
 
@@ -40,9 +40,9 @@ def column(title: str, lines: list[str]) -> list[str]:
 def test_no_screen_overflows(what: str, height: int, columns: int, display: Display) -> None:
     """Whatever the window's size, lines are as many and as wide as fit."""
     crowd = replace(odd_cards(), notes=("a" * 300, "b", "c", "d"))
-    for scene in (odd(), crowd):
+    for cluster in (odd(), crowd):
         for view in (WatchView(what), WatchView(what, help=True), WatchView(what, wide=True)):
-            lines = lines_of(view, scene, ScreenSize(columns, height), display)
+            lines = lines_of(view, cluster, ScreenSize(columns, height), display)
 
             assert len(lines) <= height
             assert all(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= columns for line in lines)
@@ -149,9 +149,9 @@ def test_cards_and_nodes_are_sorted_by_every_column(what: str, sort: str, first:
 )
 def test_a_filter_leaves_what_has_all_its_words(what: str, words: str, count: str) -> None:
     """In any of the texts that tell lines apart, capital or small."""
-    scene = typical() if what == "pods" else odd_cards()
+    cluster = typical() if what == "pods" else odd_cards()
 
-    assert count in lines_of(WatchView(what, filter=words), scene)[0]
+    assert count in lines_of(WatchView(what, filter=words), cluster)[0]
 
 
 def test_the_last_lines_are_in_view_at_the_end() -> None:
@@ -166,11 +166,11 @@ def test_the_last_lines_are_in_view_at_the_end() -> None:
 
 def test_notes_stand_above_the_keys() -> None:
     """The newest trouble first, and how many more there are."""
-    scene = replace(silent(), notes=tuple("bcd"))
+    cluster = replace(silent(), notes=tuple("bcd"))
 
-    assert ["b", "c", "d"] == lines_of(scene=scene)[-4:-1]
+    assert ["b", "c", "d"] == lines_of(cluster=cluster)[-4:-1]
     assert ["a", "b", "2 notes more: kubectl gpufence top shows them"] == (
-        lines_of(scene=scene, note="a")[-4:-1]
+        lines_of(cluster=cluster, note="a")[-4:-1]
     )
 
 

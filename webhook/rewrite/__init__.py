@@ -18,12 +18,11 @@ from gpufence.card_labels import cards_by_labels
 from gpufence.devices import Reading, with_parts
 from gpufence.dialects import Unreadable
 from gpufence.mode import Mode
-from gpufence.need.applied import is_applied
-from gpufence.plan import Plan, ProfileUsed
+from gpufence.plan import Plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_list, as_object, as_texts, objects
 from webhook.rewrite.annotations import (
-    admit,
+    admissions,
     fits,
     is_amount,
     may_be_ours,
@@ -31,17 +30,16 @@ from webhook.rewrite.annotations import (
     remarks,
     settle_annotations,
     values_of,
-    without_amounts,
 )
 from webhook.rewrite.containers import Starts, own_slots
-from webhook.rewrite.decide import decide
+from webhook.rewrite.decide import decide, try_amounts
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
 from webhook.rewrite.neighbours import only_requested, unasked
 from webhook.rewrite.patch import Patch, change_container, keep_last_lines, schedule
 from webhook.rewrite.python_hook import HookMount, bring_hook, hook_texts, mount_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gpufence.candidates import CandidateCard
     from gpufence.dialects import Units
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.fleet import Fleet
     from webhook.policy import WebhookPolicy
     from webhook.rewrite.annotations import AdmittedPod
-    from webhook.rewrite.decide import PodDecision
+    from webhook.rewrite.decide import Trial
     from webhook.rewrite.inputs import PlanInputs
     from webhook.rewrite.patch import Operation
 
@@ -60,7 +58,6 @@ __all__ = ["Refusal", "Rewrite", "Unchanged", "rewrite"]
 _NO_GPU = "it asks for no GPU memory"
 _DONE = "everything is as it should be already"
 _WINDOWS = "it runs on Windows, where nothing of gpufence applies"
-_ITS_LIBRARY = "its library caps it by the amount in its resources"
 _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
 _AT_CREATE = Reading()
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -147,31 +144,31 @@ def _rewrite(
     system = as_object(spec.get("os"), "spec.os").get("name")
     if "windows" in (system, read.node_selector.get(names.OS)):
         return _left_alone(pod, mode, _WINDOWS)
-    admitted, inputs = _inputs(read, mode, namespace, fleet, policy, profile)
+    starts = Starts()
+    admitted, trial = _first_that_holds(
+        admissions(read, namespace, profile),
+        lambda admitted: _inputs(admitted, mode, namespace, fleet, policy),
+        lambda inputs: try_amounts(inputs, pod, policy.hook_source, starts),
+    )
+    inputs = trial.inputs
     if not isinstance(inputs.limits, PodLimits):
         word = only_requested(spec)
         if word or not may_be_ours(read):
             said = word or unasked(spec)
             return _left_alone(pod, mode, word or _NO_GPU, (said,) if said else ())
-    starts = Starts()
-    decision = decide(inputs, pod, policy.hook_source, starts)
-    if inputs.profile is not None and (decision.hard or _capped_by_library(inputs)):
-        # Nobody's pod stays out for what was measured of others.
-        admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
-        why = decision.hard[0] if decision.hard else _ITS_LIBRARY
-        admitted = _remarked(admitted, profile, why)
-        decision = decide(inputs, pod, policy.hook_source, starts)
-    refused = mode is Mode.EVICT and bool(decision.hard)
-    if refused and (decision.unfit or not _by_namespace(inputs, pod, namespace, policy, starts)):
-        return _refusal(*decision.hard)
+    if mode is Mode.EVICT and trial.hard:
+        alone = None if trial.unfit else _without_namespace(inputs, namespace, policy)
+        if alone is None or try_amounts(alone, pod, policy.hook_source, starts).hard:
+            return _refusal(*trial.hard)
+    decision = decide(trial, pod, starts)
     own = own_slots(pod, read.annotations) if mode is Mode.OBSERVE else {}
-    mounts = [item.hook for item in decision.containers if isinstance(item.hook, HookMount)]
+    mounts = [item.hook for item in trial.containers if isinstance(item.hook, HookMount)]
     hooks = hook_texts(mounts[0]) if mounts else {}
     record = {**own, **admitted.defaults, **decision.annotations, **hooks}
     if not fits(read.annotations, record):
         why = no_room(read.annotations, record)
         return _without_plan(pod, mode, why, values_of(record))
-    patch = _changed(pod, inputs, decision, policy)
+    patch = _changed(pod, trial, decision.plan, policy)
     settle_annotations(patch, read.annotations, record)
     operations = patch.operations
     warnings = (*decision.warnings, *admitted.standing)
@@ -289,45 +286,49 @@ def _left_alone(
     )
 
 
-def _capped_by_library(inputs: PlanInputs) -> bool:
-    return isinstance(inputs.limits, PodLimits) and inputs.limits.library_caps
-
-
-def _remarked(admitted: AdmittedPod, profile: AppliedProfile | None, why: str) -> AdmittedPod:
-    name = "" if profile is None else profile.name
-    return admitted._replace(standing=(*admitted.standing, f"profile {name} is not applied: {why}"))
+def _first_that_holds(
+    admissions: Iterable[AdmittedPod],
+    read: Callable[[AdmittedPod], PlanInputs],
+    attempt: Callable[[PlanInputs], Trial],
+) -> tuple[AdmittedPod, Trial]:
+    """
+    Return a pod with the amounts of the first source that can be held to, and what each container
+    is told then; of those before it is remarked why they do not count.
+    """
+    remarks: list[str] = []
+    for admitted in admissions:
+        inputs = read(admitted)
+        problem = inputs.limits.problem if isinstance(inputs.limits, Unreadable) else None
+        if admitted.blame and problem is not None and problem.key.startswith(names.MEMORY):
+            remarks.insert(0, admitted.blame.format(problem.sentence))
+            continue
+        trial = attempt(inputs)
+        # No pod stays out for what was measured of others.
+        if inputs.profile is None or not trial.fault:
+            break
+        remarks.insert(0, admitted.blame.format(trial.fault))
+    if remarks:
+        admitted = admitted._replace(standing=(*admitted.standing, *remarks))
+    return admitted, trial
 
 
 def _inputs(
-    read: Pod,
+    admitted: AdmittedPod,
     mode: Mode,
     namespace: Mapping[str, str],
     fleet: Fleet,
     policy: WebhookPolicy,
-    profile: AppliedProfile | None = None,
-) -> tuple[AdmittedPod, PlanInputs]:
+) -> PlanInputs:
     """Read a pod that is being created, for every card of the fleet that it may meet."""
-    admitted = admit(read, namespace, profile)
-    candidates = _cards_to_come(fleet, admitted.pod, policy)
-    node = fleet.node(read.node_name) if read.node_name else None
+    pod = admitted.pod
+    candidates = _cards_to_come(fleet, pod, policy)
+    node = fleet.node(pod.node_name) if pod.node_name else None
     strange = [card.memory_bytes is None for card in candidates]
-    if any(strange):
-        node = None
-    known = known_node(admitted.pod, node) if node is not None else None
-    largest = None if all(strange) and not read.node_name else policy.largest_bytes
+    known = known_node(pod, node) if node is not None and not any(strange) else None
+    largest = None if all(strange) and not pod.node_name else policy.largest_bytes
     terms = (mode, namespace, candidates, policy.reserve_override, known, largest)
-    inputs = read_inputs(admitted.pod, *terms)
-    if isinstance(inputs.limits, Unreadable) and inputs.limits.problem.key.startswith(names.MEMORY):
-        if profile is not None and is_applied(profile, admitted.pod):
-            admitted, without = _inputs(read, mode, namespace, fleet, policy)
-            return _remarked(admitted, profile, inputs.limits.problem.sentence), without
-        fitting = without_amounts(admitted, inputs.limits.problem)
-        if fitting is not None:
-            return fitting, read_inputs(fitting.pod, *terms)
-    if profile is not None and is_applied(profile, admitted.pod):
-        used = ProfileUsed(profile.name, profile.generation)
-        return admitted, inputs._replace(profile=used)
-    return admitted, inputs
+    inputs = read_inputs(pod, *terms)
+    return inputs if admitted.profile is None else inputs._replace(profile=admitted.profile)
 
 
 def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[CandidateCard, ...]:
@@ -357,35 +358,27 @@ def _selected(pod: Pod, units: Units, unknown: CandidateCard) -> tuple[Candidate
     return tuple([unknown._replace(units=units, memory_bytes=size) for size in sizes])
 
 
-def _by_namespace(
-    inputs: PlanInputs,
-    manifest: Object,
-    namespace: Mapping[str, str],
-    policy: WebhookPolicy,
-    starts: Starts,
-) -> bool:
+def _without_namespace(
+    inputs: PlanInputs, namespace: Mapping[str, str], policy: WebhookPolicy
+) -> PlanInputs | None:
     """
-    Return whether nothing of a pod would be refused but for the namespace's amounts: who owns the
-    namespace is to be told, and keeps nobody's pod out.
+    Return what a pod would be without its namespace's amounts, None where it has none: what is
+    refused for those alone is told to who owns the namespace, and keeps no pod out.
     """
     said = inputs.pod.annotations
     own = {key: text for key, text in said.items() if not is_amount(key, text, namespace)}
     if len(own) == len(said):
-        return False
+        return None
     pod = inputs.pod._replace(annotations=own)
-    alone = read_inputs(
-        pod, inputs.mode, namespace, inputs.candidates, policy.reserve_override, inputs.node
-    )
-    return not decide(alone, manifest, policy.hook_source, starts).hard
+    terms = (inputs.mode, namespace, inputs.candidates, policy.reserve_override, inputs.node)
+    return read_inputs(pod, *terms)
 
 
-def _changed(
-    pod: dict[str, Any], inputs: PlanInputs, decision: PodDecision, policy: WebhookPolicy
-) -> Patch:
+def _changed(pod: dict[str, Any], trial: Trial, plan: Plan, policy: WebhookPolicy) -> Patch:
     """Change the containers as far as each is told anything, and who schedules the pod."""
-    patch = Patch(pod)
+    patch, inputs = Patch(pod), trial.inputs
     mounted = False
-    for item in decision.containers:
+    for item in trial.containers:
         change_container(patch, item.container, item.injection)
         if isinstance(item.hook, HookMount):
             if not mounted:
@@ -395,5 +388,5 @@ def _changed(
         if inputs.options.oom_message and inputs.options.inject:
             keep_last_lines(patch, item.container)
     if inputs.mode is not Mode.OBSERVE:
-        schedule(patch, policy, inputs.pod, decision.plan.dialect)
+        schedule(patch, policy, inputs.pod, plan.dialect)
     return patch

@@ -10,10 +10,11 @@ from gpufence import names
 from gpufence.annotations import defaults_from, read_pod_options
 from gpufence.candidates import wanted_resources
 from gpufence.dialects import BOOKKEEPING_KEYS, CONTAINER_KEYS, bookkeeping, concerns_gpufence
-from gpufence.need.applied import applied_texts
+from gpufence.need.applied import applied_texts, is_applied
+from gpufence.plan import ProfileUsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gpufence.errors import Problem
     from gpufence.need.applied import AppliedProfile
@@ -33,61 +34,54 @@ _PATH = ("metadata", "annotations")
 
 class AdmittedPod(NamedTuple):
     """
-    A pod as it counts, with the namespace's defaults that it takes over, and remarks.
+    A pod as it counts, with the defaults that it takes over, and remarks.
 
     `standing` remarks hold as long as the pod does; `passing` ones are about what is dropped now,
-    and a second look does not find it again.
+    and a second look does not find it again. `profile` is whose amounts it holds to, `blame` what
+    to say where the amounts it takes over come to nothing; empty where it takes over none.
     """
 
     pod: Pod
     defaults: Mapping[str, str]
-    standing: tuple[str, ...]
-    passing: tuple[str, ...]
+    standing: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    profile: ProfileUsed | None = None
+    blame: str = ""
 
 
-def admit(
-    pod: Pod, namespace: Mapping[str, str], profile: AppliedProfile | None = None
-) -> AdmittedPod:
+def admissions(
+    pod: Pod, namespace: Mapping[str, str], profile: AppliedProfile | None
+) -> Iterator[AdmittedPod]:
     """
-    Take over the namespace's defaults, the amounts of its owner's profile before those, and leave
-    out what only schedulers may write.
+    Yield a pod with the amounts of its owner's profile, then with its namespace's, then with its
+    own alone, as far as there are any; each with the namespace's other defaults, and without what
+    only schedulers may write.
     """
     forged = frozenset(bookkeeping(pod.annotations))
     if not namespace and not forged and profile is None:
-        return AdmittedPod(pod, {}, (), ())
-    containers = frozenset(item.name for item in pod.containers)
+        yield AdmittedPod(pod, {})
+        return
     ours = may_be_ours(pod)
-    heard = namespace if ours else {}
-    defaults, problems = _defaults(heard, pod.annotations, containers)
-    amounts = applied_texts(profile, pod) if ours and profile is not None else {}
-    if amounts:
-        others = {key: text for key, text in defaults.items() if not key.startswith(names.MEMORY)}
-        defaults = {**others, **amounts}
+    containers = frozenset(item.name for item in pod.containers)
+    defaults, problems = _defaults(namespace if ours else {}, pod.annotations, containers)
+    others = {key: text for key, text in defaults.items() if not key.startswith(names.MEMORY)}
     kept = {key: text for key, text in pod.annotations.items() if key not in forged}
-    return AdmittedPod(
-        pod._replace(annotations={**kept, **defaults}),
-        defaults,
-        standing=tuple(f"namespace {problem.sentence}" for problem in problems),
-        passing=remarks(sorted(forged)),
-    )
+    standing = tuple([f"namespace {problem.sentence}" for problem in problems])
+    passing = remarks(sorted(forged))
 
+    def admitted(texts: Mapping[str, str], blame: str = "") -> AdmittedPod:
+        found = pod._replace(annotations={**kept, **texts})
+        return AdmittedPod(found, texts, standing, passing, blame=blame)
 
-def without_amounts(admitted: AdmittedPod, problem: Problem) -> AdmittedPod | None:
-    """
-    Leave out the namespace's amounts, of which a pod's containers cannot make anything; None where
-    there are none.
-    """
-    amounts = {key for key in admitted.defaults if key.startswith(names.MEMORY)}
-    if not amounts:
-        return None
-    annotations = admitted.pod.annotations
-    return admitted._replace(
-        pod=admitted.pod._replace(
-            annotations={key: text for key, text in annotations.items() if key not in amounts}
-        ),
-        defaults={key: text for key, text in admitted.defaults.items() if key not in amounts},
-        standing=(*admitted.standing, f"namespace {problem.sentence}; not counted here"),
-    )
+    if profile is not None and ours:
+        amounts = applied_texts(profile, pod)
+        blame = f"profile {profile.name} is not applied: {{}}"
+        found = admitted({**others, **amounts} if amounts else defaults, blame)
+        if is_applied(profile, found.pod):
+            yield found._replace(profile=ProfileUsed(profile.name, profile.generation))
+    if len(others) < len(defaults):
+        yield admitted(defaults, "namespace {}; not counted here")
+    yield admitted(others)
 
 
 def is_amount(key: str, text: str, namespace: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ from gpufence.pods import read_pod
 from gpufence.shape import as_object, as_text
 from webhook.frameworks.figures import Injecting
 from webhook.rewrite.containers import Starts
-from webhook.rewrite.decide import decide
+from webhook.rewrite.decide import decide, try_amounts
 from webhook.rewrite.inputs import at_binding, known_node, read_inputs
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def exact_values(
         known_node(read, node)._replace(told=not strange),
         policy.largest_bytes,
     )
-    inputs = at_binding(inputs)
+    inputs = at_binding(inputs)._replace(profile=plan.profile)
     if inputs.dialect != plan.dialect and not (inputs.dialect and _by_late_claims(read)):
         return {}
     if read.annotations[names.INJECTED] != names.INJECTED_YES:  # there is nothing to write to
@@ -89,8 +89,7 @@ def exact_values(
         terms = inputs.terms._replace(injecting=Injecting.SET, fenced=True)
         inputs = inputs._replace(terms=terms)
     starts = Starts()
-    inputs = inputs._replace(profile=plan.profile)
-    exact = decide(inputs, pod, policy.hook_source, starts).annotations
+    exact = decide(try_amounts(inputs, pod, policy.hook_source, starts), pod, starts).annotations
     if names.WARNINGS in read.annotations:
         exact.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
     return {key: text for key, text in exact.items() if _belongs(key, read)}

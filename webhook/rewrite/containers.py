@@ -190,11 +190,8 @@ class Starts:
     def of(self, item: Object, name: str, options: PodOptions, earlier: _EarlierPass) -> Started:
         """Recognise what one container runs, whether it asks for the GPU or not."""
         found = self._seen.get(id(item))
-        if found is None:
-            found = self._seen[id(item)] = self._look(item, name, options, earlier)
-        return found
-
-    def _look(self, item: Object, name: str, options: PodOptions, earlier: _EarlierPass) -> Started:
+        if found is not None:
+            return found
         image = as_text(item.get("image"), "image")
         command, args = texts(item.get("command"), "command"), texts(item.get("args"), "args")
         entries = objects(item.get("env"), f"containers[{name}].env")
@@ -208,7 +205,8 @@ class Starts:
             framework = word in _KEEPERS or keeping.search(text.lower()) is not None
         except SpentError:  # of what is unread nothing is known
             framework = word in _KEEPERS
-        return Started(launch, framework)
+        found = self._seen[id(item)] = Started(launch, framework)
+        return found
 
 
 def read_containers(

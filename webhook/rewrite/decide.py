@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from webhook.rewrite.python_hook import HookPlan
 
 
+_LONGEST_ANNOTATION = 8 * 1024
+_ITS_LIBRARY = "its library caps it by the amount in its resources"
+
+
 class ContainerDecision(NamedTuple):
     """
     One container that asks for the GPU, what it is told, and what becomes of the start-up hook.
@@ -43,28 +47,60 @@ class ContainerDecision(NamedTuple):
     hook: HookPlan
 
 
+class Trial(NamedTuple):
+    """
+    What each container is told under some amounts, and what is wrong with those.
+
+    `hard` are the problems for which `evict` refuses; `unfit` where one is how a server is started,
+    which is nobody's but the pod's. `soft` would be hard, were the amounts final.
+    """
+
+    inputs: PlanInputs
+    containers: list[ContainerDecision]
+    hard: list[str]
+    soft: list[str]
+    unfit: bool
+
+    @property
+    def fault(self) -> str:
+        """Why a profile's amounts cannot be held to; empty where they can."""
+        limits = self.inputs.limits
+        capped = isinstance(limits, PodLimits) and limits.library_caps
+        return self.hard[0] if self.hard else _ITS_LIBRARY if capped else ""
+
+
 class PodDecision(NamedTuple):
     """
     What becomes of a pod, and what its creator reads about it.
 
-    `annotations` record it: the slots, and what explains them. `hard` are the problems for which
-    `evict` refuses; `unfit` where one is how a server is started, which is nobody's but the pod's.
+    `annotations` record it: the slots, and what explains them.
     """
 
     plan: Plan
     summary: str
     annotations: dict[str, str]
-    containers: list[ContainerDecision]
     warnings: tuple[str, ...]
-    hard: tuple[str, ...]
-    unfit: bool
 
 
-def decide(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Starts) -> PodDecision:
-    """
-    Decide what every container that asks for the GPU is told, each with slots of its own, and why.
-    """
+def try_amounts(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Starts) -> Trial:
+    """Work out what every container that asks for the GPU is told, each with slots of its own."""
     containers = _containers(inputs, manifest, hook_source, starts)
+    hard, unfit = _hard_problems(inputs), False
+    soft: list[str] = []
+    for item in containers:
+        limit = item.injection.too_small
+        if limit is not None:
+            said = _too_small(item.container.text.name, limit)
+            (soft if inputs.may_get_more else hard).append(said)
+        if item.injection.refusal:
+            hard.append(item.injection.refusal)
+            unfit = True
+    return Trial(inputs, containers, hard, soft, unfit)
+
+
+def decide(trial: Trial, manifest: Object, starts: Starts) -> PodDecision:
+    """Make the plan of what was tried, the sentences about it and what records it."""
+    inputs, containers = trial.inputs, trial.containers
     limits = inputs.limits
     plan = Plan(
         mode=inputs.mode,
@@ -75,16 +111,7 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Start
         profile=inputs.profile,
     )
     summary = _summary(inputs, plan)
-    hard = _hard_problems(inputs)
-    soft: list[str] = []
-    for item in containers:
-        limit = item.injection.too_small
-        if limit is not None:
-            said = _too_small(item.container.text.name, limit)
-            (soft if inputs.may_get_more else hard).append(said)
-        if item.injection.refusal:
-            hard.append(item.injection.refusal)
-    warnings = [*hard, *soft, *_notes(inputs)]
+    warnings = [*trial.hard, *trial.soft, *_notes(inputs)]
     for item in containers:
         warnings += item.injection.warnings
     for item in containers:
@@ -93,15 +120,8 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str, starts: Start
     if len(inputs.pod.containers) > 1:
         warnings += neighbour_words(inputs, manifest, starts)
     unique = tuple(dict.fromkeys(warnings))
-    return PodDecision(
-        plan=plan,
-        summary=summary,
-        annotations=_record(inputs, plan, containers, summary, unique),
-        containers=containers,
-        warnings=unique,
-        hard=tuple(hard),
-        unfit=any(item.injection.refusal for item in containers),
-    )
+    record = _record(inputs, plan, containers, summary, unique)
+    return PodDecision(plan, summary, record, unique)
 
 
 def _containers(
@@ -153,8 +173,6 @@ def _record(
             record[names.NODE] = inputs.node.name
     return record
 
-
-_LONGEST_ANNOTATION = 8 * 1024
 
 UNKNOWN_CARD = "no card's size is known yet: fractions stay as they are until the pod is bound"
 SOME_UNKNOWN = (

@@ -250,7 +250,10 @@ class _Work:
             if self.terms.bound and not variable.slot:
                 self._leave(row, value, user)
                 return
-            slot = variable.slot or self._new_slot()
+            slot = variable.slot
+            if not slot:
+                slot = f"s{self.next_slot}"
+                self.next_slot += 1
             key = f"{names.ENV_PREFIX}{slot}"
             source = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
             self.entries[env] = {"name": env, "valueFrom": source}
@@ -269,10 +272,6 @@ class _Work:
             done = value.done if value.done is Done.KEPT else Done.LEFT
             figures = value.figures[:4] if value.figures is not None else ()
             self.settings.append(Setting(row.env, "", row.form, done, user, *figures))
-
-    def _new_slot(self) -> str:
-        self.next_slot += 1
-        return f"s{self.next_slot - 1}"
 
     def _meet(self, launch: ServerLaunch) -> None:
         """Find out whether a known program stays within its share, told by its owner or by us."""

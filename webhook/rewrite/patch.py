@@ -280,10 +280,10 @@ class Patch:
         """Return what stands at a path; None where nothing does."""
         found: Any = self.document
         for key in path:
-            try:
-                found = found[key]
-            except LookupError:
-                return None
+            if type(found) is dict:  # as nearly always, and often without the member
+                found = found.get(key)
+            else:
+                found = found[key] if found and isinstance(key, int) else None
         return found
 
 

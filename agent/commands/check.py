@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, TextIO
 
-from agent.commands.checks_api import check_api
-from agent.commands.checks_host import (
+from agent.commands.checks import (
+    check_api,
     check_cards,
     check_cgroups,
     check_clock,

@@ -14,10 +14,9 @@ import pynvml
 
 from agent.clock import boottime
 from agent.model.sample import CardMemory, merged
-from agent.nvml.accounts import Accounts
 from agent.nvml.calls import CallError, call, or_none
 from agent.nvml.faults import Code
-from agent.nvml.process_lists import ProcessLists
+from agent.nvml.process_lists import Accounts, ProcessLists
 from agent.nvml.protocol import (
     UNNAMED,
     Answer,

@@ -16,12 +16,15 @@ import struct
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+import pynvml
+
 from agent.model.sample import GpuProcess
+from agent.nvml.calls import CallError, call
 from agent.nvml.faults import Code
-from agent.nvml.protocol import NvmlFailure
+from agent.nvml.protocol import Accounted, NvmlFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 WIDEST: Final = 32
 SENTINELS: Final = (0xA5, 0x5A)
@@ -124,3 +127,61 @@ def _read(raw: bytes, count: int, width: int) -> tuple[GpuProcess, ...] | None:
         and all(one == _NO_INSTANCE or one < _MOST_INSTANCE for one in set(chain(*instances)))
     )
     return tuple(map(GpuProcess, pids, used)) if plausible else None
+
+
+_ON: Final = 1
+_MOST_PIDS: Final = 4096
+_MOST_CARDS: Final = 256
+_NOT_AVAILABLE: Final = 2**64 - 1
+_NOT_ACCOUNTED: Final = frozenset({Code.NOT_FOUND, Code.NOT_SUPPORTED})
+_NAME: Final = "nvmlDeviceGetAccountingStats"
+_NOBODY: Final[frozenset[int]] = frozenset()
+
+
+class Accounts:
+    """
+    The most that each process on a card has ever held, where the driver accounts, which root turns
+    on (`nvidia-smi --accounting-mode=1`) and which is never needed. It knows what was held between
+    two looks, and for a while of processes that have ended: those of the last two lists are asked
+    for, since one that is missing from the newest has just ended.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._function = getattr(library, _NAME, None)
+        self._lists: dict[str, tuple[frozenset[int], frozenset[int]]] = {}
+
+    def listed(self, uuid: str, pids: Iterable[int]) -> None:
+        if len(self._lists) > _MOST_CARDS:
+            self._lists.clear()
+        newest, _ = self._lists.get(uuid, (_NOBODY, _NOBODY))
+        self._lists[uuid] = frozenset(pids), newest
+
+    def read(self, uuid: str) -> Accounted:
+        """
+        Return what is known of each; nothing where the driver does not account.
+
+        Raises:
+            CallError: the driver fails in another way.
+        """
+        device = call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+        try:
+            mode = int(call(pynvml.nvmlDeviceGetAccountingMode, device))
+        except CallError as error:
+            if error.absent or error.failure.code == Code.NO_PERMISSION:
+                return Accounted(on=False)
+            raise
+        if mode != _ON or self._function is None:
+            return Accounted(on=False)
+        newest, before = self._lists.get(uuid, (_NOBODY, _NOBODY))
+        pids = sorted(newest | before)[:_MOST_PIDS]
+        return Accounted(on=True, peaks=tuple(self._peaks(device, pids)))
+
+    def _peaks(self, device: object, pids: Iterable[int]) -> Iterator[GpuProcess]:
+        """Ask without pynvml's wrapper, which trips over a figure that is not available."""
+        stats = pynvml.c_nvmlAccountingStats_t()
+        for pid in pids:
+            code = self._function(device, pid, ctypes.byref(stats))  # type: ignore[misc]  # read() has looked
+            if code == _SUCCESS and stats.maxMemoryUsage not in (0, _NOT_AVAILABLE):
+                yield GpuProcess(pid, int(stats.maxMemoryUsage))
+            elif code != _SUCCESS and code not in _NOT_ACCOUNTED:
+                raise CallError(NvmlFailure(code, _NAME))

@@ -8,9 +8,16 @@ from zlib import crc32
 
 from agent.clock import timestamp
 from agent.concern import Concern
-from agent.concerns.need.ledger import entered, evicted, need_of, restored
+from agent.concerns.need.ledger import (
+    both,
+    configmap,
+    entered,
+    evicted,
+    need_of,
+    restored,
+    stored_need,
+)
 from agent.concerns.need.model import NO_NEED, NeedLook, NeedPolicy, StoredNeed
-from agent.concerns.need.store import both, configmap, stored_need
 from agent.model.decision import Answer
 from gpufence.errors import GpufenceError
 from gpufence.need import NodeNeed, need_configmap, write_bounded

@@ -2,7 +2,8 @@
 PURE. The days of each owner's container on each model of card, entered look by look.
 
 Everything that is entered is a maximum, so that entering it twice, or putting together what two
-agents have seen, changes nothing; only different pods, evictions and time are counted.
+agents have seen, changes nothing; only different pods, evictions and time are counted. Last comes
+the ConfigMap in which they outlive an agent, and what is taken back from it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agent.concerns.need.model import Met
+from agent.concerns.need.model import NO_NEED, Met, StoredNeed
 from agent.concerns.need.stays import key_of, models_of, part_of, stays
-from gpufence.need import NeedDay, NodeNeed, OwnerNeed, with_room
+from gpufence import names
+from gpufence.errors import InvalidError, Problem
+from gpufence.need import (
+    NeedDay,
+    NodeNeed,
+    OwnerNeed,
+    bounded,
+    need_configmap,
+    read_need,
+    with_room,
+    write_bounded,
+)
+from gpufence.shape import Object, as_object, as_text, as_texts
+from gpufence.times import read_moment, write_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from agent.concerns.need.model import NeedLedger, NeedLook, StoredNeed
+    from agent.concerns.need.model import NeedLedger, NeedLook
     from agent.concerns.need.stays import Stay
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
@@ -37,6 +51,7 @@ MOST_DAYS: Final = 16
 PASS_SECONDS: Final = 15.0
 """From one look at all pods to the next, while nothing changes."""
 
+_DAY: Final = len("2026-11-19")
 _NO_DAYS: Final[Mapping[str, NeedDay]] = {}
 
 
@@ -282,3 +297,47 @@ def _bounded(
         return rows
     latest = sorted(rows, key=lambda key: (max(rows[key]), seen.get(key, 0.0), key))
     return {key: rows[key] for key in with_room(latest, MOST_KEYS)}
+
+
+def configmap(need: NodeNeed, now: str, version: str) -> dict[str, object]:
+    """Make the object whole; `version` is the one it replaces, empty for a new one."""
+    about = {"resourceVersion": version} if version else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": need_configmap(need.node),
+            "labels": {
+                "app.kubernetes.io/name": names.NEED_LABEL,
+                "app.kubernetes.io/part-of": "gpufence",
+            },
+            **about,
+        },
+        "data": {
+            names.NEED_KEY: write_bounded(need, now[:_DAY]),
+            names.NEED_WRITTEN: now,
+        },
+    }
+
+
+def stored_need(written: Object, node: str, now: str) -> StoredNeed:
+    """
+    Read back as much as an agent would have stored, whoever wrote it.
+
+    Raises:
+        UnknownVersionError: a newer agent wrote it.
+        InvalidError: no agent of this node wrote it.
+    """
+    data = as_texts(as_object(written, "configmap").get("data"), "data")
+    need = read_need(as_text(data.get(names.NEED_KEY), names.NEED_KEY))
+    if need.node != node:
+        remedy = "delete the ConfigMap; it is written anew"
+        raise InvalidError(Problem("need.node", need.node, f"is not {node}", remedy))
+    at = as_text(data.get(names.NEED_WRITTEN), names.NEED_WRITTEN)
+    return StoredNeed(bounded(need, now[:_DAY]), write_moment(read_moment(at, names.NEED_WRITTEN)))
+
+
+def both(one: NodeNeed, other: NodeNeed) -> NodeNeed:
+    """Put together what two agents of a node remember."""
+    ledger = restored(restored(NO_NEED, StoredNeed(other)), StoredNeed(one))
+    return need_of(ledger, one.node)

@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from agent.concerns.need.concern import NeedStore
+from agent.concerns.need.ledger import both
 from agent.concerns.need.model import StoredNeed
-from agent.concerns.need.store import both
 from gpufence.need import NeedDay, NeedKey, NodeNeed, OwnerNeed, need_configmap
 from gpufence.quantity import GIB
 from gpufence.times import write_moment

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.concerns.need.ledger import entered, need_of, restored, united
+from agent.concerns.need.ledger import (
+    both,
+    configmap,
+    entered,
+    need_of,
+    restored,
+    stored_need,
+    united,
+)
 from agent.concerns.need.model import NO_NEED, NeedLedger, NeedLook
-from agent.concerns.need.store import both, configmap, stored_need
 from agent.model.use import Observation
 from gpufence.need import NeedDay, NodeNeed, OwnerNeed, read_need, write_need
 from gpufence.quantity import MIB

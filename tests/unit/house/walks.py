@@ -64,7 +64,7 @@ RECORDED = {
     "rewrite": Walk(113, 23),
     "create": Walk(144, 30),
     "verdict": Walk(40, 8),
-    "eviction": Walk(120, 22),
+    "eviction": Walk(120, 21),
     "renewal": Walk(64, 9),
     "release": Walk(36, 7),
     "top": Walk(240, 41),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.concerns.need.concern import NeedStore
-from agent.concerns.need.store import configmap
+from agent.concerns.need.ledger import configmap
 from gpufence import names
 from gpufence.need import NeedDay, NeedKey, NodeNeed, OwnerNeed, read_need, write_need
 from gpufence.quantity import GIB

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from agent.concerns.need.concern import NeedStore
-from agent.concerns.need.store import configmap
+from agent.concerns.need.ledger import configmap
 from gpufence import names
 from gpufence.need import (
     NeedDay,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.commands.checks_host import check_cards
+from agent.commands.checks import check_cards
 from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from agent.nvml.settings import SamplerSettings
 from gpufence.findings import Finding, Level

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.commands.checks_host import (
+from agent.commands.checks import (
     INITIAL_PID_NAMESPACE,
     check_cgroups,
     check_clock,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.loop import TickThread
-from agent.loop.ticker import next_due
+from agent.loop.loop import next_due
 from agent.model.pod import pods_on_node
 from agent.model.sample import Trouble
 from gpufence import names

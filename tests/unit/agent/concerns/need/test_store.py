@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent.concerns.need.ledger import restored, united
+from agent.concerns.need.ledger import both, configmap, restored, stored_need, united
 from agent.concerns.need.model import NO_NEED, StoredNeed
-from agent.concerns.need.store import both, configmap, stored_need
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.need import CardNeed, NeedDay, NodeNeed, OwnerNeed, read_need

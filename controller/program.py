@@ -18,8 +18,7 @@ from controller.keepers.activity import ACTIVITY
 from controller.keepers.profiles import PROFILES
 from controller.lease import LeaderLease
 from controller.loop import ControllerLoop, LoopPorts
-from controller.metrics import ControllerCounts, families
-from controller.pages import owners_page
+from controller.pages import ControllerCounts, families, owners_page
 from controller.settings import STATUS_LISTEN, ControllerSettings
 from gpufence import names
 from gpufence.settings import read_settings, with_parts

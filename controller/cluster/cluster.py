@@ -6,11 +6,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.budgets import keep_budget
 from controller.cluster.kinds import FollowedKinds
 from controller.cluster.owners import Assembler
 from controller.cluster.pods import keep_pod
-from controller.cluster.projections import keep_agent, keep_node
+from controller.cluster.projections import keep_agent, keep_budget, keep_node
 from controller.cluster.tree import SeenCluster
 from gpufence import names
 from gpufence.idle import highest_rung
@@ -22,8 +21,8 @@ from kube.informers.views import view_namespace, view_policy
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from controller.cluster.budgets import KeptBudget
     from controller.cluster.pods import KeptPod
+    from controller.cluster.projections import KeptBudget
     from controller.model import ClusterState, NodeRoom
     from controller.settings import ControllerSettings
     from gpufence.dialects import Units

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from controller.cluster.budgets import least_allowed
+from controller.cluster.projections import least_allowed
 from controller.cluster.tree import OwnerTree, SeenCluster, TopOwner
 from controller.model import ClusterState, OwnerKey, OwnerState, Way
 from gpufence import names

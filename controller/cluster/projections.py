@@ -1,11 +1,11 @@
 """
 PURE. What is remembered of each object that is watched beside the pods: little, and what is alike
-once.
+once; and how many pods may go by the PodDisruptionBudgets that cover them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from controller.cluster.pods import PODS, read_state
 from controller.model import NodeRoom, PodState
@@ -18,11 +18,15 @@ from kube.owners import ApiOwner, owner_of
 from kube.replies import objects_of, only_texts, part_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from gpufence.dialects import Units
     from kube.informers.interning import Interner
     from kube.kinds import ApiKind
     from kube.replies import JsonObject
 
+MOST_REQUIREMENTS: Final = 64
+"""Beyond it a budget counts as one that covers every pod of its namespace."""
 _WORDS: Final = (
     *(names.IDLE_AFTER, names.IDLE_AFTER_CONTENDED, names.KEEP_UNTIL, names.WAKE),
     names.PODS_WITHOUT_GPU,
@@ -119,3 +123,77 @@ def keep_agent(pod: JsonObject) -> tuple[str, tuple[str, str] | None]:
     node, address = str(spec.get("nodeName", "")), str(status.get("podIP", ""))
     running = status.get("phase") == "Running" and metadata.get("deletionTimestamp") is None
     return str(metadata.get("uid", "")), (node, address) if running and address else None
+
+
+class Requirement(NamedTuple):
+    """One line of a selector."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+
+
+class KeptBudget(NamedTuple):
+    """A budget. `selector` is None where it covers nobody."""
+
+    namespace: str
+    selector: tuple[Requirement, ...] | None
+    allowed: int
+
+
+def keep_budget(budget: JsonObject) -> tuple[str, KeptBudget]:
+    """Keep whom a budget covers, and how many of them may go; none where it does not say yet."""
+    metadata, spec, status = (part_of(budget, key) for key in ("metadata", "spec", "status"))
+    allowed = status.get("disruptionsAllowed")
+    current = status.get("observedGeneration") == metadata.get("generation")
+    return str(metadata.get("uid", "")), KeptBudget(
+        namespace=str(metadata.get("namespace", "")),
+        selector=_selector(spec.get("selector")),
+        allowed=allowed if isinstance(allowed, int) and current else 0,
+    )
+
+
+def least_allowed(
+    budgets: Iterable[KeptBudget], labels: Collection[Mapping[str, str] | None]
+) -> int | None:
+    """
+    Return how many pods with these labels may go at once by the budgets of their namespace; None
+    where no budget covers any of them. A pod whose labels nobody knows is covered by each.
+    """
+    return min(
+        (
+            budget.allowed
+            for budget in budgets
+            if budget.selector is not None
+            and any(each is None or _covers(budget.selector, each) for each in labels)
+        ),
+        default=None,
+    )
+
+
+def _selector(selector: Any) -> tuple[Requirement, ...] | None:  # noqa: ANN401 - JSON as it came
+    if not isinstance(selector, dict):
+        return None
+    found = [
+        Requirement(key, "In", frozenset([str(value)]))
+        for key, value in part_of(selector, "matchLabels").items()
+    ]
+    for item in selector.get("matchExpressions") or []:
+        values = item.get("values") or []
+        operator = str(item.get("operator"))
+        found.append(Requirement(str(item.get("key")), operator, frozenset(map(str, values))))
+    return tuple(found) if len(found) <= MOST_REQUIREMENTS else ()
+
+
+def _covers(selector: tuple[Requirement, ...], labels: Mapping[str, str]) -> bool:
+    return all(_holds(requirement, labels) for requirement in selector)
+
+
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    if requirement.operator == "Exists":
+        return value is not None
+    if requirement.operator == "DoesNotExist":
+        return value is None
+    among = value in requirement.values
+    return among if requirement.operator == "In" else not among

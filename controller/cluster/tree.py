@@ -13,9 +13,8 @@ from kube.owners import is_workload
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from controller.cluster.budgets import KeptBudget
     from controller.cluster.pods import KeptPod
-    from controller.cluster.projections import KeptOwner
+    from controller.cluster.projections import KeptBudget, KeptOwner
     from controller.model import NodeRoom
     from gpufence.idle import IdleRung
     from kube.informers.views import NamespaceView

@@ -147,9 +147,9 @@ def latest_hold(owner: OwnerState, now: float, rules: ReleaseRules) -> Hold | No
 
 def _holds(owner: OwnerState, rules: ReleaseRules) -> Iterator[Hold]:
     started = [pod.ready_at or pod.idle_at for pod in owner.pods if pod.node]
-    if youngest := max((at for at in started if at is not None), default=None):
-        until, time = youngest + rules.warm_up_seconds, minutes(rules.warm_up_seconds)
-        yield Hold(until, f"its youngest pod was ready less than {time} ago")
+    youngest = max((at for at in started if at is not None), default=0.0)
+    until, time = youngest + rules.warm_up_seconds, minutes(rules.warm_up_seconds)
+    yield Hold(until, f"its youngest pod was ready less than {time} ago")
     if owner.words is not None and owner.words.keep_until is not None:
         until = owner.words.keep_until
         yield Hold(until, f"it is to be kept until {write_moment(until)}", kept=True)

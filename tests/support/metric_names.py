@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 from agent import metrics as agent_metrics
-from controller import metrics as controller_metrics
+from controller import pages as controller_pages
 from controller.cluster.cluster import WatchTrust
 from controller.keepers.profiles.keeper import families as profile_families
 from controller.loop import LastPass
@@ -48,7 +48,7 @@ def metrics_in(promql: str) -> set[str]:
 
 def _of_controller() -> list[Family]:
     trust = WatchTrust(fresh=True, trouble="")
-    core = controller_metrics.families(_nothing(), trust, 0.0, _COUNTS)
+    core = controller_pages.families(_nothing(), trust, 0.0, _COUNTS)
     return [*core, *profile_families(0, 0, {})]
 
 
@@ -57,4 +57,4 @@ def _nothing() -> LastPass:
     return LastPass(state, ReleaseDecision({}, (), ReleaseMemory()), leads=False, seconds=0.0)
 
 
-_COUNTS = controller_metrics.ControllerCounts({}, 0, 0, 0, 0, 0)
+_COUNTS = controller_pages.ControllerCounts({}, 0, 0, 0, 0, 0)

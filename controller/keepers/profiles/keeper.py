@@ -29,7 +29,7 @@ from controller.keepers.profiles.figures import (
 )
 from controller.keepers.profiles.projections import keep_need, keep_profile
 from controller.keepers.profiles.writes import GONE
-from controller.metrics import by_step, gauge
+from controller.pages import by_step, gauge
 from gpufence import names
 from gpufence.annotations import read_namespace_options
 from gpufence.settings import setting

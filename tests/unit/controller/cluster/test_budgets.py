@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.cluster.budgets import MOST_REQUIREMENTS, KeptBudget, keep_budget, least_allowed
+from controller.cluster.projections import MOST_REQUIREMENTS, KeptBudget, keep_budget, least_allowed
 
 
 def budget(selector: Any, allowed: int = 1, generation: int = 1) -> KeptBudget:

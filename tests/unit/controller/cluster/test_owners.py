@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller.cluster.budgets import KeptBudget
 from controller.cluster.owners import Assembler
 from controller.cluster.pods import KeptPod
-from controller.cluster.projections import KeptOwner, ScaleTarget
+from controller.cluster.projections import KeptBudget, KeptOwner, ScaleTarget
 from controller.cluster.tree import SeenCluster
 from controller.model import ClusterState, OwnerKey, OwnerState, PodState, Way
 from controller.rules import ReleaseRules

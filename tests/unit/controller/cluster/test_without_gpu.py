@@ -1,6 +1,6 @@
 """Pods without a GPU are their owners' too: a release would end them."""
 
-from controller.cluster.budgets import KeptBudget, Requirement
+from controller.cluster.projections import KeptBudget, Requirement
 from kube.kinds import ApiKind
 from kube.owners import Reference
 from tests.unit.controller.cluster.test_owners import (

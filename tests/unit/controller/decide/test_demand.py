@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from controller.decide import decide
-from controller.decide.room import waited_for, waiting_pods
 from controller.model import ClusterState, NodeRoom, OwnerState, PodState, ReleaseMemory
 from controller.rules import ReleaseRules
 from gpufence import names
@@ -34,36 +33,39 @@ def worker(name: str, *, cards: int = 1, node: str = "node-1") -> OwnerState:
     return owner_state(idle_pod(f"{name}-0", requests={GPU: cards}, node=node), name=name)
 
 
-def asked_to_go(
-    world: ClusterState, idle: Iterable[OwnerState] | None = None
-) -> list[tuple[str, str]]:
-    """Return who waits and whom that is for."""
-    able = list(world.owners.values()) if idle is None else list(idle)
-    found = waited_for(world, waiting_pods(world, RULES), able, {owner.key for owner in able})
-    return [(pod.name, key.name) for key, pod in found.items()]
+def asked_to_go(world: ClusterState) -> list[tuple[str, str]]:
+    """Return which pod waits, and which owner's GPUs it waits for."""
+    standings = decide(world, ReleaseMemory(), RULES).standings.values()
+    return sorted(
+        (waiter.partition("/")[2], each.key.name) for each in standings for waiter in each.waiters
+    )
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("changes", "waits"),
     [
-        ({}, 1),
-        ({"seconds": 29.0}, 0),
-        ({"waiting_since": None}, 0),
-        ({"terminating": True}, 0),
-        ({"gpu": None}, 0),
-        ({"node": "node-1"}, 0),
+        ({}, True),
+        ({"seconds": 29.0}, False),
+        ({"waiting_since": None}, False),
+        ({"terminating": True}, False),
+        ({"gpu": None}, False),
+        ({"node": "node-1"}, False),
     ],
 )
-def test_a_pod_waits_that_no_node_takes(changes: dict[str, Any], expected: int) -> None:
-    """Who asks for a GPU and has waited for half a minute, counts."""
-    assert expected == len(waiting_pods(cluster(pods=[waiting_pod(**changes)]), RULES))
+def test_a_pod_waits_that_no_node_takes(*, changes: dict[str, Any], waits: bool) -> None:
+    """A pod counts that asks for a GPU and has waited for half a minute."""
+    world = cluster(worker("a"), pods=[waiting_pod(**changes)], nodes=[node_room(cards=1)])
+
+    assert ([("job-0", "a")] if waits else []) == asked_to_go(world)
 
 
-def test_who_has_waited_longest_comes_first() -> None:
+def test_the_pod_that_has_waited_longest_comes_first() -> None:
     """The order of waiters is that of their waiting."""
-    world = cluster(pods=[waiting_pod("late", seconds=60), waiting_pod("early", seconds=90)])
+    pods = [waiting_pod("late", seconds=60), waiting_pod("early", seconds=90)]
 
-    assert ["early", "late"] == [pod.name for pod in waiting_pods(world, RULES)]
+    assert [("early", "a")] == asked_to_go(
+        cluster(worker("a"), pods=pods, nodes=[node_room(cards=1)])
+    )
 
 
 def test_whoever_fits_waits_for_nobody() -> None:
@@ -114,12 +116,11 @@ def test_only_gpus_count() -> None:
 
 
 def test_of_equal_ones_the_first_goes() -> None:
-    """The order in which they are given is the order in which they go."""
-    world = cluster(worker("a"), worker("b"), pods=[waiting_pod()])
-    turned = list(world.owners.values())[::-1]
+    """That is the one that has been idle longest."""
+    longer = owner_state(idle_pod("b-0", minutes=60), name="b")
 
-    assert [("job-0", "a")] == asked_to_go(world)
-    assert [("job-0", "b")] == asked_to_go(world, turned)
+    assert [("job-0", "a")] == asked_to_go(cluster(worker("a"), worker("b"), pods=[waiting_pod()]))
+    assert [("job-0", "b")] == asked_to_go(cluster(worker("a"), longer, pods=[waiting_pod()]))
 
 
 def test_fewer_pods_go_before_more() -> None:
@@ -167,7 +168,7 @@ def test_a_place_that_is_about_to_be_free_is_enough() -> None:
     for gone in (leaving, ended, ending):
         world = cluster(gone, worker("b"), pods=[waiting_pod()])
 
-        assert [] == asked_to_go(world, [world.owners[worker("b").key]])
+        assert [] == asked_to_go(world)
 
 
 def test_a_node_must_take_the_waiter() -> None:
@@ -209,20 +210,19 @@ def test_a_pod_that_ends_is_counted_once() -> None:
     node = node_room(cards=4, offered={GPU: 4})
 
     assert [] == asked_to_go(cluster(owner, worker("b"), pods=[four], nodes=[node]))
-    assert [("job-0", "b")] == asked_to_go(
-        cluster(owner, worker("b"), pods=[three], nodes=[node]), [worker("b")]
-    )
+    assert [("job-0", "b")] == asked_to_go(cluster(owner, worker("b"), pods=[three], nodes=[node]))
 
 
 def test_who_cannot_go_is_named_last_and_gives_nothing() -> None:
     """A pod that only a kept owner would let in waits for it, and its place is not dealt out."""
     first, second = waiting_pod("one", seconds=90, requests={GPU: 2}), waiting_pod("two")
-    kept, able = worker("kept", cards=2, node="node-2"), worker("able")
+    words = WORDS._replace(keep_until=NOW + 60)
+    kept = worker("kept", cards=2, node="node-2")._replace(words=words)
+    able = worker("able")
     nodes = [node_room("node-1", cards=1), node_room("node-2")]
     world = cluster(kept, able, pods=[first, second], nodes=nodes)
-    found = waited_for(world, [first, second], [kept, able], {able.key})
 
-    assert {kept.key: first, able.key: second} == found
+    assert [("one", "kept"), ("two", "able")] == asked_to_go(world)
 
 
 def test_what_helps_no_replica_helps_none_of_its_siblings() -> None:

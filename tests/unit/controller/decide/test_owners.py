@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controller.decide.owners import idleness, latest_hold, objection
-from controller.model import OwnerState, PodState, Way
+from controller.decide import decide
+from controller.model import OwnerState, PodState, ReleaseMemory, Standing, Way
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.errors import annotation_problem
@@ -14,6 +14,7 @@ from gpufence.pods import ClaimUse
 from tests.support.release import (
     NOW,
     WORDS,
+    cluster,
     idle_pod,
     owner_state,
     pod_state,
@@ -22,19 +23,26 @@ from tests.support.release import (
 
 RULES = ReleaseRules()
 BUSY = pod_state("busy", idle="False", idle_at=NOW - 60)
+IDLE_SINCE = "all its pods have been idle since 2027-01-15T07:30:00Z"
 NOTE = ReleaseNote(ReleasePhase.WOKEN, NOW - 7200, 1, "idle", woken_at=NOW - 3600)
 
 
+def standing(owner: OwnerState, *others: PodState) -> Standing:
+    return decide(cluster(owner, pods=others), ReleaseMemory(), RULES).standings[owner.key]
+
+
 def found(*pods: PodState) -> tuple[str, str]:
-    return idleness(owner_state(*pods), RULES)[:2]
+    item = standing(owner_state(*pods, replicas=max(len(pods), 1)))
+    return item.state, item.why
 
 
 def test_an_owner_is_idle_since_the_last_of_its_pods_is() -> None:
     """The condition came a minute after the pod's last work."""
     owner = owner_state(idle_pod("a", minutes=40), idle_pod("b", minutes=10))
+    item = standing(owner)
     expected = "all its pods have been idle since 2027-01-15T07:50:00Z"
 
-    assert ("idle", expected, NOW - 600) == idleness(owner, RULES)
+    assert ("idle", expected, NOW - 600) == (item.state, item.why, item.idle_since)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +114,8 @@ def test_an_operator_may_have_pods_without_gpus_ignored(pod: PodState, unused: s
     owner = owner_state(idle_pod("a"), pod, words=words)
     working = owner_state(BUSY, pod, words=words)
 
-    assert "idle" == idleness(owner, RULES).state
-    assert "busy" == idleness(working, RULES).state
+    assert "idle" == standing(owner).state
+    assert "busy" == standing(working).state
 
 
 def test_an_init_container_that_stays_is_no_end_of_the_gpu() -> None:
@@ -133,7 +141,7 @@ def test_a_pod_that_no_node_takes_does_nothing() -> None:
     """Its time begins when it began to wait."""
     owner = owner_state(idle_pod("a", minutes=60), waiting_pod("b", seconds=120))
 
-    assert NOW - 120 == idleness(owner, RULES).since
+    assert NOW - 120 == standing(owner).idle_since
 
 
 @pytest.mark.parametrize(
@@ -170,38 +178,44 @@ def test_a_pod_that_no_node_takes_does_nothing() -> None:
             {"words": WORDS._replace(wake=WakeBy.WHEN_FREE)},
             "it comes back when its place is free, so it goes only for somebody who waits",
         ),
-        ({"budget": 2}, ""),
-        ({"rung": IdleRung.WARN}, ""),
-        ({}, ""),
+        ({"budget": 2}, IDLE_SINCE),
+        (
+            {"rung": IdleRung.WARN},
+            f"{IDLE_SINCE}; nothing is done at it, since gpufence.io/idle is warn",
+        ),
+        ({}, IDLE_SINCE),
     ],
 )
 def test_what_stands_against_a_release_is_said(changes: dict[str, Any], sentence: str) -> None:
     """A person reads why an idle owner stays."""
     owner = owner_state(idle_pod("a"), idle_pod("b"))._replace(**changes)
 
-    assert sentence == objection(owner, contended=False)
+    assert sentence == standing(owner).why
 
 
 def test_who_comes_back_by_himself_goes_for_others() -> None:
     """Contention is what an owner that wakes when free gives way to."""
     owner = owner_state(idle_pod(), words=WORDS._replace(wake=WakeBy.WHEN_FREE))
 
-    assert "" == objection(owner, contended=True)
+    item = standing(owner, waiting_pod(requests={names.NVIDIA_GPU: 2}))
+
+    assert (IDLE_SINCE, NOW + 30) == (item.why, item.deadline)
 
 
-def hold(owner: OwnerState) -> tuple[float, str, bool] | None:
-    return latest_hold(owner, NOW, RULES)
+def hold(owner: OwnerState) -> tuple[float | None, str, str]:
+    item = standing(owner)
+    return item.deadline, item.why, item.state
 
 
 def test_nothing_holds_an_owner_that_has_run_for_long() -> None:
     """What is over holds nobody."""
     words = WORDS._replace(keep_until=NOW - 1)
     note = NOTE._replace(left_alone_until=NOW - 1)
+    free = NOW + 300, IDLE_SINCE, "idle"
 
-    assert None is hold(owner_state(idle_pod(), words=None))
-    assert None is hold(owner_state(idle_pod(), words=words, note=note))
-    assert None is hold(owner_state(waiting_pod()))
-    assert None is hold(owner_state(idle_pod(), note=NOTE._replace(woken_at=None)))
+    assert free == hold(owner_state(idle_pod(), words=words, note=note))
+    assert free == hold(owner_state(idle_pod(), note=NOTE._replace(woken_at=None)))
+    assert NOW + 780 == hold(owner_state(idle_pod("a"), waiting_pod("b")))[0]
 
 
 def test_an_owner_warms_up() -> None:
@@ -210,22 +224,22 @@ def test_an_owner_warms_up() -> None:
     ready = owner_state(idle_pod("a"), idle_pod("b", ready_at=NOW - 600))
     never = owner_state(idle_pod("a", ready_at=None, minutes=10))
 
-    assert (NOW + 300, why, False) == hold(ready)
-    assert (NOW - 540 + 900, why, False) == hold(never)
+    assert (NOW + 300, why, "idle") == hold(ready)
+    assert (NOW - 540 + 900, why, "idle") == hold(never)
 
 
 def test_a_word_keeps() -> None:
     """What is to be kept is shown as kept."""
     owner = owner_state(idle_pod(), words=WORDS._replace(keep_until=NOW + 3600))
 
-    assert (NOW + 3600, "it is to be kept until 2027-01-15T09:00:00Z", True) == hold(owner)
+    assert (NOW + 3600, "it is to be kept until 2027-01-15T09:00:00Z", "kept") == hold(owner)
 
 
 def test_what_came_back_has_its_peace() -> None:
     """For half an hour after a wake nobody takes it again."""
     owner = owner_state(idle_pod(), note=NOTE._replace(woken_at=NOW - 600))
 
-    assert (NOW + 1200, "it came back less than 30 min 0 s ago", False) == hold(owner)
+    assert (NOW + 1200, "it came back less than 30 min 0 s ago", "idle") == hold(owner)
 
 
 def test_what_was_contested_is_left_alone() -> None:
@@ -233,4 +247,4 @@ def test_what_was_contested_is_left_alone() -> None:
     note = NOTE._replace(woken_at=NOW - 600, left_alone_until=NOW + 7200)
     why = "its release was contested, so it is left alone until 2027-01-15T10:00:00Z"
 
-    assert (NOW + 7200, why, True) == hold(owner_state(idle_pod(), note=note))
+    assert (NOW + 7200, why, "kept") == hold(owner_state(idle_pod(), note=note))

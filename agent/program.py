@@ -56,7 +56,10 @@ _LAST_TICK_SECONDS = 1.0
 _LAST_ACT_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
-CONCERNS: Final[tuple[type[Concern], ...]] = (ActivityConcern, NeedConcern)
+CONCERNS: Final[tuple[type[Concern], ...]] = (
+    ActivityConcern,
+    NeedConcern,
+)
 """What is looked after beside the fence; the agent does without each of them."""
 SETTINGS: Final = with_concerns(CONCERNS)
 

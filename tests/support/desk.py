@@ -44,7 +44,7 @@ class Desk:
         self.server = server
         self._config = folder / "config"
         self.environ = {"KUBECONFIG": str(self._config)}
-        self._config.write_text(yaml.safe_dump(kubeconfig_of(server.url)))
+        self._config.write_text(yaml.safe_dump(_kubeconfig(server.url)))
         self.get("/api/v1/nodes", listed(raw_node()))
         self.get(SYSTEM, listed(agent_pod()))
         self.get(AGENT, reply(write_snapshot(snapshot()).encode()))
@@ -88,8 +88,7 @@ def namespace(name: str, mode: str) -> JsonObject:
     return {"metadata": {"name": name, "labels": {"gpufence.io/mode": mode}}}
 
 
-def kubeconfig_of(url: str) -> JsonObject:
-    """Build the kubeconfig of a server that asks nobody for anything."""
+def _kubeconfig(url: str) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 PATIENCE_SECONDS = 60.0
@@ -24,18 +23,12 @@ class ServingProcess:
 
     serving: Line
 
-    def __init__(
-        self,
-        command: tuple[str, ...],
-        environment: Mapping[str, str],
-        folder: Path | None = None,
-    ) -> None:
+    def __init__(self, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
         self._lines: list[Line] = []
         self._changed = threading.Condition()
         self._ended = False
         self.process = subprocess.Popen(
             [sys.executable, "-m", *command],
-            cwd=folder,
             env={"PATH": os.environ["PATH"], **inherited(), **environment},
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.judge.standing import can_go, shortage_of
-from agent.judge.time import LIST_GAP_SECONDS, Pour, in_start_pause, looks_of, pour
+from agent.judge.time import LIST_GAP_SECONDS, BucketRules, in_start_pause, looks_of, pour
 from agent.model.decision import Brake, Outcome, Suspension
 from agent.model.memory import EMPTY, Evicted
 
@@ -146,7 +146,7 @@ def held_up(
     now = {item.uuid for item in verdicts if item.brake is Brake.TERMINATING}
     if not now and not past:
         return {}
-    rules = Pour(tick.now, most, HOUR, drain=most / HOUR)
+    rules = BucketRules(tick.now, most, HOUR, drain=most / HOUR)
     poured = {
         uuid: pour(past.get(uuid, EMPTY), rules, over=uuid in now) for uuid in now | past.keys()
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.judge.time import Pour, is_due, pause, pour
+from agent.judge.time import BucketRules, is_due, pause, pour
 from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Shortage
 from gpufence.mode import Mode
 
@@ -219,7 +219,7 @@ def lasting(past: Bucket, card: CardUse, tick: Tick, *, over: bool | None) -> Bu
     if card.card.uuid not in tick.renewed:
         return past
     hold = tick.policy.unattributed_hold_seconds
-    return pour(past, Pour(card.listed_at, hold, gap_seconds=hold), over=over)
+    return pour(past, BucketRules(card.listed_at, hold, gap_seconds=hold), over=over)
 
 
 def finding(

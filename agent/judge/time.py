@@ -23,7 +23,7 @@ LIST_GAP_SECONDS: Final = 30.0
 """How far apart two lists of a card may be while looks follow each other: one is kept so long."""
 
 
-class Pour(NamedTuple):
+class BucketRules(NamedTuple):
     """
     The rules for one bucket at one sample: `at` its time, `cap_seconds` what fills it, `speed` how
     fast it fills until the next one.
@@ -39,7 +39,7 @@ class Pour(NamedTuple):
     drain: float = _DRAIN
 
 
-def pour(bucket: Bucket, rules: Pour, *, over: bool | None) -> Bucket:
+def pour(bucket: Bucket, rules: BucketRules, *, over: bool | None) -> Bucket:
     """
     Carry a bucket on to a sample that says `over`, None where it says nothing certain.
 
@@ -116,11 +116,13 @@ def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
         stopped = tick.node_brake is not None
         frozen = stopped or in_start_pause(started_at, began, policy)
         mild = frozen or use.brake is not None or began < use.grace_ends_at
-        report = pour(report, Pour(at, policy.hold_seconds, gap), over=use.report_over)
-        hold = pour(hold, Pour(at, use.hold_seconds, gap, mild, speed), over=use.evict_over)
-        rules = Pour(at, policy.short_hold_seconds, gap, frozen)
+        report = pour(report, BucketRules(at, policy.hold_seconds, gap), over=use.report_over)
+        hold = pour(hold, BucketRules(at, use.hold_seconds, gap, mild, speed), over=use.evict_over)
+        rules = BucketRules(at, policy.short_hold_seconds, gap, frozen)
         short = pour(short, rules, over=use.short_over)
-        taking = pour(taking, Pour(at, policy.hold_seconds, gap, frozen, speed), over=use.taking)
+        taking = pour(
+            taking, BucketRules(at, policy.hold_seconds, gap, frozen, speed), over=use.taking
+        )
     if report is EMPTY and hold is EMPTY and short is EMPTY and taking is EMPTY:
         return NO_WATCH
     return Watch(report, hold, short, taking)

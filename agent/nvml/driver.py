@@ -14,8 +14,8 @@ import pynvml
 
 from agent.clock import boottime
 from agent.model.sample import CardMemory, merged
-from agent.nvml.calls import CallError, call, or_none
 from agent.nvml.faults import Code
+from agent.nvml.nvml_calls import CallError, call, or_none
 from agent.nvml.process_lists import Accounts, ProcessLists
 from agent.nvml.protocol import (
     UNNAMED,
@@ -28,7 +28,7 @@ from agent.nvml.protocol import (
     Opened,
     Seen,
 )
-from agent.nvml.work import WorkMeter
+from agent.nvml.utilization import WorkMeter
 
 if TYPE_CHECKING:
     from agent.model.sample import CardWork, GpuProcess

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import pynvml
 
 from agent.model.sample import GpuProcess
-from agent.nvml.calls import CallError, call
 from agent.nvml.faults import Code
+from agent.nvml.nvml_calls import CallError, call
 from agent.nvml.protocol import Accounted, NvmlFailure
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.concerns.activity.condition import NOTHING_SAID, Said, conditions
+from agent.concerns.activity.condition import NOTHING_SAID, LastCondition, conditions
 from agent.model.pod import pods_on_node
 from controller.model import (
     Act,
@@ -59,7 +59,7 @@ class MeasuredNode:
         self.fault_at = 0.0
         self._scripted = ScriptedCard()
         self.card = self._scripted.watched
-        self._said: Mapping[str, Said] = NOTHING_SAID
+        self._said: Mapping[str, LastCondition] = NOTHING_SAID
         self._silent_for = 0.0
 
     def start(self, body: Body) -> None:

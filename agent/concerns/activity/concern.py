@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from agent.cluster import ClusterSettings
     from agent.concern import Ground
-    from agent.concerns.activity.condition import Said
+    from agent.concerns.activity.condition import LastCondition
     from agent.concerns.activity.model import IdleCondition, Track
     from agent.model.state import TickResult
     from agent.model.use import Observation, PodOnCard
@@ -87,7 +87,7 @@ class ActivityConcern(Concern):
         self._clock = clock
         self._say = say
         self._end = end
-        self._said: Mapping[str, Said] = NOTHING_SAID
+        self._said: Mapping[str, LastCondition] = NOTHING_SAID
         self._said_at = clock()
         self.memory = NO_ACTIVITY
 

@@ -31,14 +31,14 @@ _MESSAGES: Final = {
 }
 
 
-class Said(NamedTuple):
+class LastCondition(NamedTuple):
     """What was last asked to be written of a pod, and when."""
 
     status: IdleStatus
     at: float
 
 
-NOTHING_SAID: Final[Mapping[str, Said]] = {}
+NOTHING_SAID: Final[Mapping[str, LastCondition]] = {}
 
 
 class _Wish(NamedTuple):
@@ -50,10 +50,10 @@ class _Wish(NamedTuple):
 def conditions(
     pods: PodsOnNode,
     memory: ActivityMemory,
-    said: Mapping[str, Said],
+    said: Mapping[str, LastCondition],
     policy: ActivityPolicy,
     now: float,
-) -> tuple[list[IdleCondition], Mapping[str, Said]]:
+) -> tuple[list[IdleCondition], Mapping[str, LastCondition]]:
     """Return the conditions to be written, and what has been said with them."""
     changes: list[IdleCondition] = []
     kept = {uid: item for uid, item in said.items() if uid in pods.by_uid}
@@ -69,7 +69,7 @@ def conditions(
             changes.append(
                 IdleCondition(pod.namespace, pod.name, pod.uid, wish.status, wish.evidence, message)
             )
-            kept[pod.uid] = Said(wish.status, now)
+            kept[pod.uid] = LastCondition(wish.status, now)
     return changes, kept
 
 
@@ -95,14 +95,14 @@ def _wish(track: PodTrack | None, policy: ActivityPolicy, now: float, shown: str
     return _Wish(IdleStatus.TRUE, Evidence.NOTHING, text)
 
 
-def _shown(pod: PodOnNode, last: Said | None, now: float) -> str:
+def _shown(pod: PodOnNode, last: LastCondition | None, now: float) -> str:
     """Return what a pod says, or will as soon as the API server has taken it in."""
     if last is not None and now - last.at < _REPEAT_SECONDS:
         return str(last.status)
     return pod.idle_said
 
 
-def _is_news(status: IdleStatus, shown: str, last: Said | None, now: float) -> bool:
+def _is_news(status: IdleStatus, shown: str, last: LastCondition | None, now: float) -> bool:
     if status == shown:
         return False
     takes_back = shown == IdleStatus.TRUE

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agent.concerns.need.model import NO_NEED, Met, StoredNeed
-from agent.concerns.need.stays import key_of, models_of, part_of, stays
+from agent.concerns.need.container_usage import container_usages, key_of, models_of, part_of
+from agent.concerns.need.model import NO_NEED, SeenUsage, StoredNeed
 from gpufence import names
 from gpufence.errors import InvalidError, Problem
 from gpufence.need import (
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
+    from agent.concerns.need.container_usage import ContainerUsage
     from agent.concerns.need.model import NeedLedger, NeedLook
-    from agent.concerns.need.stays import Stay
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from gpufence.cards import Card
@@ -62,12 +62,12 @@ def entered(ledger: NeedLedger, look: NeedLook) -> NeedLedger:
         return ledger
     rows, known, met = dict(ledger.rows), dict(ledger.known), dict(ledger.met)
     holding: set[NeedKey] = set()
-    for stay in stays(observation, look.before):
-        place = stay.pod.uid, stay.container, stay.card.uuid
+    for usage in container_usages(observation, look.before):
+        place = usage.pod.uid, usage.container, usage.card.uuid
         past = met.get(place)
-        if past is None or not _covers(past, stay, look.day):
-            met[place] = past = _meet(rows, known, ledger, stay, look.day)
-        if stay.there:
+        if past is None or not _covers(past, usage, look.day):
+            met[place] = past = _meet(rows, known, ledger, usage, look.day)
+        if usage.there:
             holding.add(past.key)
     if look.before is None or observation.pods is not look.before.pods:
         there = observation.pods.by_uid
@@ -202,14 +202,14 @@ def _hold(
     return look.now
 
 
-def _covers(past: Met, stay: Stay, day: str) -> bool:
+def _covers(past: SeenUsage, usage: ContainerUsage, day: str) -> bool:
     """Return whether the same pod has shown as much on this day already."""
     return (
-        past.pod is stay.pod
+        past.pod is usage.pod
         and past.day == day
-        and past.most_bytes >= stay.most_bytes
-        and past.largest_bytes >= stay.largest_bytes
-        and past.processes >= stay.processes
+        and past.most_bytes >= usage.most_bytes
+        and past.largest_bytes >= usage.largest_bytes
+        and past.processes >= usage.processes
     )
 
 
@@ -217,23 +217,23 @@ def _meet(
     rows: dict[NeedKey, Mapping[str, NeedDay]],
     known: dict[tuple[str, NeedKey], str],
     ledger: NeedLedger,
-    stay: Stay,
+    usage: ContainerUsage,
     day: str,
-) -> Met:
+) -> SeenUsage:
     """Enter what a container holds, and count its pod if this day has not seen it."""
-    key, uid = key_of(stay.pod, stay.container, stay.card), stay.pod.uid
-    row = united(_day(rows, key, day), stay.as_day(day))
+    key, uid = key_of(usage.pod, usage.container, usage.card), usage.pod.uid
+    row = united(_day(rows, key, day), usage.as_day(day))
     counted_on = known.get((uid, key))
     if counted_on != day:
         known[uid, key] = day
         old = counted_on is not None
-        if not old and stay.pod.created <= ledger.restored_at:
+        if not old and usage.pod.created <= ledger.restored_at:
             counted_on = ledger.restored.get(key)
             old = counted_on is not None
         pods = row.pods + (0 if counted_on == day else 1)
         row = row._replace(pods=pods, started=row.started + (0 if old else 1))
     _put(rows, key, row)
-    return Met(key, stay.pod, day, stay.most_bytes, stay.largest_bytes, stay.processes)
+    return SeenUsage(key, usage.pod, day, usage.most_bytes, usage.largest_bytes, usage.processes)
 
 
 def _end(

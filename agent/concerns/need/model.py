@@ -51,7 +51,7 @@ class StoredNeed(NamedTuple):
     written: str = ""
 
 
-class Met(NamedTuple):
+class SeenUsage(NamedTuple):
     """
     The most that a container of a pod has shown on a card on one day, and the need it counts for.
     """
@@ -79,7 +79,7 @@ class NeedLedger:
     rows: Mapping[NeedKey, Mapping[str, NeedDay]] = field(default_factory=dict)
     cards: Mapping[str, CardNeed] = field(default_factory=dict)
     known: Mapping[tuple[str, NeedKey], str] = field(default_factory=dict)
-    met: Mapping[tuple[str, str, str], Met] = field(default_factory=dict)
+    met: Mapping[tuple[str, str, str], SeenUsage] = field(default_factory=dict)
     holding: frozenset[NeedKey] = frozenset()
     held_at: float = 0.0
     seen: Mapping[NeedKey, float] = field(default_factory=dict)

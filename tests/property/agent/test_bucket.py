@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.judge.time import Pour, pour
+from agent.judge.time import BucketRules, pour
 from agent.model.memory import EMPTY, Bucket
 
 steps = st.lists(
@@ -21,7 +21,7 @@ def poured(history: list[tuple[bool | None, float, bool]]) -> list[Bucket]:
     bucket, at, found = EMPTY, 0.0, []
     for over, seconds, frozen in history:
         at += seconds
-        bucket = pour(bucket, Pour(at, CAP, GAP, frozen=frozen), over=over)
+        bucket = pour(bucket, BucketRules(at, CAP, GAP, frozen=frozen), over=over)
         found.append(bucket)
     return found
 

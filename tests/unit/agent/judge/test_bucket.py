@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.judge.time import Pour, is_due, pour
+from agent.judge.time import BucketRules, is_due, pour
 from agent.model.memory import EMPTY
 
 
@@ -11,6 +11,6 @@ def test_a_hold_is_over_with_the_sample_that_should_end_it(ends_at: float, *, du
     """Samples that come a hair early end a hold all the same, not an interval later."""
     bucket = EMPTY
     for at in (0.0, 1.0, 2.0, ends_at):
-        bucket = pour(bucket, Pour(at, 3.0, 3.0), over=True)
+        bucket = pour(bucket, BucketRules(at, 3.0, 3.0), over=True)
 
     assert due is is_due(bucket, 3.0)

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from agent.concerns.need.container_usage import key_of
 from agent.concerns.need.ledger import entered, need_of, restored
 from agent.concerns.need.model import NO_NEED, NeedLook, StoredNeed
-from agent.concerns.need.stays import key_of
 from agent.model.pod import PodOnNode
 from agent.model.use import Observation
 from gpufence.need import NeedDay, NeedKey, NodeNeed

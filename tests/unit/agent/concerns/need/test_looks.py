@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from agent.concerns.need.container_usage import models_of
 from agent.concerns.need.ledger import MOST_DAYS, MOST_KEYS, entered
 from agent.concerns.need.model import NO_NEED, NeedLook
-from agent.concerns.need.stays import models_of
 from agent.model.pod import Cap, PodLimit, PodOnNode, pods_on_node
 from agent.model.use import Observation
 from gpufence.need import CardNeed, NeedDay, NeedKey

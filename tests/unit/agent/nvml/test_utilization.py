@@ -3,7 +3,7 @@
 import pytest
 from pynvml import c_nvmlProcessUtilizationSample_t as Entry
 
-from agent.nvml.work import Mark, Samples, mark_to_go_on_from, read_samples, shares
+from agent.nvml.utilization import Mark, Samples, mark_to_go_on_from, read_samples, shares
 
 DATE = 1_700_000_000_000_000
 MARK = Mark(1000.0, DATE, DATE / 1e6 - 1000.0)

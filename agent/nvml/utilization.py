@@ -22,8 +22,8 @@ import pynvml
 
 from agent.clock import boottime
 from agent.model.sample import CardWork
-from agent.nvml.calls import CallError, call, or_none
 from agent.nvml.faults import Code
+from agent.nvml.nvml_calls import CallError, call, or_none
 from agent.nvml.protocol import NvmlFailure
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ FULL_PERCENT: Final = 97
 _NO_PEAKS: Final[Mapping[int, int]] = {}
 
 
-class Stay(NamedTuple):
+class ContainerUsage(NamedTuple):
     """
     A container on a card: what it holds, by how many processes, and what the driver says that it
     held at most. `there` is False where only ended processes tell.
@@ -103,7 +103,9 @@ def models_of(cards: Iterable[Card]) -> dict[str, CardNeed]:
     return models
 
 
-def stays(observation: Observation, before: Observation | None) -> Iterator[Stay]:
+def container_usages(
+    observation: Observation, before: Observation | None
+) -> Iterator[ContainerUsage]:
     """Yield who holds something, and who did a moment ago by the driver's own account."""
     peaks = {item.card.uuid: item.peaks for item in observation.sample.cards if item.peaks}
     for uuid, card in observation.cards.items():
@@ -117,21 +119,23 @@ def stays(observation: Observation, before: Observation | None) -> Iterator[Stay
 
 def _on_card(
     card: CardUse, peaks: Mapping[int, int], pods: Mapping[str, PodOnNode]
-) -> Iterator[Stay]:
+) -> Iterator[ContainerUsage]:
     uncertain = {uid for uid, use in card.pods.items() if use.mps or use.used_bytes is None}
     for (uid, container), added in _sums(card.processes, peaks).items():
         pod = pods.get(uid)
         if pod is not None and pod.mode is not None and uid not in uncertain and added.used_bytes:
-            yield Stay(pod, container, card.card, *added)
+            yield ContainerUsage(pod, container, card.card, *added)
 
 
-def _gone(card: CardUse, peaks: Mapping[int, int], pods: Mapping[str, PodOnNode]) -> Iterator[Stay]:
+def _gone(
+    card: CardUse, peaks: Mapping[int, int], pods: Mapping[str, PodOnNode]
+) -> Iterator[ContainerUsage]:
     """Yield what those held at most who were there at the look before, together."""
     uncertain = {uid for uid, use in card.pods.items() if use.mps}
     for (uid, container), added in _sums(card.processes, peaks).items():
         pod = pods.get(uid)
         if pod is not None and pod.mode is not None and uid not in uncertain:
-            yield Stay(pod, container, card.card, *added, there=False)
+            yield ContainerUsage(pod, container, card.card, *added, there=False)
 
 
 def _sums(processes: Iterable[ProcessUse], peaks: Mapping[int, int]) -> dict[tuple[str, str], _Sum]:

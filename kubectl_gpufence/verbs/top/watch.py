@@ -15,8 +15,16 @@ from kube.repeating import Repeating
 from kubectl_gpufence.live import LiveLooks, objects_in_view
 from kubectl_gpufence.output import advice
 from kubectl_gpufence.terminal import KeyTerminal
-from kubectl_gpufence.verbs.top.keys import WatchView, keys_of, pressed
-from kubectl_gpufence.verbs.top.screen import ScreenSize, Shown, page_of, screen, titles_of
+from kubectl_gpufence.verbs.top.screen import (
+    ScreenSize,
+    Shown,
+    WatchView,
+    keys_of,
+    page_of,
+    pressed,
+    screen,
+    titles_of,
+)
 
 if TYPE_CHECKING:
     import argparse

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kubectl_gpufence.verbs.top.keys import FOOTER, HELP, WatchView, keys_of, pressed
-from kubectl_gpufence.verbs.top.screen import titles_of
+from kubectl_gpufence.verbs.top.screen import FOOTER, HELP, WatchView, keys_of, pressed, titles_of
 
 PAGE = 10
 

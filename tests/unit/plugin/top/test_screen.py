@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kubectl_gpufence.cluster_view import ClusterAnswers
-from kubectl_gpufence.verbs.top.keys import WatchView
-from kubectl_gpufence.verbs.top.screen import ScreenSize, Shown, page_of, screen
+from kubectl_gpufence.verbs.top.screen import ScreenSize, Shown, WatchView, page_of, screen
 from kubectl_gpufence.view import Display, Field, clipped, narrowed, width_of
 from tests.support.plugin_cases import odd, odd_cards, silent, typical
 

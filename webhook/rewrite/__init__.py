@@ -39,7 +39,7 @@ from webhook.rewrite.patch import Patch, change_container, keep_last_lines, sche
 from webhook.rewrite.python_hook import HookMount, bring_hook, hook_texts, mount_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gpufence.candidates import CandidateCard
     from gpufence.dialects import Units
@@ -287,7 +287,7 @@ def _left_alone(
 
 
 def _first_that_holds(
-    admissions: Iterable[AdmittedPod],
+    admissions: Iterator[AdmittedPod],
     read: Callable[[AdmittedPod], PlanInputs],
     attempt: Callable[[PlanInputs], Trial],
 ) -> tuple[AdmittedPod, Trial]:
@@ -296,7 +296,8 @@ def _first_that_holds(
     is told then; of those before it is remarked why they do not count.
     """
     remarks: list[str] = []
-    for admitted in admissions:
+    while True:  # the pod's own amounts come last, and nobody else is to blame for those
+        admitted = next(admissions)
         inputs = read(admitted)
         problem = inputs.limits.problem if isinstance(inputs.limits, Unreadable) else None
         if admitted.blame and problem is not None and problem.key.startswith(names.MEMORY):

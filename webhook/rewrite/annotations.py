@@ -60,7 +60,16 @@ def admissions(
     forged = frozenset(bookkeeping(pod.annotations))
     if not namespace and not forged and profile is None:
         yield AdmittedPod(pod, {})
-        return
+    else:
+        yield from _of_each_source(pod, namespace, profile, forged)
+
+
+def _of_each_source(
+    pod: Pod,
+    namespace: Mapping[str, str],
+    profile: AppliedProfile | None,
+    forged: frozenset[str],
+) -> Iterator[AdmittedPod]:
     ours = may_be_ours(pod)
     containers = frozenset(item.name for item in pod.containers)
     defaults, problems = _defaults(namespace if ours else {}, pod.annotations, containers)

@@ -100,14 +100,14 @@ class PlanInputs(NamedTuple):
         limit as the card by now where KAI's isolator came after that, or the driver holds it.
         """
         found: dict[str, list[LimitOnCard]] = {}
-        if not isinstance(self.limits, PodLimits):
-            return found
+        by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else []
         isolated = (
-            self.limits.library_caps
+            isinstance(self.limits, PodLimits)
+            and self.limits.library_caps
             and self.limits.first.dialect == kai.SPEC.name
             and self.terms.injecting is Injecting.SET
         )
-        for card, limits in self.limits.by_card:
+        for card, limits in by_card:
             for part in limits.parts:
                 rows = found.setdefault(part.container, [])
                 cards = rows[0].cards if rows else part.cards

@@ -8,6 +8,7 @@ import pytest
 from gpufence import names
 from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
+from gpufence.errors import InvalidError
 from gpufence.mode import MODES, Mode
 from tests.support.builders import card, container, gpushare, node, pod, sidecar
 from tests.support.cpu import quiet_seconds
@@ -371,3 +372,12 @@ def test_observe_leaves_a_variable_that_reads_a_slot(asked: dict[str, Any], env:
         for key, text in after["metadata"]["annotations"].items()
         if key.startswith(names.ENV_PREFIX)
     }
+
+
+def test_one_of_many_variables_that_is_no_text_is_no_pod() -> None:
+    """Variables of a long list are read at once, where all of them are text."""
+    entries: list[dict[str, object]] = [{"name": f"V{n}", "value": "x"} for n in range(70)]
+    entries.append({"name": "LAST", "value": 1})
+
+    with pytest.raises(InvalidError):
+        decide(pod(gpushare() | {"env": entries}))

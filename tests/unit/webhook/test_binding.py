@@ -8,7 +8,7 @@ import pytest
 
 from gpufence import names
 from gpufence.mode import Mode
-from gpufence.plan import read_plan
+from gpufence.plan import Done, read_plan
 from tests.support.builders import card, container, gpushare, node, pod
 from tests.support.rewriting import NO_CARD, POLICY, absent, gpu_node, rewritten, variables
 from webhook.fleet import Fleet
@@ -249,3 +249,15 @@ def test_a_pod_that_names_its_node_is_told_like_any_other() -> None:
     assert [] == absent(made)
     assert any(names.ARGS in each for each in rewritten(word, fleet=Fleet([LATE]))[1].warnings)
     assert answer.plan.containers["main"].cap_bytes is not None
+
+
+def test_what_stands_as_the_user_wrote_it_is_noted_as_left() -> None:
+    """A variable that points nowhere cannot be changed at binding, and the plan says so."""
+    held = created(pod(gpushare()))
+    entries = held["spec"]["containers"][0]["env"]
+    at = next(at for at, each in enumerate(entries) if each["name"] == names.CUPY_LIMIT)
+    entries[at] = {"name": names.CUPY_LIMIT, "value": "99%"}
+    plan = read_plan(exact_values(held, T4, POLICY)[names.PLAN])
+    found = [each for each in plan.containers["main"].settings if each.env == names.CUPY_LIMIT]
+
+    assert [("99%", Done.LEFT, "")] == [(each.user, each.done, each.slot) for each in found]

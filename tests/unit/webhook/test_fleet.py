@@ -138,3 +138,14 @@ def test_an_affinity_costs_a_large_cluster_little(items: list[dict[str, Any]]) -
     )
 
     assert seconds < MOST_SECONDS
+
+
+def test_no_more_labels_are_indexed_than_promised() -> None:
+    """Of a node with hundreds of labels each is looked up, kept or not."""
+    labels = {f"key-{number}": "x" for number in range(300)}
+    fleet = Fleet([gpu_node(node(card(memory_bytes=80 * GIB), labels=labels))])
+    cards = {
+        fleet.candidates(read_pod(pod(gpushare(), nodeSelector={key: "x"})), T4) for key in labels
+    }
+
+    assert [[80 * GIB]] == [[each.memory_bytes for each in found] for found in cards]

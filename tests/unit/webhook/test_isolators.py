@@ -148,3 +148,27 @@ def test_nobody_but_kais_binder_gives_a_pod_its_cards() -> None:
     assert BY_BINDER.keys().isdisjoint(made["metadata"]["annotations"])
     assert UP_TO_8.items() <= made["metadata"]["annotations"].items()
     assert any(names.KAI_GIVEN in each for each in said.warnings)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({names.KAI_CONTAINER: "main"}, "kai: limit 4096Mi"),
+        ({names.KAI_CONTAINER: "gone"}, "gone"),
+        ({f"{names.KAI_OF_CONTAINER}gone{names.KAI_LIMIT}": "4Gi"}, "gone"),
+    ],
+)
+def test_the_container_of_a_share_is_the_one_that_is_named(said: dict[str, str], told: str) -> None:
+    """One that the pod does not have is a mistake, which the summary names."""
+    _, rewrite = rewritten(shared(said=said))
+
+    assert told in rewrite.summary
+
+
+def test_a_share_of_two_containers_is_a_mistake() -> None:
+    """The pod names one, and the keys of its driver another."""
+    said = {names.KAI_CONTAINER: "side", f"{names.KAI_OF_CONTAINER}main{names.KAI_LIMIT}": "4Gi"}
+    item = pod(container("main"), container("side"), annotations={**SHARED, **said})
+    _, rewrite = rewritten(item)
+
+    assert names.KAI_CONTAINER in rewrite.summary

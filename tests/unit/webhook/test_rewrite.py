@@ -372,3 +372,24 @@ def test_annotations_that_leave_no_room_are_not_overfilled() -> None:
     assert isinstance(full, Unchanged)
     assert "leave no room" in full.warnings[0]
     assert isinstance(half, Rewrite)
+
+
+def test_of_many_forged_keys_a_few_are_named() -> None:
+    """Keys that schedulers write are dropped, however many there are, and the rest is counted."""
+    forged = {f"{names.KAI_OF_CONTAINER}c{n}{names.KAI_GIVEN}": "0" for n in range(20)}
+    result, said = rewritten(pod(gpushare(), annotations=forged))
+
+    assert forged.keys().isdisjoint(result["metadata"]["annotations"])
+    assert 17 == sum("dropped" in warning for warning in said.warnings)
+    assert any(warning.startswith("4 more keys") for warning in said.warnings)
+
+
+def test_a_pod_of_more_levels_than_json_has_is_rewritten() -> None:
+    """What lies deeper than anything that is read does not matter."""
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    asked = pod(gpushare())
+    asked["spec"]["unheardOf"] = deep
+
+    assert isinstance(decide(asked), Rewrite)

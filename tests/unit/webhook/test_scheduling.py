@@ -6,7 +6,7 @@ import pytest
 
 from gpufence import names
 from gpufence.mode import Mode
-from tests.support.builders import container, pod
+from tests.support.builders import container, gpushare, pod
 from tests.support.rewriting import POLICY, rewritten
 from webhook.policy import Toleration
 
@@ -92,3 +92,11 @@ def test_a_pod_of_ours_alone_tolerates_nothing_more() -> None:
     result, _ = rewritten(pod(container(), annotations={names.MEMORY: "2Gi"}))
 
     assert "tolerations" not in result["spec"]
+
+
+def test_a_node_that_is_not_there_yet_is_known_by_the_selector() -> None:
+    """The card that its pod's selector asks for takes the place of the default."""
+    asked = pod(gpushare(), nodeSelector={names.GFD_MEMORY: "81920"})
+    _, said = rewritten(asked)
+
+    assert "for a card of 81920Mi until it is bound" in said.summary

@@ -92,13 +92,13 @@ class Cluster:
         """Have followed the kill switch and the agents."""
         policy = partial(view_policy, keys=(names.POLICY_MAX_IDLE,))
         one = {"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"}
-        path = core("namespaces", namespace, "configmaps")
-        self.informers.follow("policy", Source(path=path, keep=policy, query=one), self._policies)
-        agents = {"labelSelector": AGENT_LABELS}
-        path = core("namespaces", namespace, "pods")
-        self.informers.follow(
-            "agents", Source(path=path, keep=keep_agent, query=agents), self._agents
-        )
+        switches = core("namespaces", namespace, "configmaps")
+        of_policies = Source(path=switches, keep=policy, query=one)
+        self.informers.follow("policy", of_policies, self._policies)
+        labelled = {"labelSelector": AGENT_LABELS}
+        pods = core("namespaces", namespace, "pods")
+        of_agents = Source(path=pods, keep=keep_agent, query=labelled)
+        self.informers.follow("agents", of_agents, self._agents)
 
     def start(self) -> None:
         self.informers.start()

@@ -100,6 +100,7 @@ class Module:
             return
         path = next((k.value for k in node.keywords if k.arg == "path"), None)
         given = path if method == "Source" else next(iter(node.args), None)
+        method = "Source" if method == "_source" else method
         if given is None or method not in {*READERS, *VERBS, "Source", "text"}:
             return
         for asked in self._asked(given, names):

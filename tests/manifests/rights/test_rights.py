@@ -8,8 +8,9 @@ import yaml
 from gpufence import names
 from kube.owners import NOTEBOOK, WORKLOAD
 from kubectl_gpufence.verbs.doctor import read
-from tests.manifests.rights.calls import Right, rights_of
+from tests.manifests.rights.calls import Module, Right, rights_of
 from tests.support.manifests import BASE, COMPONENTS, components, found, objects
+from tests.support.sources import ROOT
 
 WORKLOADS = (WORKLOAD[0], "workloads")
 NOTEBOOKS = (NOTEBOOK[0], "notebooks")
@@ -32,6 +33,9 @@ BY_NODE = {
 OWN = frozenset({"namespaces", "configmaps"})
 CARDS = Right("", "nodes", "patch")
 """As itself, since a node may label and cordon itself: a policy leaves one annotation of it."""
+SAYS = {Right("", "events", "create")}
+"""What the Event writer asks of whoever only says, and beside it of whoever counts."""
+COUNTS = {*SAYS, Right("", "events", "patch")}
 ABOVE_PODS = {
     *(
         Right("apps", kind, "get")
@@ -69,6 +73,11 @@ def spelled(rules: list[dict[str, Any]]) -> list[Right]:
     ]
 
 
+def test_the_event_writer_creates_and_counts() -> None:
+    """What agent and controller have written is all that the writer they share asks for."""
+    assert COUNTS == Module(ROOT / "kube" / "event_writer.py").read()
+
+
 def test_the_webhook_may_do_what_it_does() -> None:
     """The roles of the webhook grant what its code asks, to the verb."""
     assert rights_of("webhook") == set(spelled(granted("gpufence-webhook")))
@@ -100,7 +109,7 @@ def test_nobody_else_writes_what_admits_objects(component: str | None) -> None:
 
 def test_the_agent_may_do_as_its_node_what_it_does() -> None:
     """The agent reads words and tells its cards as itself, and does all the rest as its node."""
-    asked = rights_of("agent")
+    asked = rights_of("agent") | COUNTS
     expected = {
         right
         if right.resource in OWN or right == CARDS
@@ -120,7 +129,7 @@ def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
     (patch,) = yaml.safe_load(rules)
     role = spelled(found("Role", "gpufence-agent")["rules"])
 
-    assert rights_of("agent") - BY_NODE == {*spelled(patch["value"]), *role}
+    assert (rights_of("agent") | COUNTS) - BY_NODE == {*spelled(patch["value"]), *role}
 
 
 OF_NEED = "gpufence.io"
@@ -161,6 +170,7 @@ def test_the_controller_may_do_what_it_does() -> None:
     ]
 
     asked = {right for right in rights_of("controller", "writes.py") if right.group != OF_NEED}
+    asked |= SAYS
 
     assert sorted(asked | DYNAMIC) == sorted(spelled(rules))
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,11 +36,13 @@ class Looks:
 
     def __init__(self, cluster: ClusterAnswers) -> None:
         self.cluster = cluster
+        self.taken = 0
         self.gate = threading.Event()
         self.gate.set()
 
     def look(self) -> ClusterAnswers:
         self.gate.wait()
+        self.taken += 1
         return self.cluster
 
     def stop(self) -> None:
@@ -62,9 +64,11 @@ def served(
     *events: PageEvent,
     namespace: str = "",
     interval: float = 0.2,
-    clock: Callable[[], float] = time.monotonic,
+    seconds_a_look: float = 0.0,
 ) -> Iterator[Served]:
+    """Serve the page; with `seconds_a_look` its clock goes by looks, however long those take."""
     looks = Looks(cluster)
+    clock = (lambda: looks.taken * seconds_a_look) if seconds_a_look else time.monotonic
     said = CachedAnswer(lambda: EventList(events))
     poller = PagePoller(looks, namespace, interval, said, clock)  # type: ignore[arg-type]  # a fake of LiveLooks
     server = PageServer(0, TOKEN, poller.state)

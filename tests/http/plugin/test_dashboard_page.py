@@ -1,13 +1,13 @@
 """The page in a real browser."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from gpufence.quantity import GIB
+from kubectl_gpufence.verbs.dashboard.history import STEP_SECONDS
 from kubectl_gpufence.verbs.dashboard.model import PageEvent
 from tests.support.chromium import Chromium, Tab
 from tests.support.dashboard import HOSTILE, TOKEN, Served, crowd, served, with_hung_agent
@@ -42,10 +42,10 @@ def shown(tab: Tab, found: Served) -> Tab:
     return tab
 
 
-def fast(times: float) -> Callable[[], float]:
-    """Return a clock by which points of the lines come that much sooner."""
-    start = time.monotonic()
-    return lambda: start + times * (time.monotonic() - start)
+def watched(found: Served, looks: int) -> None:
+    """Have so many looks more be taken while a page is open."""
+    enough = found.looks.taken + looks
+    wait_until(lambda: found.poller.state(0) and found.looks.taken >= enough)
 
 
 def words(tab: Tab, selector: str) -> list[str]:
@@ -218,7 +218,7 @@ def test_many_cards_and_pods_do_not_make_it_stutter(tab: Tab) -> None:
         source="window.long = []; new PerformanceObserver(list => list.getEntries().forEach("
         "entry => long.push(entry.duration))).observe({type: 'longtask', buffered: true});",
     )
-    with served(crowd(), interval=0.5, clock=fast(10)) as found:
+    with served(crowd(), interval=0.5, seconds_a_look=STEP_SECONDS) as found:
         shown(tab, found)
         tab.run("long.length = 0")
         for grown in range(1, 6):
@@ -241,14 +241,12 @@ def test_lines_have_holes_where_nothing_was_known(tab: Tab) -> None:
     A page that is opened later has the points of before, and a moment without an answer is none;
     the limit is marked where a pod held more.
     """
-    with served(typical(), clock=fast(60), interval=0.1) as found:
+    unknown = card_row(used_bytes=None, trouble="lost")
+    hole = cluster(agents=(agent(snapshot(pod_row(use_row(None)), cards=(unknown,))),))
+    with served(typical(), interval=0.05, seconds_a_look=STEP_SECONDS) as found:
         for known in (True, False, True):
-            unknown = card_row(used_bytes=None, trouble="lost")
-            hole = cluster(agents=(agent(snapshot(pod_row(use_row(None)), cards=(unknown,))),))
             found.looks.cluster = typical() if known else hole
-            for _ in range(10):
-                found.poller.state(0)  # somebody watches
-                time.sleep(0.1)
+            watched(found, looks=5)
         shown(tab, found)
         line = tab.run("document.querySelector('.tile .line').getAttribute('d')")
         said = tab.run("document.querySelector('.tile .hidden').textContent")

@@ -192,3 +192,32 @@ def test_the_charts_version_is_the_projects() -> None:
 
     assert (version, version) == (about["version"], about["appVersion"])
     assert {version} == {image["image"].partition(":")[2] for image in images}
+
+
+def test_a_list_that_several_may_begin_is_there_for_any_of_them() -> None:
+    """A list that is empty without components is printed where one of those who fill it is."""
+    one, other = {"name": "one"}, {"name": "other"}
+    text = printed(
+        {}, (GKE, {"v": [one]}), (KILL, {"v": [other]}), (GKE | KILL, {"v": [one, other]})
+    )
+
+    assert "{{- if or .Values.gke .Values.kill }}\n  v:\n" in text
+    assert {"v": {"one": one}} == chosen(merged({}, [(GKE, by_name({"v": [one]}))]), GKE)
+
+
+def test_items_of_one_name_are_a_plain_list() -> None:
+    """Where two items have one name, none of them is known by it."""
+    twice = [{"name": "a"}, {"name": "a"}]
+
+    assert twice == by_name(twice)
+
+
+@pytest.mark.parametrize("changed", [{"kind": "A", "b": 2}, ABSENT])
+def test_an_object_may_stand_under_conditions(changed: Any) -> None:
+    """A whole object that a component changes or removes is chosen, and printed under another."""
+    node = Choice({"kind": "A"}, ((GKE, changed),))
+    lines = PRINTER.document(node, ".Values.kill")
+
+    assert ("{{- if .Values.kill }}", "{{- end }}") == (lines[0], lines[-1])
+    assert ["---", "kind: A"] == PRINTER.document({"kind": "A"})
+    assert "---" in lines

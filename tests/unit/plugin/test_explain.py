@@ -9,6 +9,7 @@ from agent.model.decision import Outcome
 from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.quantity import GIB, MIB
+from gpufence.share import ShareTerms, allowance
 from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.verbs.explain.advice import what_will_be
 from kubectl_gpufence.verbs.explain.chapters import explanation
@@ -75,6 +76,21 @@ def test_a_rule_of_another_version_is_not_guessed() -> None:
 def test_without_a_card_there_is_no_fraction() -> None:
     """F is of a card, and nobody knows which."""
     assert 2 == len(formula(ShareFigures(3 * GIB, 512 * MIB, None, 1, 1), Headroom.FACTOR))
+
+
+def test_what_needs_no_context_is_the_part_divided() -> None:
+    """A limit that a setting counts whole is divided among the processes alone."""
+    lines = formula(ShareFigures(3 * GIB, 0, 15 * GIB, 3 * GIB // 2, 2), Headroom.AUTO)
+
+    assert "A = L / n = 3072Mi / 2 = 1536Mi" == lines[1]
+
+
+def test_an_allowance_by_the_other_rule_is_shown_by_that() -> None:
+    """What a plan of another setting gave is explained by the rule that gave it."""
+    may = allowance(8 * GIB, 8 * GIB, ShareTerms(512 * MIB, 1, Headroom.FACTOR)).bytes
+    figures = ShareFigures(8 * GIB, 512 * MIB, 15 * GIB, may, 1)
+
+    assert formula(figures, Headroom.FACTOR) == formula(figures, Headroom.AUTO)
 
 
 def test_events_of_agents_are_told_in_order() -> None:

@@ -24,6 +24,7 @@ from agent.model.decision import (
     Ineffective,
     Outcome,
 )
+from agent.model.memory import Refusals
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, pod
@@ -61,6 +62,8 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     yield "refused by a budget", notices_of_act(verdict(), BUDGET)
     yield "failed", notices_of_act(verdict(), ActResult(Answer.FAILED, detail="403"))
     yield "stuck", sentences.termination_stuck(verdict(Outcome.STUCK, pod=pod(terminating=True)))
+    full = least._replace(use=least.use._replace(refusals=Refusals(too_large=True)))
+    yield "stuck, too large to end", sentences.termination_stuck(full)
     yield "too large to end", notices_of_act(verdict(), ActResult(Answer.TOO_LARGE, detail="500"))
     within, part = verdict(Outcome.WITHIN, over=False), ContainerExcess("aside", 1200 * MIB, GIB)
     yield "container over its part", sentences.container_exceeded(within, part)

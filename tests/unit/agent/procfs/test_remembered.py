@@ -55,3 +55,11 @@ def test_a_process_that_is_dropped_is_gone() -> None:
 def test_a_node_of_many_processes_fits() -> None:
     """The bound lies above 16 cards with 300 pods of 60 processes each."""
     assert 300 * 60 < MOST_REMEMBERED
+
+
+def test_a_process_of_no_container_is_remembered_too() -> None:
+    """What runs on the node itself is known again, with no owner."""
+    known = Remembered(10)
+    alone = Occupant(1, 1, 0.01, None)
+
+    assert alone == known.put(alone) == known.get(1)

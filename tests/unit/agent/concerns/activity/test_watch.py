@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.concerns.activity.model import CardTrack
+from agent.concerns.activity.model import ActivityPolicy, CardTrack
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import occupant
 from tests.support.agent.watching import POLICY, UUID, Watched
@@ -322,3 +322,8 @@ def test_a_neighbour_of_the_agent_is_told_by_its_container(card: Watched) -> Non
     card.pass_([1, 2], percent=40)
 
     assert BUSY == card.state("a")
+
+
+def test_the_driver_is_asked_as_often_as_activity_is_worked_out() -> None:
+    """How often the sampler asks what was done on a card follows from the setting."""
+    assert 7.0 == ActivityPolicy(interval_seconds=7.0).work_seconds

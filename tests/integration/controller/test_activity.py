@@ -33,14 +33,16 @@ def answering(shared_site: ControllerSite) -> Iterator[ControllerProcess]:
 def answer(
     controller: ControllerProcess, path: str, status: int = 200, **said: float
 ) -> dict[str, Any]:
-    """Wait for an answer of this kind, which says this among other things."""
-    wait_until(
-        lambda: (
-            (found := controller.activity(path))[0] == status and said.items() <= found[1].items()
-        ),
-        lambda: f"{controller.activity(path)} {controller.lines}",
-    )
-    return controller.activity(path)[1]
+    """Wait for an answer of this kind, which says this among other things, and return that one."""
+    last: tuple[int, dict[str, Any]] = (0, {})
+
+    def is_it() -> bool:
+        nonlocal last
+        last = controller.activity(path)
+        return last[0] == status and said.items() <= last[1].items()
+
+    wait_until(is_it, lambda: f"{last} {controller.lines}")
+    return last[1]
 
 
 def test_busy_replicas_add_up(

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections import Counter
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -225,6 +226,9 @@ def _container(pod: dict[str, Any], name: str) -> dict[str, Any]:
     return next(item for item in found if item["name"] == name)
 
 
+_INSERTED = re.compile(rf" --[a-z-]+[= ]\S*{names.ENV_SERVER}\S*")
+
+
 def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
     """Return a pod without all that gpufence may add, drop or replace."""
     rest = copy.deepcopy(pod)
@@ -240,5 +244,6 @@ def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
         for field in ("volumeMounts", "terminationMessagePolicy"):
             item.pop(field, None)
         item["args"] = [text for text in item.get("args", []) if names.ENV_SERVER not in text]
+        item["command"] = [_INSERTED.sub("", text) for text in item.get("command", [])]
     rest["kept"] = {key: text for key, text in kept.items() if key == "team/owner"}
     return rest

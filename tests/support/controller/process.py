@@ -74,7 +74,8 @@ class ControllerProcess(ServingProcess):
         def said() -> str:
             shown = self.owner(namespace, name)
             words = str(shown.get("why", ""))
-            return "" if shown.get("way") != "never" or "too old" in words else words
+            early = "too old" in words or "has not been read yet" in words
+            return "" if shown.get("way") != "never" or early else words
 
         wait_until(said, self.owners)
         return said()

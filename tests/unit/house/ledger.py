@@ -53,7 +53,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(73, 60),
     "test files": Figure(825, 470),
-    "test lines": Figure(92722, 60000),
+    "test lines": Figure(93000, 60000),
     "product modules that unit tests import": Figure(202, 90),
     "settings": Figure(91, 85),
     "verbs of the plugin": Figure(10, 10),

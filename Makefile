@@ -11,10 +11,11 @@ READY := .venv/.ready
 # A file's tests stay together, since they share what they start. They also wait a lot, some files for
 # more than a minute, so that there is work for two more than there are cores; four take memory enough.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
+DAILY := "not bench and not e2e and not frameworks and not gpushare and not keda and not nightly and not release and not soak"
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda versions images release release-check frameworks frameworks-clean gpushare soak bench scale slow nightly lock docs manifests dashboards chart clean
+.PHONY: help setup check test coverage demo e2e keda versions images release release-check frameworks frameworks-clean gpushare soak bench scale slow nightly mutants lock docs manifests dashboards chart clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -48,17 +49,24 @@ test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m simulator build helm
 	@for each in chromium prometheus; do $(BIN)/python -m simulator build $$each > /dev/null || true; done
-	@echo "==> all tests, with branch coverage"
+	@echo "==> all tests, with branch coverage of the pure modules"
 	@rm -f .coverage .coverage.*
-	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not gpushare and not keda and not nightly and not release and not soak"
+	@$(PYTEST) -q --cov --cov-report= -m $(DAILY)
+	@$(BIN)/python -m tests.unit.house pure
+
+coverage: static ## the same tests with all our code followed, in the programs that they start too: 90 % of its branches
+	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m simulator build helm
+	@rm -f .coverage .coverage.*
+	@GPUFENCE_COVER_EVERYTHING=1 $(PYTEST) -q --cov --cov-report= -m $(DAILY)
 	@$(BIN)/python -m tests.unit.house coverage
 
-demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)
+demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=driver: the driver refuses; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)
 	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep) $(if $(FRAMEWORK),--framework $(FRAMEWORK)) $(if $(STORY),--story $(STORY))
 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)
 	@$(BIN)/python -m simulator cluster --install --prepare
-	@$(BIN)/python -m simulator build helm
+	@$(BIN)/python -m simulator build helm nvidia-cdi-hook
 	@$(BIN)/pytest -m e2e --timeout 900
 
 keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of backlog (Debian packages; 25 minutes)
@@ -115,6 +123,10 @@ slow: $(READY) ## the tests that take too long for make test (marker nightly)
 
 nightly: $(READY) ## all that is not in make test, one after the other, resumable; docs/nightly.md says how it ended (many hours; VERB=keda)
 	@$(BIN)/python -m tools.nightly $(foreach verb,$(VERB),--only $(verb))
+
+mutants: $(READY) ## put small faults into pure modules and see whether tests notice (ONLY=agent/judge SAMPLE=60 SEED=1; CHECK=1: survivors on all unit tests)
+	@$(BIN)/python -m tools.mutants $(if $(ONLY),--only $(ONLY)) $(if $(SAMPLE),--sample $(SAMPLE)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(CHECK),--check)
 
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
 	@$(BIN)/python -m tools lock

@@ -14,6 +14,9 @@ from gpufence.dialects import SPECS, DialectSpec
 from gpufence.names import DRA_DRIVER, DRA_MEMORY
 from gpufence.settings import markdown_table
 from tools import ROOT
+from webhook.engines.catalog import BY_NAME
+from webhook.frameworks.figures import Base
+from webhook.frameworks.table import TABLE, FrameworkRow
 
 PAGES = [
     ROOT / "README.md",
@@ -45,6 +48,22 @@ def _table(name: str) -> str:
     if isinstance(found, FunctionType):
         return str(found())
     return _dialects(found) if found is SPECS else markdown_table(found)
+
+
+def driver_bases() -> str:
+    """Write of what each reader takes its value where the driver holds its container."""
+    found = {f"`{row.env}`": row.base for row in TABLE if isinstance(row, FrameworkRow)}
+    for engine in BY_NAME.values():
+        rows = [(row.env, row) for row in engine.rows]
+        if engine.lever is not None:
+            rows.insert(0, (engine.lever.shown, engine.lever.row))
+        said = {f"`{shown}` ({engine.name})": row for shown, row in rows}
+        found |= {shown: row.base for shown, row in said.items() if isinstance(row, FrameworkRow)}
+    rows_of_base = [
+        f"| `{base}` | {', '.join(shown for shown, its in found.items() if its is base)} |"
+        for base in Base
+    ]
+    return "\n".join(["| base | read by |", "|---|---|", *rows_of_base])
 
 
 def _dialects(specs: tuple[DialectSpec, ...]) -> str:

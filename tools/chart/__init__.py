@@ -36,6 +36,9 @@ WRITTEN: Final = CHART / "templates" / "written"
 Key = tuple[str, str, str]
 Rendered = dict[Key, Any]
 _IMAGE: Final = re.compile(rf"image: {re.escape(REGISTRY)}/(\w+):\S+")
+# What component driver-limits sets is one of several words with Helm.
+_WORD: Final = "value: labelled"
+_SAID: Final = 'value: {{ include "gpufence.driverLimits" . | quote }}'
 _DASHBOARDS: Final = "dashboards"
 _DAILY: Final = ("CronJob", "gpufence-system", "gpufence-certs")
 _INSTALL: Final = "gpufence-certs-install"
@@ -132,6 +135,7 @@ def _printed(key: Key, node: Any) -> list[str]:
     lines = [
         _IMAGE.sub(r'image: {{ include "gpufence.image" (list . "\1") }}', line) for line in lines
     ]
+    lines = [line.replace(_WORD, _SAID) for line in lines]
     return [line.replace(f"{WEBSITE}/", "{{ .Values.website }}/") for line in lines]
 
 

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 _TABLE: Final = re.compile(r"^\| `([a-z0-9.-]+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _CHOSEN_BY_CLUSTER: Final = "kubernetes-1.30"
-TEST_OF: Final = {_CHOSEN_BY_CLUSTER: '(include "gpufence.kubernetes130" .)'}
+TEST_OF: Final = {
+    _CHOSEN_BY_CLUSTER: '(include "gpufence.kubernetes130" .)',
+    "driver-limits": '(ne (include "gpufence.driverLimits" .) "off")',
+}
+_WORDS: Final = {"driver-limits": ("off", "on", "labelled")}
+"""Values that are words; YAML reads the first two as false and true, which mean the same."""
 SETTINGS: Final[dict[str, type]] = {
     "webhook": WebhookSettings,
     "agent": AGENT_SETTINGS,
@@ -65,7 +70,9 @@ def values_page() -> str:
         lines += ["", f"# What: {does}.", f"# When: {when}."]
         chosen = name == _CHOSEN_BY_CLUSTER
         lines += ["# Unless it is said, what the cluster's version asks for."] if chosen else []
-        lines += [f"{value_of(name)}: {'null' if chosen else 'false'}"]
+        words = _WORDS.get(name, ())
+        lines += [f"# One of {', '.join(words)}."] if words else []
+        lines += [f"{value_of(name)}: {'null' if chosen else words[0] if words else 'false'}"]
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -85,7 +92,9 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
     }
     for name, (does, when) in _told().items():
         kinds = ["boolean", "null"] if name == _CHOSEN_BY_CLUSTER else "boolean"
-        properties[value_of(name)] = {"type": kinds, "description": f"{does}; when: {when}"}
+        words = _WORDS.get(name, ())
+        known = {"enum": [*words, True, False]} if words else {"type": kinds}
+        properties[value_of(name)] = {**known, "description": f"{does}; when: {when}"}
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_object(properties)}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

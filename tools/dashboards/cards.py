@@ -52,7 +52,7 @@ _NOW = Section(
         ),
         figure(
             "Not readable",
-            "Cards that cannot be read: nobody is evicted there. Event NVMLUnavailable of the Node "
+            "Cards that cannot be read: no pod is evicted there. Event NVMLUnavailable of the Node "
             "says why.",
             f"sum(1 - gpufence_card_readable{{{_OF_NODE}}})",
             "short",

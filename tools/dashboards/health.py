@@ -254,6 +254,17 @@ _ACTING = Section(
             ),
             Kind.STACK,
         ),
+        Panel(
+            "The driver's limits",
+            "Containers whose limit the driver holds as it was written, or not (absent), or of "
+            "which nothing is known; and nodes on which containers with a limit fail.",
+            (
+                Query(many("gpufence_driver_limits", _OF_NODE, "state", "sum"), "{{state}}"),
+                Query(f"sum(gpufence_driver_limits_unsupported{{{_OF_NODE}}})", "nodes failing"),
+            ),
+            missing="none",
+            width=24,
+        ),
     ),
 )
 HEALTH = Dashboard(

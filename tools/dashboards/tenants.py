@@ -132,7 +132,7 @@ _USE = Section(
         ),
         Panel(
             "Idle pods",
-            "Pods that have done nothing on a card for ten minutes. Whom nobody can tell about is "
+            "Pods that have done nothing on a card for ten minutes. A pod of unknown state is "
             "not counted.",
             (Query(f"sum by (namespace) {_IS_IDLE}", "{{namespace}}"),),
             Kind.STACK,
@@ -154,6 +154,15 @@ _USE = Section(
 _FENCES = Section(
     "Fences",
     (
+        Panel(
+            "What holds pods",
+            "Pods on cards by the strongest of what holds them: a MIG instance, the driver, MPS, a "
+            "library, their frameworks' settings, or nothing but eviction (agent).",
+            (Query(f"count by (fence) ({_figure('fence')})", "{{fence}}"),),
+            Kind.STACK,
+            missing="none",
+            width=24,
+        ),
         Panel(
             "Verdicts",
             "What the agents make of fenced pods, on the nodes that are chosen: within, holding "

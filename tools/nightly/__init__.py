@@ -40,6 +40,7 @@ VERBS: Final = (
     Verb("slow", "tests that take long", "nightly"),
     Verb("bench", "speed and memory, as ratios within one run", "bench"),
     Verb("gpushare", "gpushare's own program beside ours", "gpushare", (GPUSHARE,)),
+    Verb("coverage", "how much of all our code the tests of `make test` reach"),
     Verb("keda", "real KEDA and RabbitMQ", "keda", (RABBITMQ,)),
     Verb("scale", "5,000 GPU nodes and 50,000 pods"),
     Verb("release-check", "a release from two clones", "release"),

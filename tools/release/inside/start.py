@@ -13,8 +13,11 @@ def main() -> int:
         )
         return 2
     # Not before: older Pythons cannot even read these.
-    if sys.argv[0].split("/")[-1].startswith("kubectl-inspect"):
-        from kubectl_gpufence.gpushare.command import main as run  # noqa: PLC0415 (see above)
+    called = sys.argv[0].split("/")[-1]
+    if called.startswith("kubectl_complete"):
+        from kubectl_gpufence.completion import main as run  # noqa: PLC0415 (see above)
+    elif called.startswith("kubectl-inspect"):
+        from kubectl_gpufence.gpushare import main as run  # noqa: PLC0415 (see above)
     else:
         from kubectl_gpufence.__main__ import main as run  # noqa: PLC0415 (see above)
     return run()

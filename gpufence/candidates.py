@@ -74,7 +74,7 @@ def usable_cards(pod: Pod, node: GpuNode) -> tuple[Card, ...]:
     Return the cards a pod may meet there: its MIG profile's instances, or whole cards, and only the
     assigned one where a scheduler has chosen: those of its resource claims, if these are known.
 
-    Where every card is cut, whoever asks for a card gets an instance (the device plugin's MIG
+    Where every card is cut, a pod that asks for a card gets an instance (the device plugin's MIG
     strategy "single"). Resource names say `1g.10gb.me` where the driver says `1g.10gb+me`.
     """
     allocated = [device.card for device in pod.devices if device.card is not None]

@@ -8,17 +8,20 @@ GpufenceError              anything gpufence raises on purpose
 └── kube.errors.KubeError  what the API server or the way to it answered (see kube/errors.py)
 
 What is expected to go wrong while deciding is a value (`Problem`), not an exception: a pod with an
-unreadable annotation is an ordinary pod, and its problem is an ordinary result.
+unreadable annotation is an ordinary pod, and its problem is an ordinary result. What a check of an
+installation says is a `Finding`.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 SHOWN_CHARACTERS = 80
 _FIELD_CHARACTERS = 400
@@ -57,7 +60,7 @@ def described(value: object) -> str:
     try:
         return repr(value)
     except (RecursionError, ValueError):
-        return f"{type(value).__name__} that nobody can write down"
+        return f"{type(value).__name__} that cannot be written down"
 
 
 def shown(value: object) -> str:
@@ -71,7 +74,7 @@ class GpufenceError(Exception):
 
 
 class InvalidError(GpufenceError):
-    """Raised for text that cannot be read; carries the problem for whoever reports it."""
+    """Raised for text that cannot be read; carries the problem for what reports it."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.sentence)
@@ -101,3 +104,37 @@ class UnknownVersionError(GpufenceError):
         )
         self.field = field
         self.version = version
+
+
+class Level(StrEnum):
+    """From harmless to in the way of what gpufence is there for."""
+
+    OK = "ok"
+    LOOK = "look"  # works, but less than it could, or somebody should know
+    WRONG = "wrong"  # something does not work that should
+    UNKNOWN = "unknown"  # it could not be found out, mostly for want of a permission
+
+
+class Finding(NamedTuple):
+    """One sentence on one subject, and a remedy for all that is not well."""
+
+    level: Level
+    subject: str
+    text: str
+    remedy: str = ""
+
+
+def ok(subject: str, text: str) -> Finding:
+    return Finding(Level.OK, subject, text)
+
+
+def look(subject: str, text: str, remedy: str) -> Finding:
+    return Finding(Level.LOOK, subject, text, remedy)
+
+
+def wrong(subject: str, text: str, remedy: str) -> Finding:
+    return Finding(Level.WRONG, subject, text, remedy)
+
+
+def unknown(subject: str, text: str, remedy: str) -> Finding:
+    return Finding(Level.UNKNOWN, subject, text, remedy)

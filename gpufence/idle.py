@@ -12,7 +12,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from gpufence import names
 from gpufence.errors import InvalidError, Problem, annotation_problem
-from gpufence.shape import as_integer, as_list, as_text, read_versioned
+from gpufence.shape import (
+    COUNT,
+    FLAG,
+    TEXT,
+    FieldKind,
+    RowKind,
+    as_integer,
+    as_list,
+    as_object,
+    as_text,
+    or_null,
+    read_versioned,
+    several,
+    texts,
+)
 from gpufence.text import printable
 from gpufence.times import read_length, read_moment, write_moment
 
@@ -20,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpufence.shape import Object
+
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -77,7 +92,7 @@ class IdleWords(NamedTuple):
 class ReleasePhase(StrEnum):
     """
     Where an owner is between having its replicas, having none, and having them again. The phases
-    that end in -ing are written before the replicas change, so that whoever comes after a crash
+    that end in -ing are written before the replicas change, so that what comes after a crash
     knows what was meant.
     """
 
@@ -157,7 +172,7 @@ def highest_rung(data: Mapping[str, str] | None) -> IdleRung:
 
 def read_note(text: str) -> ReleaseNote:
     """
-    Read what a release left; whoever cannot read it leaves the owner alone.
+    Read what a release left; a caller that cannot read it leaves the owner alone.
 
     Raises:
         UnknownVersionError: a newer gpufence wrote it.
@@ -247,3 +262,98 @@ def _moment(written: Object, key: str, field: str) -> float:
 
 def _moment_or_none(written: Object, key: str, field: str) -> float | None:
     return None if written.get(key) is None else _moment(written, key, field)
+
+
+VERSION: Final = 1
+
+_NAME = "owners"
+
+
+class OwnerRelease(NamedTuple):
+    """
+    One owner. `way`, `state` and `step` are words of `controller.model`; `why` says in a sentence
+    what stands against a release, or what it is for.
+
+    `pods` counts those that live; `rung` is empty where its namespace says nothing. None is what
+    nobody knows, or there is none of, such as a `note` that a release has left.
+    """
+
+    namespace: str
+    api_version: str
+    kind: str
+    name: str
+    way: str = ""
+    state: str = ""
+    step: str = ""
+    why: str = ""
+    idle_since: float | None = None
+    deadline: float | None = None
+    contended: bool = False
+    waiters: tuple[str, ...] = ()
+    replicas: int | None = None
+    rung: str = ""
+    pods: int = 0
+    note: ReleaseNote | None = None
+
+
+class OwnerReleases(NamedTuple):
+    """
+    All of them at a moment. A controller that is not the `leader` sees and does nothing; `brake`
+    says why nobody is released at all.
+    """
+
+    leader: bool
+    at: float
+    brake: str = ""
+    owners: tuple[OwnerRelease, ...] = ()
+
+
+_MOMENT: Final = FieldKind(
+    write_moment, lambda value, path: read_moment(as_text(value, path), path)
+)
+_NOTE: Final = FieldKind(
+    lambda note: json.loads(write_note(note)),
+    lambda value, path: read_note(json.dumps(as_object(value, path))),
+)
+_OWNER: Final = RowKind(
+    OwnerRelease,
+    (
+        ("namespace", TEXT),
+        ("apiVersion", TEXT),
+        ("kind", TEXT),
+        ("name", TEXT),
+        ("way", TEXT),
+        ("state", TEXT),
+        ("step", TEXT),
+        ("why", TEXT),
+        ("idleSince", or_null(_MOMENT)),
+        ("deadline", or_null(_MOMENT)),
+        ("contended", FLAG),
+        ("waiters", FieldKind(list, texts)),
+        ("replicas", or_null(COUNT)),
+        ("rung", TEXT),
+        ("pods", COUNT),
+        ("note", or_null(_NOTE)),
+    ),
+)
+_OWNERS: Final = RowKind(
+    OwnerReleases,
+    (("leader", FLAG), ("at", _MOMENT), ("brake", TEXT), ("owners", several(_OWNER))),
+)
+
+
+def write_owners(owners: OwnerReleases) -> str:
+    """Write one line of JSON, keys in a fixed order."""
+    whole = {"v": VERSION, **_OWNERS.write(owners)}
+    return json.dumps(whole, separators=(",", ":"), allow_nan=False)
+
+
+def read_owners(text: str) -> OwnerReleases:
+    """
+    Read what `/v1/owners` answers.
+
+    Raises:
+        UnknownVersionError: a newer controller wrote it.
+        InvalidError: it is not what a controller writes.
+    """
+    return _OWNERS.read(read_versioned(text, _NAME, VERSION), _NAME)

@@ -87,6 +87,7 @@ GPU_IDLE: Final = "gpufence.io/GPUIdle"  # pod condition, by the agent: it does 
 CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it really has
 STOPPED: Final = "kubeflow-resource-stopped"  # on Kubeflow's Notebooks: since when they are stopped
 SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the simulator plays
+DRIVER_LIMITS: Final = "gpufence.io/driver-limits"  # label of nodes, "true": the driver can refuse
 
 # How sharing systems declare memory
 GPUSHARE_MEMORY: Final = "aliyun.com/gpu-mem"  # units of GiB or MiB, the node decides
@@ -237,6 +238,8 @@ TF_GROWTH: Final = "TF_FORCE_GPU_ALLOW_GROWTH"  # lazy, not a cap; the only one 
 TF_UNIFIED: Final = "TF_FORCE_UNIFIED_MEMORY"  # lifts every cap of XLA
 TF_ALLOCATOR: Final = "TF_GPU_ALLOCATOR"  # cuda_malloc_async keeps to no cap
 GGML_UNIFIED: Final = "GGML_CUDA_ENABLE_UNIFIED_MEMORY"  # llama.cpp; nobody can count that memory
+DRIVER_REQUEST: Final = "NVIDIA_GPU_MEMORY_REQUEST"  # MiB: the driver's soft limit; with the next
+DRIVER_LIMIT: Final = "NVIDIA_GPU_MEMORY_LIMIT"  # MiB: the driver refuses what would pass it
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"  # overrides what the device plugin assigned
 CUPY_LIMIT: Final = "CUPY_GPU_MEMORY_LIMIT"  # bytes; an empty value is an error there
 PADDLE_LIMIT: Final = "FLAGS_gpu_memory_limit_mb"  # MiB
@@ -269,6 +272,7 @@ VOLCANO_FACTOR: Final = "GPUFENCE_VOLCANO_FACTOR"  # the device plugin's --gpu-m
 DEFAULT_CARD: Final = "GPUFENCE_DEFAULT_CARD"  # memory of a card where no node tells
 LARGEST_CARD: Final = "GPUFENCE_LARGEST_CARD"  # the most a card has whose node does not tell
 DEFAULT_CAPABILITY: Final = "GPUFENCE_DEFAULT_COMPUTE_CAPABILITY"  # of that card, such as 7.5
+DRIVER_SETTING: Final = "GPUFENCE_DRIVER_LIMITS"  # off, on, labelled: where the driver holds
 RESERVE: Final = "GPUFENCE_RESERVE"  # replaces the context reserve of the table
 SCHEDULER_PREFIX: Final = "GPUFENCE_SCHEDULER_"  # + dialect: who schedules its pods
 TOLERATIONS: Final = "GPUFENCE_TOLERATIONS"  # further ones for GPU pods, key=value:Effect,...
@@ -296,3 +300,5 @@ SHORT: Final = "GPUMemoryShort"  # a card lacks what was promised, and no evicti
 UNATTRIBUTED: Final = "GPUMemoryUnattributed"  # memory that belongs to no pod we know
 NVML_UNAVAILABLE: Final = "NVMLUnavailable"  # measuring stopped
 EVICTION_SUSPENDED: Final = "GPUMemoryEvictionSuspended"  # too many violators at once
+LIMIT_ABSENT: Final = "GPUMemoryLimitAbsent"  # the driver holds another limit than was written
+LIMIT_UNSUPPORTED: Final = "GPUMemoryLimitUnsupported"  # of a Node: pods with such limits fail

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from gpufence.annotations import MOST_PROCESSES, Headroom
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import Mode, read_mode
-from gpufence.names import PLAN
+from gpufence.names import DRIVER_LIMIT, PLAN
 from gpufence.quantity import read_bytes, write_bytes, write_mebibytes
 from gpufence.shape import (
     Object,
@@ -38,6 +38,9 @@ VERSION = 1
 
 FRACTIONS = frozenset({"fraction", "share", "pytorch", "arguments"})
 """The forms of settings that are a fraction of the card."""
+
+DRIVER_FORM = "driver"
+"""The form of the variables by which the driver itself holds a container to its limit."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -110,44 +113,44 @@ class Plan(NamedTuple):
     profile: ProfileUsed | None = None
 
 
-class _Amounts(dict["int | None", str]):
-    """Amounts as a plan has them, each written when it is first asked for."""
-
-    def __missing__(self, amount: int | None) -> str:
-        text = self[amount] = _amount(amount)
-        return text
-
-
 def write_plan(plan: Plan) -> str:
     """Write the annotation: one line of JSON."""
-    containers = {name: write_container(item) for name, item in plan.containers.items()}
+    containers = {
+        name: write_container(item, ",".join(map(write_setting, item.settings)))
+        for name, item in plan.containers.items()
+    }
     return join_plan(plan, containers)
 
 
-def write_container(container: ContainerPlan) -> str:
-    """Write one container's part of the annotation; many pods' containers are alike."""
+def write_setting(setting: Setting, amounts: str | None = None) -> str:
+    """Write one setting, with `amounts` in the place of its own."""
+    env, slot, form, done, user, *own = setting
+    return (
+        f'{{"env":{quoted(env)},"slot":{quoted(slot)},"form":{quoted(form)},'
+        f'"user":{"null" if user is None else quoted(user)},"done":{quoted(done)},'
+        f"{write_amounts(*own) if amounts is None else amounts}}}"
+    )
+
+
+def write_amounts(
+    limit: int | None, reserve: int | None, card: int | None, allowance: int | None
+) -> str:
+    """Write L, C, T and A of a setting."""
+    own = f'"T":{_amount(card)},"A":{_amount(allowance)}'
+    return f'"L":{_amount(limit)},"C":{_amount(reserve)},{own}'
+
+
+def write_container(container: ContainerPlan, settings: str) -> str:
+    """Write one container's part of the annotation, whose settings have been written already."""
     cap = "null" if container.cap_bytes is None else f'"{write_mebibytes(container.cap_bytes)}"'
-    texts_of = _Amounts()
-    figures: dict[object, str] = {}  # most settings of a container have the same
-    settings = []
-    for item in container.settings:
-        user = "null" if item.user is None else quoted(item.user)
-        amounts = (item.limit_bytes, item.reserve_bytes, item.card_bytes, item.allowance_bytes)
-        if amounts not in figures:
-            limit, reserve, card, allowance = [texts_of[amount] for amount in amounts]
-            figures[amounts] = f'"L":{limit},"C":{reserve},"T":{card},"A":{allowance}'
-        settings.append(
-            f'{{"env":{quoted(item.env)},"slot":{quoted(item.slot)},"form":{quoted(item.form)},'
-            f'"user":{user},"done":{quoted(item.done)},{figures[amounts]}}}'
-        )
     runs = ""
     if container.runs or container.reads:
         reads = ",".join(map(quoted, container.reads))
         runs = f'"runs":{quoted(container.runs)},"reads":[{reads}],'
     runs += "" if container.kept else '"kept":false,'
     return (
-        f'{{"limit":{texts_of[container.limit_bytes]},"processes":{container.processes},'
-        f'"headroom":"{container.headroom.value}","cap":{cap},{runs}"settings":[{",".join(settings)}]}}'
+        f'{{"limit":{_amount(container.limit_bytes)},"processes":{container.processes},'
+        f'"headroom":"{container.headroom.value}","cap":{cap},{runs}"settings":[{settings}]}}'
     )
 
 
@@ -242,6 +245,16 @@ def _read_setting(written: Object, path: str, known: dict[str, int]) -> Setting:
         card_bytes=_known_bytes(written.get("T"), f"{path}.T", known),
         allowance_bytes=_known_bytes(written.get("A"), f"{path}.A", known),
     )
+
+
+def driver_bytes(container: ContainerPlan) -> int | None:
+    """Return to how much the driver is to hold a container on each card; None where it is not."""
+    held = [
+        each.limit_bytes
+        for each in container.settings
+        if each.env == DRIVER_LIMIT and each.done is not Done.PLANNED
+    ]
+    return held[0] if held else None
 
 
 def _amount(amount: int | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.names import (
@@ -281,3 +282,59 @@ def _claims_used(
         *named,
         *[ClaimUse(EXTENDED, request) for _, owner, request in served if owner == name],
     )
+
+
+MOST_CHARACTERS: Final = 16 * 1024
+"""Several times what a kubelet keeps; the end counts."""
+
+_OUT_OF_MEMORY = re.compile(
+    r"CUDA out of memory"  # PyTorch
+    r"|CUDA_ERROR_OUT_OF_MEMORY"  # the driver's name, in TensorFlow, JAX, Numba
+    r"|cudaErrorMemoryAllocation"  # the runtime's, in RMM, CuPy
+    r"|CUDA error: out of memory"
+    r"|cudaMalloc failed: out of memory"  # llama.cpp
+    r"|CUDA failed with error out of memory"  # CTranslate2
+    r"|(?<!java\.lang\.)(?<!ray\.exceptions\.)OutOfMemoryError"  # PyTorch, CuPy
+    r"|RESOURCE_EXHAUSTED: (?:Out of memory|OOM|[Ff]ailed to allocate)"  # JAX, TensorFlow
+    r"|OOM when allocating [^\n]{0,1000}device:GPU"  # TensorFlow; on its CPUs it says the same
+    r"|Allocator \(GPU_\d+_bfc\) ran out of memory"
+    r"|Out of memory error on GPU"  # PaddlePaddle
+    r"|Out of GPU memory"  # CUDA.jl
+)
+
+
+def out_of_memory(message: str) -> str:
+    """
+    Return the words by which a message says that a card's memory was not enough; empty where none
+    does.
+    """
+    found = _OUT_OF_MEMORY.search(message[-MOST_CHARACTERS:])
+    return found[0] if found else ""
+
+
+MOST_OF_START: Final = 2048
+"""Of a message about a container that did not start; the beginning counts."""
+
+_STARTS: Final = frozenset(
+    {"StartError", "RunContainerError", "CreateContainerError", "ContainerCannotRun"}
+)
+_HOOK_FAILED: Final = re.compile(
+    r"(?:[A-Za-z ]{1,80}: ){0,12}error running (?:createRuntime )?hook #\d+: "
+)
+_LIMIT_WORDS: Final = re.compile(r"memory limits|GPU_MEMORY_|nvmlDeviceSetMemoryLimits")
+_MOST_REFUSAL: Final = 240
+
+
+def limits_refused(reason: str, message: str) -> str:
+    """
+    Return how a container's start ended because NVIDIA's hook could not set the memory limits that
+    its variables ask for; empty where it did not.
+
+    What a program leaves as its message, and what a tenant names in a pod, says nothing here: the
+    text begins with the runtime's own words, up to the number of the hook.
+    """
+    text = message[:MOST_OF_START]
+    found = _HOOK_FAILED.match(text) if reason in _STARTS else None
+    if found is None or not _LIMIT_WORDS.search(text, found.end()):
+        return ""
+    return text[found.end() :][-_MOST_REFUSAL:]

@@ -231,7 +231,7 @@ class UnitSettings:
         default=GIB,
         metadata=setting(
             names.GPUSHARE_UNIT,
-            "unit of aliyun.com/gpu-mem where no Node tells: `GiB` or `MiB`",
+            "unit of aliyun.com/gpu-mem where no Node states it: `GiB` or `MiB`",
             kind=UNIT,
         ),
     )

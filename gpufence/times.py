@@ -2,13 +2,14 @@
 Moments and lengths of time as people and programs write them on objects: RFC 3339, and 1h30m.
 
 Moments are seconds since the epoch, lengths are seconds. What cannot be read raises `InvalidError`.
+And how long to wait before the next attempt: exponential, bounded, and never in step.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
 
@@ -57,3 +58,33 @@ def read_length(text: str, field: str, *, least: float = 0.0) -> float:
     if seconds > _LONGEST:
         raise InvalidError(Problem(field, text, "is longer than a hundred years", remedy))
     return seconds
+
+
+_LAST_DOUBLING = 32
+
+
+def doubled(first_seconds: float, limit_seconds: float, times: int) -> float:
+    """Return the first wait doubled so many times, but never more than the limit."""
+    return min(limit_seconds, first_seconds * 2.0 ** min(times, _LAST_DOUBLING))
+
+
+class Backoff(NamedTuple):
+    """
+    Grow from `first_seconds` to `limit_seconds`, each wait drawn from the upper half of its step.
+
+    A thousand agents lose the same API server in the same instant; the draw keeps them from
+    returning in the same instant too, and the lower half left out keeps every wait a real one.
+    """
+
+    first_seconds: float = 0.5
+    limit_seconds: float = 30.0
+
+    def delay_seconds(self, attempt: int, chance: float) -> float:
+        """
+        Return the wait after the `attempt`-th failure in a row, counted from 1.
+
+        `chance` is a random number in [0, 1).
+        """
+        if attempt < 1:
+            return 0.0
+        return doubled(self.first_seconds, self.limit_seconds, attempt) * (1 + chance) / 2

@@ -26,10 +26,10 @@ from kube.errors import (
     UnreachableError,
 )
 from kube.informers.reflector import Handler, Reflector, ReflectorState
+from kube.kinds import core, group
 from kube.lists import Listing, as_is, collect
-from kube.pages import fetch_page
-from kube.paths import core, group
 from kube.replies import JsonObject
+from kube.transport import fetch_page
 from kube.watch import ChangeType, Source, WatchSettings
 
 __all__ = [

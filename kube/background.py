@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from gpufence.backoff import Backoff
+from gpufence.times import Backoff
 from kube.errors import (
     BadReplyError,
     ForbiddenError,

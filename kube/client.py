@@ -16,8 +16,7 @@ from kube.access import find_access
 from kube.errors import BadReplyError
 from kube.lists import PAGE_SIZE, Listing, as_is, collect_pages, read_page
 from kube.replies import RawReply, read_reply
-from kube.server_clock import read_date
-from kube.transport import Patience, Request, Stream, Transport
+from kube.transport import Patience, Request, Stream, Transport, read_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from kube.errors import KubeError, NotFoundError
-from kube.kinds import ApiKind, objects_of, read_kinds
+from kube.kinds import ApiKind, read_kinds
+from kube.replies import objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

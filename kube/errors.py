@@ -36,7 +36,7 @@ class KubeError(GpufenceError):
 
 
 class AccessError(KubeError):
-    """Raised before the first request, when it is unclear which server to ask, or as whom."""
+    """Raised before the first request, where the server or the identity to ask by is unclear."""
 
 
 class UnreachableError(KubeError):

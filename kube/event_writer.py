@@ -16,7 +16,7 @@ from kube.background import Background
 from kube.client import PatchType
 from kube.errors import ConflictError, ForbiddenError, NotFoundError, ReplyError
 from kube.events import EventPlace, EventTimes, make_event, place_of
-from kube.paths import core
+from kube.kinds import core
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

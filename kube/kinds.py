@@ -6,13 +6,15 @@ can be scaled.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote
 
-from kube.paths import core, group
+from kube.replies import objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kube.replies import JsonObject
+
 
 MOST_RESOURCES: Final = 1024
 
@@ -70,6 +72,26 @@ def _words(item: JsonObject) -> Iterator[str]:
     return (word.lower() for word in words if isinstance(word, str) and word)
 
 
-def objects_of(said: JsonObject, key: str) -> list[JsonObject]:
-    listed = said.get(key)
-    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+def core(*segments: str) -> str:
+    """
+    Build a path of the core group: `core("namespaces", "team-a", "pods")`.
+
+    Raises ValueError for a name that would change the path's shape.
+    """
+    return "/api/v1/" + "/".join(map(_segment, segments))
+
+
+def group(group_version: str, *segments: str) -> str:
+    """
+    Build a path of a named group: `group("apps/v1", "deployments")`.
+
+    Raises ValueError for a name that would change the path's shape.
+    """
+    return f"/apis/{group_version}/" + "/".join(map(_segment, segments))
+
+
+def _segment(name: str) -> str:
+    # The rule of k8s.io/apimachinery IsValidPathSegmentName: quoting cannot save "." and "..".
+    if name in {"", ".", ".."} or "/" in name or "%" in name:
+        raise ValueError(f"{name!r} cannot be a name in a Kubernetes path")
+    return quote(name, safe=":")

@@ -12,8 +12,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gpufence.backoff import Backoff
 from gpufence.errors import GpufenceError
+from gpufence.times import Backoff
 from kube.errors import ForbiddenError, ReplyError
 
 if TYPE_CHECKING:

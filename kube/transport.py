@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
+from kube.access import Access
 from kube.connections import Sockets, connect_pool, explain
+from kube.credentials import Certificates, Trust
 from kube.errors import BadReplyError, SilenceError, UnreachableError
 from kube.replies import RawReply
-from kube.server_clock import AnswerClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kube.access import Access
 
 _CHUNK_BYTES = 65_536
 
@@ -177,3 +181,101 @@ def _read_until(
         if time.monotonic() > deadline:
             raise SlowAnswerError("the answer is still coming in")
     return bytes(body)
+
+
+_HEADERS: Final = {"User-Agent": "gpufence"}
+
+
+def fetch_page(
+    url: str,
+    timeout_seconds: float,
+    most_bytes: int,
+    query: Mapping[str, str | int] | None = None,
+) -> str:
+    """
+    Read a page, however slowly its bytes come.
+
+    Raises:
+        UnreachableError: it does not come whole and in time.
+        BadReplyError: the server refuses, or sends more than `most_bytes`.
+    """
+    at = urlsplit(url)
+    trust = Trust(Certificates()) if at.scheme == "https" else None
+    access = Access(server=f"{at.scheme}://{at.netloc}", trust=trust)
+    request = Request(method="GET", path=at.path, query=urlencode(query or {}), headers=_HEADERS)
+    with closing(Transport(access, pool_connections=1)) as transport:
+        reply = _send_within(timeout_seconds, transport, request, most_bytes)
+    if reply.status != HTTPStatus.OK:
+        raise BadReplyError(f"{request.line} at {access.server}: status {reply.status}")
+    return reply.body.decode("utf-8", "replace")
+
+
+def _send_within(
+    seconds: float, transport: Transport, request: Request, most_bytes: int
+) -> RawReply:
+    """Send and read the answer; Patience is for each byte of its head, and one may drip."""
+    over = threading.Event()
+    late = f"{request.line}: no whole answer in {seconds:g} s"
+    end = threading.Timer(seconds, _cut, (transport, over))
+    end.start()
+    try:
+        reply = transport.send(request, Patience(seconds, seconds), most_bytes)
+    except UnreachableError as error:
+        if over.is_set():
+            raise UnreachableError(late) from error
+        raise
+    finally:
+        end.cancel()
+    if over.is_set():
+        raise UnreachableError(late)  # without a length, what was cut looks whole
+    return reply
+
+
+def _cut(transport: Transport, over: threading.Event) -> None:
+    over.set()
+    transport.abort()
+
+
+class _Answered(NamedTuple):
+    """What an answer said, and when it came by a clock that nobody sets."""
+
+    date: str
+    at: float
+
+
+def boottime() -> float:
+    """Return a time that goes on while this machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class AnswerClock:
+    """
+    Remembers the last answer. What time it is there now follows from how long ago that was, so that
+    a clock that is set here shows at once, before the next answer.
+    """
+
+    def __init__(self) -> None:
+        self._heard: _Answered | None = None
+
+    def hear(self, date: str | None) -> None:
+        if date:
+            self._heard = _Answered(date, boottime())
+
+    def ahead_seconds(self, now: float) -> float | None:
+        """
+        Return how far a time of this machine's clock is ahead of the API server's, to a second and
+        the time that an answer takes; None where no answer has told.
+        """
+        heard = self._heard
+        if heard is None:
+            return None
+        there = read_date(heard.date)
+        return None if there is None else now - (there + boottime() - heard.at)
+
+
+def read_date(text: str) -> float | None:
+    """Read an answer's Date, in seconds since 1970; None where it is none."""
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar, cast
 
-from gpufence.backoff import Backoff
+from gpufence.times import Backoff
 from kube.errors import BadReplyError, GoneError, ServerError, SilenceError, UnreachableError
 from kube.lists import collect_pages
 from kube.replies import status_error

@@ -4,9 +4,11 @@ Finding owners of pods, and acts on them that hold only as long as nobody else h
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
+from gpufence.times import write_moment
 from kube.client import PatchType
 from kube.errors import BadReplyError
 from kube.owners import WORKLOAD, is_notebook, number_of, owner_of
@@ -110,20 +112,17 @@ def write_note(client: Client, owner: ApiOwner, note: str | None) -> ApiOwner:
     return annotate(client, owner, {names.RELEASED: note})
 
 
-def stop(client: Client, owner: ApiOwner, at: str) -> ApiOwner:
+def bring_to(client: Client, owner: ApiOwner, replicas: int) -> ApiOwner:
     """
-    Stop what is stopped as a whole, at a time as RFC 3339 writes it. Raises as `set_replicas`.
+    Have an owner run so many replicas; what has none that are counted is stopped as a whole, or
+    started again. Raises as `set_replicas`.
     """
+    if not owner.stoppable:
+        return set_replicas(client, owner, replicas)
     if is_notebook(owner.kind):
-        return annotate(client, owner, {names.STOPPED: at})
-    return _patched(client, owner, {"spec": {"active": False}})
-
-
-def start(client: Client, owner: ApiOwner) -> ApiOwner:
-    """Start again what was stopped. Raises as `set_replicas`."""
-    if is_notebook(owner.kind):
-        return annotate(client, owner, {names.STOPPED: None})
-    return _patched(client, owner, {"spec": {"active": True}})
+        stopped = None if replicas else write_moment(time.time())
+        return annotate(client, owner, {names.STOPPED: stopped})
+    return _patched(client, owner, {"spec": {"active": replicas > 0}})
 
 
 def _patched(client: Client, owner: ApiOwner, change: JsonObject) -> ApiOwner:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from gpufence.errors import GpufenceError
@@ -30,10 +31,22 @@ def command_parser(
     return ArgumentParser(name, description=about or None, **shown), shown
 
 
+def version() -> str:
+    """Return the installed version; a source tree that nobody installed has none."""
+    try:
+        return metadata.version("gpufence")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
 def exit_code(name: str, command: Callable[[], int]) -> int:
     """Run a command; what cannot be done is said in one line."""
     try:
         return command()
     except GpufenceError as error:
-        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - a command line says what is wrong
-        return WRONG
+        said = str(error)
+    except ModuleNotFoundError as error:
+        extra = name.removeprefix("gpufence-")
+        said = f"{error.name} is not installed: pip install 'gpufence[{extra}]'"
+    print(f"{name}: {said}", file=sys.stderr)  # noqa: T201 - a command line says what is wrong
+    return WRONG

@@ -111,7 +111,7 @@ def _notes(containers: Sequence[Container]) -> Iterator[Problem]:
 SPEC = DialectSpec(
     name="gpushare",
     system="Aliyun gpushare",
-    unit="GiB or MiB: told from the node's allocatable and NVML",
+    unit="GiB or MiB: known from the node's allocatable and NVML",
     read=read,
     resources=(GPUSHARE_MEMORY, GPUSHARE_CORES),
     bookkeeping=GPUSHARE_BOOKKEEPING,

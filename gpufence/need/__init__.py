@@ -11,13 +11,11 @@ from gpufence.need.codec import (
 from gpufence.need.measured import Confidence, cards_of, merged
 from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, top_owner, with_room
 from gpufence.need.summary import NeedReasons, NeedSummary, ProposalTerms, summaries, summarise
-from gpufence.need.target import MostHeld, limit_for
 
 __all__ = [
     "VERSION",
     "CardNeed",
     "Confidence",
-    "MostHeld",
     "NeedDay",
     "NeedKey",
     "NeedReasons",
@@ -27,7 +25,6 @@ __all__ = [
     "ProposalTerms",
     "bounded",
     "cards_of",
-    "limit_for",
     "merged",
     "need_configmap",
     "read_need",

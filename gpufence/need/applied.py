@@ -37,6 +37,27 @@ class AppliedProfile(NamedTuple):
     generation: int
     amounts: Mapping[str, int] = _NOTHING
 
+    def texts(self, pod: Pod) -> dict[str, str]:
+        """
+        Return the annotations that the owner of a pod would have written, had he known; none where
+        he has written any amount, or where not all of its containers are known that ask for a GPU.
+        """
+        if any(key.startswith(MEMORY) for key in pod.annotations):
+            return {}
+        wanted = _asking(self, pod)
+        if not wanted or any(name not in self.amounts for name in wanted):
+            return {}
+        amounts = {name: write_bytes(self.amounts[name], largest="Mi") for name in wanted}
+        if len(amounts) == 1:
+            return {MEMORY: amounts[wanted[0]]}
+        return {f"{MEMORY_OF_CONTAINER}{name}": text for name, text in amounts.items()}
+
+    def holds(self, pod: Pod) -> bool:
+        """Return whether a pod holds to these amounts, whatever wrote them there."""
+        amounts = {key: text for key, text in pod.annotations.items() if key.startswith(MEMORY)}
+        others = {key: text for key, text in pod.annotations.items() if key not in amounts}
+        return bool(amounts) and amounts == self.texts(pod._replace(annotations=others))
+
 
 def applied_amounts(
     before: Mapping[str, int], summaries: Sequence[NeedSummary], most_bytes: int | None
@@ -55,29 +76,6 @@ def applied_amounts(
             amounts[container] = amount
     most = LARGEST_CARD if most_bytes is None else min(most_bytes, LARGEST_CARD)
     return {name: min(amount, most) for name, amount in amounts.items()}
-
-
-def applied_texts(profile: AppliedProfile, pod: Pod) -> dict[str, str]:
-    """
-    Return the annotations that the owner of a pod would have written, had he known; none where he
-    has written any amount, or where not all of its containers are known that ask for a GPU.
-    """
-    if any(key.startswith(MEMORY) for key in pod.annotations):
-        return {}
-    wanted = _asking(profile, pod)
-    if not wanted or any(name not in profile.amounts for name in wanted):
-        return {}
-    amounts = {name: write_bytes(profile.amounts[name], largest="Mi") for name in wanted}
-    if len(amounts) == 1:
-        return {MEMORY: amounts[wanted[0]]}
-    return {f"{MEMORY_OF_CONTAINER}{name}": text for name, text in amounts.items()}
-
-
-def is_applied(profile: AppliedProfile, pod: Pod) -> bool:
-    """Return whether a pod holds to a profile's amounts, whoever wrote them there."""
-    amounts = {key: text for key, text in pod.annotations.items() if key.startswith(MEMORY)}
-    others = {key: text for key, text in pod.annotations.items() if key not in amounts}
-    return bool(amounts) and amounts == applied_texts(profile, pod._replace(annotations=others))
 
 
 def _asking(profile: AppliedProfile, pod: Pod) -> list[str]:

@@ -13,7 +13,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
-from gpufence.fields import (
+from gpufence.names import NEED_PREFIX
+from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, with_room
+from gpufence.shape import (
     BYTES,
     COUNT,
     FLAG,
@@ -21,13 +23,13 @@ from gpufence.fields import (
     TEXT,
     WHOLE_SECONDS,
     FieldKind,
+    Object,
     RowKind,
+    as_text,
     list_of,
+    read_versioned,
     several,
 )
-from gpufence.names import NEED_PREFIX
-from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, with_room
-from gpufence.shape import Object, as_text, read_versioned
 from gpufence.times import read_moment
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.names import GROWTH
 from gpufence.need.rows import CardNeed, OwnerNeed
-from gpufence.need.target import MostHeld, least_context
 from gpufence.share import reserve_bytes
+from gpufence.target import MostHeld, least_context
 from gpufence.text import duration, limit_mebibytes, listed, mebibytes
 
 if TYPE_CHECKING:
@@ -126,10 +126,10 @@ def cap_reason(measured: Measured) -> str:
     peak = mebibytes(measured.peak_bytes)
     highest = [row for row in measured.rows if row.peak_bytes == measured.peak_bytes]
     if any(_took_all(row, measured.card) for row in highest):
-        what = f"{peak} is all that it was told to take"
+        what = f"{peak} is all that it is configured to take"
     else:
         what = f"{peak} is all of its card"
-    return f"none: {what}, so its need cannot be seen; let it grow ({GROWTH}, in observe)"
+    return f"none: {what}, so its need is unknown; let it grow ({GROWTH}, in observe)"
 
 
 def confidence_of(measured: Measured) -> tuple[Confidence, str]:

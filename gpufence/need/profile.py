@@ -12,7 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
-from gpufence.fields import (
+from gpufence.need.codec import DAY
+from gpufence.need.measured import Confidence
+from gpufence.need.rows import NeedKey
+from gpufence.need.summary import NO_TERMS, NeedReasons, NeedSummary, ProposalTerms, together
+from gpufence.quantity import read_bytes
+from gpufence.shape import (
     BYTES,
     COUNT,
     FLAG,
@@ -20,15 +25,14 @@ from gpufence.fields import (
     TEXT,
     WHOLE_SECONDS,
     FieldKind,
+    Object,
     RowKind,
+    as_integer,
+    as_object,
+    as_text,
+    objects,
     one,
 )
-from gpufence.need.codec import DAY
-from gpufence.need.measured import Confidence
-from gpufence.need.rows import NeedKey
-from gpufence.need.summary import NO_TERMS, NeedReasons, NeedSummary, ProposalTerms, together
-from gpufence.quantity import read_bytes
-from gpufence.shape import Object, as_integer, as_object, as_text, objects
 from gpufence.text import listed
 
 if TYPE_CHECKING:

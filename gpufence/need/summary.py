@@ -12,7 +12,7 @@ from gpufence.need.measured import (
     measured_of,
     merged,
 )
-from gpufence.need.target import MARGIN_PERCENT, RAISE_PERCENT, TargetTerms, target_for
+from gpufence.target import MARGIN_PERCENT, RAISE_PERCENT, TargetTerms, target_for
 from gpufence.text import limit_mebibytes, mebibytes
 from gpufence.times import read_moment, write_moment
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpufence.need.measured import Measured
     from gpufence.need.rows import CardNeed, NeedKey, NodeNeed, OwnerNeed
-    from gpufence.need.target import LimitTarget
+    from gpufence.target import LimitTarget
 
 
 _DAY_SECONDS: Final = 86_400

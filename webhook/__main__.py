@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from gpufence.mode import MODES
 from gpufence.settings import help_text
 from service.command import command_parser, exit_code
+from webhook.policy import DriverLimits
 from webhook.settings import PodSettings, WebhookSettings
 
 if TYPE_CHECKING:
@@ -31,12 +32,18 @@ def main(
     """Run the command that the arguments name; return the exit code."""
     arguments = parser().parse_args(argv)
     if arguments.command == "rewrite":
-        # Each command loads only what it needs: this one answers in a tenth of a second, and a
-        # server carries no parser of manifests.
-        from webhook.command import show_rewrite  # noqa: PLC0415 (see above)
-
-        return exit_code(_NAME, lambda: show_rewrite(arguments, environ, stdin, stdout))
+        return exit_code(_NAME, lambda: _rewrite(arguments, environ, stdin, stdout))
     return exit_code(_NAME, lambda: _serve(environ))
+
+
+def _rewrite(
+    arguments: argparse.Namespace, environ: Mapping[str, str], stdin: TextIO, stdout: TextIO
+) -> int:
+    # Each command loads only what it needs: this one answers in a tenth of a second, and a server
+    # carries no parser of manifests.
+    from webhook.command import show_rewrite  # noqa: PLC0415 (see above)
+
+    return show_rewrite(arguments, environ, stdin, stdout)
 
 
 def _serve(environ: Mapping[str, str]) -> int:
@@ -79,6 +86,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--card", metavar="MEMORY", help="memory of the card, such as 15360Mi")
     parser.add_argument(
         "--gpushare-unit", choices=("GiB", "MiB"), help="what aliyun.com/gpu-mem counts there"
+    )
+    parser.add_argument(
+        "--driver-limits",
+        choices=tuple(DriverLimits),
+        help="whether the driver holds containers to their limit",
     )
     parser.add_argument("--compute-capability", metavar="MAJOR.MINOR", help="such as 7.5")
     parser.add_argument(

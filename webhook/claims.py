@@ -14,7 +14,7 @@ from gpufence.devices import MOST_READ
 from gpufence.errors import GpufenceError
 from gpufence.slices import cards_of
 from kube import group
-from kube.kinds import objects_of
+from kube.replies import objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

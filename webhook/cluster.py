@@ -1,6 +1,6 @@
 """
 The cluster as the hooks see it: GPU nodes and the fleet made of them, the annotations of
-namespaces, profiles, a pod when it is bound.
+namespaces, what is said of owners, a pod when it is bound.
 """
 
 from __future__ import annotations
@@ -9,20 +9,13 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gpufence import names
-from gpufence.dialects.spec import LARGEST_CARD
-from gpufence.errors import InvalidError
-from gpufence.need import top_owner
-from gpufence.need.applied import AppliedProfile
-from gpufence.need.profile import Apply, profile_name, read_profile
 from gpufence.slices import newest, read_slice
 from kube import KubeError, NotFoundError, Source, core, group
 from kube.informers import Informers, Interner, Store
 from kube.informers.views import NamespaceView, name_of, view_namespace, view_node
-from kube.owners import controller_of
-from kube.replies import part_of
 from webhook.claims import UnknownError, ask_claims, ask_devices
 from webhook.fleet import Fleet
 
@@ -37,6 +30,7 @@ if TYPE_CHECKING:
     from gpufence.slices import PublishedCards
     from kube import Client, JsonObject, WatchSettings
     from webhook.claims import ClaimsFound
+    from webhook.rewrite.annotations import OwnersAmounts
 
 THREADS = 8
 _MOST_WAITING = 128
@@ -46,102 +40,80 @@ Of a pod that is being bound; what is read of JSON takes up to thirty times as m
 """
 
 
-class ClusterView(Protocol):
+class ClusterView:
     """
-    Caches that answer at once, possibly with yesterday's truth, and questions that take a while:
-    all of one binding together no longer than the deadline.
-    """
+    What hooks see of a cluster: caches that answer at once, possibly with yesterday's truth, and
+    questions that take a while, all of one binding together no longer than the deadline.
 
-    deadline_seconds: float
-
-    def fleet(self) -> Fleet:
-        """Return all GPU nodes that are known."""
-        ...
-
-    def node(self, name: str) -> GpuNode | None:
-        """Return a GPU node, if it is known."""
-        ...
-
-    def namespace(self, name: str) -> Mapping[str, str] | None:
-        """Return the annotations of a fenced namespace, if it is known."""
-        ...
-
-    def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
-        """Return the profile of a pod's owner, where there is one that is to be applied."""
-        ...
-
-    async def read_namespace(self, name: str) -> Mapping[str, str]:
-        """Ask for the annotations of a namespace. Raises UnknownError."""
-        ...
-
-    async def read_pod(self, namespace: str, name: str) -> JsonObject:
-        """Ask for a pod. Raises UnknownError."""
-        ...
-
-    async def read_node(self, name: str) -> GpuNode | None:
-        """Ask for a node; None if it offers no GPU. Raises UnknownError."""
-        ...
-
-    async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
-        """Ask for the resource claims of a pod, or the templates they will be made of."""
-        ...
-
-    async def read_devices(self, node: str) -> Mapping[str, Card]:
-        """Ask for the cards that a node's DRA driver publishes; none where nobody answers."""
-        ...
-
-    def trouble(self) -> str | None:
-        """Return what is missing before the first answer can be good, or None."""
-        ...
-
-
-class WithoutCluster:
-    """
-    Knows no nodes, so that the default card of the settings counts, and no namespaces' annotations.
+    By itself it is the view without a cluster: it knows no nodes, so that the default card of the
+    settings counts, and no namespaces' annotations.
     """
 
-    def __init__(self) -> None:
-        self.deadline_seconds = 1.0
+    def __init__(self, deadline_seconds: float = 1.0) -> None:
+        self.deadline_seconds = deadline_seconds
         self._fleet = Fleet(())
 
     def fleet(self) -> Fleet:
+        """Return all GPU nodes that are known."""
         return self._fleet
 
     def node(self, name: str) -> GpuNode | None:
+        """Return a GPU node, if it is known."""
         del name
         return None
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
+        """Return the annotations of a fenced namespace, if it is known."""
         del name
         return {}
 
-    def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
+    def amounts(self, namespace: str, pod: Object) -> OwnersAmounts | None:
+        """Return the amounts that are said of a pod's owner, where they are to be applied."""
         del namespace, pod
         return None
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
+        """Ask for the annotations of a namespace. Raises UnknownError."""
         del name
         return {}
 
     async def read_pod(self, namespace: str, name: str) -> JsonObject:
+        """Ask for a pod. Raises UnknownError."""
         raise UnknownError("no-cluster", f"no cluster to ask for pod {namespace}/{name}")
 
     async def read_node(self, name: str) -> GpuNode | None:
+        """Ask for a node; None if it offers no GPU. Raises UnknownError."""
         raise UnknownError("no-cluster", f"no cluster to ask for node {name}")
 
     async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
+        """Ask for the resource claims of a pod, or the templates they will be made of."""
         del namespace
         return dict.fromkeys([ref.name for ref in claims], "cannot be read without a cluster")
 
     async def read_devices(self, node: str) -> Mapping[str, Card]:
+        """Ask for the cards that a node's DRA driver publishes; none where nobody answers."""
         del node
         return {}
 
     def trouble(self) -> str | None:
+        """Return what is missing before the first answer can be good, or None."""
         return None
 
 
-class LiveCluster:
+class AmountSource(Protocol):
+    """Objects that a cluster may have, in which amounts of owners stand."""
+
+    name: str
+
+    def source(self, interner: Interner) -> Source[Any]: ...
+
+    @property
+    def store(self) -> Store[Any]: ...
+
+    def of_pod(self, namespace: str, pod: Object) -> OwnersAmounts | None: ...
+
+
+class LiveCluster(ClusterView):
     """Caches serve what they last knew for as long as the API server is away."""
 
     def __init__(
@@ -150,9 +122,11 @@ class LiveCluster:
         units: Units,
         deadline_seconds: float,
         watching: WatchSettings | None = None,
+        sources: Sequence[AmountSource] = (),
     ) -> None:
+        super().__init__(deadline_seconds)
         self._client = client
-        self.deadline_seconds = deadline_seconds
+        self._sources = sources
         self._pool = ThreadPoolExecutor(THREADS, "api")
         self._waiting = 0
         interner = Interner()
@@ -160,22 +134,21 @@ class LiveCluster:
         self._cache = NodeCache()
         self.nodes = self._cache.nodes
         self.namespaces: Store[NamespaceView] = Store()
-        self.profiles: Store[AppliedProfile] = Store()
         self._informers = Informers(client, watching)
-        self._follow(partial(keep_profile, interner=interner))
+        self._follow(interner)
 
-    def _follow(self, keep: Callable[[JsonObject], tuple[str, AppliedProfile | None]]) -> None:
+    def _follow(self, interner: Interner) -> None:
         """Follow what each admission may need, and what a cluster may have besides."""
         labelled = {"labelSelector": names.MODE}
         nodes = Source(path=core("nodes"), keep=self._view_node)
         namespaces = Source(path=core("namespaces"), keep=view_namespace, query=labelled)
-        profiles = Source(path=group(names.PROFILE_GROUP, names.PROFILES), keep=keep)
         slices = Source(path=group(names.RESOURCE_GROUP, "resourceslices"), keep=keep_slice)
         published = self._cache.published
         follow = self._informers.follow
         follow("nodes", nodes, self.nodes)
         follow("namespaces", namespaces, self.namespaces)
-        follow("profiles", profiles, self.profiles, optional=True, vital=False)
+        for each in self._sources:
+            follow(each.name, each.source(interner), each.store, optional=True, vital=False)
         follow("slices", slices, published, optional=True, vital=False)
 
     def start(self) -> None:
@@ -196,8 +169,9 @@ class LiveCluster:
         known = self.namespaces.get(name)
         return None if known is None else known.annotations
 
-    def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
-        return self.profiles.get(profile_of(namespace, pod)) if len(self.profiles) else None
+    def amounts(self, namespace: str, pod: Object) -> OwnersAmounts | None:
+        found = (each.of_pod(namespace, pod) for each in self._sources)
+        return next(filter(None, found), None)
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
         _, found = view_namespace(await self._get(core, "namespaces", name))
@@ -319,30 +293,3 @@ def _with_cards(node: GpuNode, published: Sequence[PublishedCards]) -> GpuNode:
 def keep_slice(item: JsonObject) -> tuple[str, PublishedCards | None]:
     """Remember the cards that a ResourceSlice of a GPU driver lists."""
     return name_of(item), read_slice(item)
-
-
-def keep_profile(profile: JsonObject, interner: Interner) -> tuple[str, AppliedProfile | None]:
-    """
-    Remember of a profile what it gives to pods, where it is to be applied and has anything to give.
-    """
-    metadata = profile.get("metadata", {})
-    key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    try:
-        found = read_profile(profile)
-    except InvalidError:
-        return key, None
-    if found.apply is not Apply.AT_CREATE or not found.applied:
-        return key, None
-    most = min(found.terms.most_bytes or LARGEST_CARD, LARGEST_CARD)
-    amounts = {interner.value(name): min(amount, most) for name, amount in found.applied.items()}
-    return key, AppliedProfile(found.name, found.generation, amounts)
-
-
-def profile_of(namespace: str, pod: Object) -> str:
-    """Return by which key the profile of a pod's owner would be remembered."""
-    metadata = part_of(dict(pod), "metadata")
-    owner = controller_of(metadata)
-    if owner is None:
-        return f"{namespace}/{profile_name('Pod', str(metadata.get('name', '')))}"
-    kind, name = top_owner(owner.kind, owner.name, part_of(metadata, "labels"))
-    return f"{namespace}/{profile_name(kind, name)}"

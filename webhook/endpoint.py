@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gpufence.errors import GpufenceError
@@ -43,7 +44,7 @@ MOST_BODY_BYTES = 12 * 2**20  # etcd takes 1.5 MiB, of which every byte may be s
 MOST_IN_FLIGHT_BYTES = 32 * 2**20
 LARGE_BODY_BYTES = 32 * 2**10
 BODY_SECONDS = 10.0
-_TOO_SLOW, _TOO_LARGE, _CROWDED = 408, 413, 503
+_OK, _BAD, _NOT_ALLOWED, _TOO_SLOW, _TOO_LARGE, _BUG, _CROWDED = 200, 400, 405, 408, 413, 500, 503
 _MOMENT = 0.001
 
 
@@ -56,18 +57,14 @@ class BodyError(GpufenceError):
         self.reason = reason
 
 
-class HungUpError(GpufenceError):
-    """Raised when the caller hung up: there is nobody left to answer."""
-
-
+@dataclass(slots=True, eq=False)
 class Body:
     """One body, as far as it has come."""
 
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.pieces: list[bytes] = []
-        self.size = 0
-        self.dropped = False
+    began: float
+    pieces: list[bytes] = field(default_factory=list)
+    size: int = 0
+    dropped: bool = False
 
 
 class Bodies:
@@ -102,7 +99,7 @@ class Bodies:
             self._forget(body)
 
     async def read(self, body: Body, scope: Message, receive: Receive) -> bytes:
-        """Read a body to its end. Raises BodyError for one that shall not be, and HungUpError."""
+        """Read a body to its end. Raises BodyError for one that shall not be, or never comes."""
         for name, value in scope["headers"]:
             if name == b"content-length" and int(value) > MOST_BODY_BYTES:
                 raise _too_large()
@@ -125,7 +122,7 @@ class Bodies:
     async def _piece(self, body: Body, receive: Receive) -> bool:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise HungUpError("the caller hung up")
+            raise BodyError(_BAD, "gone", "the caller hung up before its body was whole")
         piece: bytes = message.get("body", b"")
         if not body.dropped:
             self._keep(body, piece)
@@ -156,7 +153,6 @@ def _too_large() -> BodyError:
     return BodyError(_TOO_LARGE, "too-large", f"the body is larger than {MOST_BODY_BYTES} bytes")
 
 
-_OK, _BAD, _NOT_ALLOWED, _BUG = 200, 400, 405, 500
 _LEAVE = frozenset({413, 503})
 _SORRY = b"internal error; the webhook's log tells more under request.uid\n"
 _PIECE_BYTES = 64 * 2**10  # what is taken at a time from an answer, as its reader reads
@@ -221,8 +217,6 @@ class Endpoint:
                         reply = await _answered(hook, content)
         except BodyError as error:
             reply = _rejected(error.status, error.reason, str(error))
-        except HungUpError:
-            reply = _rejected(_BAD, "gone", "the caller hung up before its body was whole")
         self._account(name, reply.outcome, time.perf_counter() - began)
         await self._send(send, reply.status, reply.body)
 

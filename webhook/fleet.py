@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.candidates import assigned_card, candidate_cards, wanted_resources
-from gpufence.node_selection import NAME_FIELD, REQUIRED, holds, too_many
+from gpufence.nodes import NAME_FIELD, REQUIRED, holds, too_many
 from gpufence.shape import as_object, as_text, objects, texts
+from webhook.driver_limits import has_label
+from webhook.driver_limits.amounts import SIZE_LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gpufence.candidates import CandidateCard
     from gpufence.nodes import GpuNode
@@ -48,11 +50,12 @@ class Fleet:
         self._labels = [node.labels for node in self._nodes.values()]
         self._everywhere = (1 << len(self._labels)) - 1
         self._absent: Mapping[str | None, int] = {None: self._everywhere}
-        self._kinds = _kinds(self._nodes.values())
+        self._kinds = _kinds(self._nodes.values(), _kind)
         self.grows = any(_comes_and_goes(node.labels) for node in self._nodes.values())
         self._indexes: dict[str, Mapping[str | None, int]] = {}
         self._keys: frozenset[str] | None = None
         self._answers: dict[object, tuple[CandidateCard, ...]] = {}
+        self._by_driver: list[tuple[GpuNode, int]] | None = None
 
     def node(self, name: str) -> GpuNode | None:
         return self._nodes.get(name)
@@ -63,7 +66,13 @@ class Fleet:
             node = self._nodes.get(pod.node_name)
             return candidate_cards(pod, [] if node is None else [node], default)
         wanted = wanted_resources(pod)
-        met = self._met(wanted, self._allowed(pod))
+        bound = pod.node_selector or pod.affinity
+        allowed = self._allowed(pod) if bound else self._everywhere
+        met = tuple(
+            position
+            for position, (node, members) in enumerate(self._kinds)
+            if members & allowed and wanted <= node.resources
+        )
         nodes = [self._kinds[position][0] for position in met]
         if not nodes or names.GPUSHARE_CARD_UNITS in pod.annotations:
             return candidate_cards(pod, nodes, default)
@@ -76,12 +85,21 @@ class Fleet:
                 self._answers[question] = answer
         return answer
 
-    def _met(self, wanted: frozenset[str], allowed: int) -> tuple[int, ...]:
-        """Return the kinds of nodes that the pod might meet."""
+    def nodes(self, pod: Pod) -> tuple[GpuNode, ...]:
+        """
+        Return one node of each kind the pod might meet, kinds by driver, too; of those that offer
+        nothing at the moment nobody knows that they will not.
+        """
+        if pod.node_name:
+            node = self._nodes.get(pod.node_name)
+            return () if node is None else (node,)
+        if self._by_driver is None:
+            self._by_driver = _kinds(self._nodes.values(), _kind_by_driver)
+        wanted, allowed = wanted_resources(pod), self._allowed(pod)
         return tuple(
-            position
-            for position, (node, members) in enumerate(self._kinds)
-            if members & allowed and wanted <= node.resources
+            node
+            for node, members in self._by_driver
+            if members & allowed and (wanted <= node.resources or not node.resources)
         )
 
     def _allowed(self, pod: Pod) -> int:
@@ -177,11 +195,13 @@ def _sets(values: Iterable[str | None]) -> dict[str | None, int]:
     return members
 
 
-def _kinds(nodes: Iterable[GpuNode]) -> list[tuple[GpuNode, int]]:
+def _kinds(
+    nodes: Iterable[GpuNode], kind_of: Callable[[GpuNode], object]
+) -> list[tuple[GpuNode, int]]:
     """Return one node of each kind with the set of all that are alike."""
     kinds: dict[object, tuple[GpuNode, int]] = {}
     for position, node in enumerate(nodes):
-        kind = _kind(node)
+        kind = kind_of(node)
         first, members = kinds.get(kind, (node, 0))
         kinds[kind] = (first, members | 1 << position)
     return list(kinds.values())
@@ -202,3 +222,8 @@ def _kind(node: GpuNode) -> object:
         for card in node.cards
     )
     return node.resources, node.units, cards
+
+
+def _kind_by_driver(node: GpuNode) -> object:
+    """Return all of a node that decides what its driver can hold a pod to."""
+    return _kind(node), node.driver, has_label(node), SIZE_LABELS.intersection(node.labels)

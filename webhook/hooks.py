@@ -10,7 +10,7 @@ keeps the careful values it has.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.dialects import declares
@@ -32,11 +32,11 @@ from webhook.review import (
     write_allowed,
     write_denied,
 )
-from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+from webhook.rewrite import Refusal, Rewrite, rewrite
 from webhook.rewrite.binding import exact_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpufence.cards import Card
     from kube import JsonObject
@@ -72,14 +72,10 @@ class PodHook:
 
     def unread(self, uid: str, why: str) -> Reply:
         """Refuse in evict what nobody can read: it would be let in without a limit."""
-        refused = self._mode is Mode.EVICT
-        result = ReviewResult.REFUSED if refused else ReviewResult.UNCHANGED
-        outcome = ReviewOutcome(result, Subject(uid), "too-many", why)
-        audit = {"result": result.value}
-        if refused:
-            return Reply(
-                OK, write_denied(uid, f"gpufence refuses this pod: {why}", (), audit), outcome
-            )
+        if self._mode is Mode.EVICT:
+            return _refused(Subject(uid), "too-many", f"gpufence refuses this pod: {why}")
+        outcome = ReviewOutcome(ReviewResult.UNCHANGED, Subject(uid), "too-many", why)
+        audit = {"result": ReviewResult.UNCHANGED.value}
         return Reply(OK, write_allowed(uid, (), (why,), audit), outcome)
 
     async def _read_annotations(self, namespace: str) -> tuple[Mapping[str, str], str]:
@@ -115,55 +111,35 @@ class PodHook:
                 annotations,
                 self._cluster.fleet(),
                 self._policy,
-                self._cluster.profile(subject.namespace, review.object),
+                self._cluster.amounts(subject.namespace, review.object),
                 claims,
             )
         except InvalidError as error:
             sentence = "request.object is not shaped like a pod"
             raise BadReviewError("no-pod", sentence, subject.uid) from error
-        match decision:
-            case Rewrite(operations=operations, warnings=warnings, summary=summary):
-                body = write_allowed(
-                    subject.uid,
-                    operations,
-                    warnings,
-                    {"result": ReviewResult.REWRITTEN.value, "summary": summary},
-                )
-                outcome = ReviewOutcome(
-                    ReviewResult.REWRITTEN, subject, reason, summary, len(operations), len(warnings)
-                )
-            case Unchanged(reason=why, warnings=warnings):
-                body = write_allowed(
-                    subject.uid,
-                    (),
-                    warnings,
-                    {"result": ReviewResult.UNCHANGED.value, "reason": why},
-                )
-                outcome = ReviewOutcome(
-                    ReviewResult.UNCHANGED, subject, reason, why, warnings=len(warnings)
-                )
-            case Refusal(message=message):
-                body = write_denied(
-                    subject.uid, message, (), {"result": ReviewResult.REFUSED.value}
-                )
-                outcome = ReviewOutcome(ReviewResult.REFUSED, subject, reason, message)
-            case _:
-                assert_never(decision)
-        return Reply(OK, body, outcome)
+        if isinstance(decision, Refusal):
+            return _refused(subject, reason, decision.message)
+        if isinstance(decision, Rewrite):
+            result, operations = ReviewResult.REWRITTEN, decision.operations
+            what, why = "summary", decision.summary
+        else:
+            result, operations = ReviewResult.UNCHANGED, []
+            what, why = "reason", decision.reason
+        warnings = decision.warnings
+        audit = {"result": result.value, what: why}
+        outcome = ReviewOutcome(result, subject, reason, why, len(operations), len(warnings))
+        return Reply(OK, write_allowed(subject.uid, operations, warnings, audit), outcome)
+
+
+def _refused(subject: Subject, reason: str, message: str) -> Reply:
+    result = ReviewResult.REFUSED
+    body = write_denied(subject.uid, message, (), {"result": result.value})
+    return Reply(OK, body, ReviewOutcome(result, subject, reason, message))
 
 
 # The API server does not check annotations that come by this way, and a pod over its limit of
 # 256 KiB could never report its status again: leave room for what others add.
 _MOST_ANNOTATION_BYTES = 240 * 1024
-
-
-class _DoubtError(GpufenceError):
-    """Raised inside for everything that makes the answer "as it is"."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(detail or reason)
-        self.reason = reason
-        self.detail = detail
 
 
 class BindingHook:
@@ -182,11 +158,10 @@ class BindingHook:
             async with asyncio.timeout(self._cluster.deadline_seconds):
                 values = await self._values(review)
         except TimeoutError:
-            return _without_values(review, "api-slow", "pod and claims took too long to read")
+            why = ("api-slow", "pod and claims took too long to read")
+            return _as_it_is(review.subject, *why, _dropped(review.object))
         except UnknownError as error:
-            return _without_values(review, error.reason, str(error))
-        except _DoubtError as error:
-            return _without_values(review, error.reason, error.detail)
+            return _as_it_is(review.subject, error.reason, str(error), _dropped(review.object))
         operations = [*_dropped(review.object), *_operations(review.object, values)]
         result = ReviewResult.EXACT if names.NODE in values else ReviewResult.CAREFUL
         audit = {"result": result.value}
@@ -197,7 +172,7 @@ class BindingHook:
         )
 
     def unread(self, uid: str, why: str) -> Reply:
-        return _as_it_is(Subject(uid), "too-many", why)
+        return _as_it_is(Subject(uid), "too-many", why, [])
 
     async def _values(self, review: Review) -> Mapping[str, str]:
         binding = review.object
@@ -205,12 +180,12 @@ class BindingHook:
         metadata = part_of(binding, "metadata")
         uid = metadata.get("uid")
         if not isinstance(uid, str) or not uid:
-            raise _DoubtError("binding-without-uid")
+            raise UnknownError("binding-without-uid", "")
         pod = await self._cluster.read_pod(review.subject.namespace, review.subject.name)
         if part_of(pod, "metadata").get("uid") != uid:
-            raise _DoubtError("pod-replaced")
+            raise UnknownError("pod-replaced", "")
         if names.PLAN not in part_of(part_of(pod, "metadata"), "annotations"):
-            raise _DoubtError("no-plan")
+            raise UnknownError("no-plan", "")
         annotations = _merged(pod, part_of(metadata, "annotations"))
         node = await self._node(node_name)
         values = await self._exact(pod, review.subject.namespace, node)
@@ -218,7 +193,7 @@ class BindingHook:
             len(f"{key}{value}".encode()) for key, value in {**annotations, **values}.items()
         )
         if size > _MOST_ANNOTATION_BYTES:
-            raise _DoubtError("annotations-too-large", f"the pod would have {size} bytes of them")
+            raise UnknownError("annotations-too-large", f"the pod would have {size} bytes of them")
         return values
 
     async def _node(self, name: str) -> GpuNode:
@@ -241,11 +216,11 @@ class BindingHook:
                 )
             values = exact_values(pod, node, self._policy, found, cards)
         except GpufenceError as error:
-            raise _DoubtError("unreadable-pod", str(error)) from error
+            raise UnknownError("unreadable-pod", str(error)) from error
         if not values and not (node.resources or claims):
-            raise _DoubtError("node-without-gpu", f"node {node.name} offers no GPU resource")
+            raise UnknownError("node-without-gpu", f"node {node.name} offers no GPU resource")
         if not values:
-            raise _DoubtError("no-values", f"nothing to compute for node {node.name}")
+            raise UnknownError("no-values", f"nothing to compute for node {node.name}")
         return values
 
 
@@ -296,21 +271,16 @@ def _target(binding: JsonObject) -> str:
     target = part_of(binding, "target")
     name = target.get("name")
     if target.get("kind", "Node") not in {"", "Node"} or not isinstance(name, str) or not name:
-        raise _DoubtError("no-node")
+        raise UnknownError("no-node", "")
     return name
 
 
-def _without_values(review: Review, reason: str, detail: str) -> Reply:
+def _as_it_is(
+    subject: Subject, reason: str, detail: str, operations: Sequence[JsonObject]
+) -> Reply:
     """Let a binding pass without values of ours, and without what would take their place."""
-    operations = _dropped(review.object)
     audit = {"result": ReviewResult.SKIPPED.value, "reason": reason}
     outcome = ReviewOutcome(
-        ReviewResult.SKIPPED, review.subject, reason, detail, operations=len(operations)
+        ReviewResult.SKIPPED, subject, reason, detail, operations=len(operations)
     )
-    return Reply(OK, write_allowed(review.subject.uid, operations, (), audit), outcome)
-
-
-def _as_it_is(subject: Subject, reason: str, detail: str) -> Reply:
-    audit = {"result": ReviewResult.SKIPPED.value, "reason": reason}
-    outcome = ReviewOutcome(ReviewResult.SKIPPED, subject, reason, detail)
-    return Reply(OK, write_allowed(subject.uid, (), (), audit), outcome)
+    return Reply(OK, write_allowed(subject.uid, operations, (), audit), outcome)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import CandidateCard
-from gpufence.card_labels import LARGEST_MADE
+from gpufence.cards import LARGEST_MADE
 from gpufence.dialects import SPECS, Units
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ but not those that request a share under another name.
 """
 
 
+class DriverLimits(StrEnum):
+    """Where the driver itself shall hold containers to their limit (docs/driver-limits.md)."""
+
+    OFF = "off"
+    ON = "on"  # all GPU nodes can, by the operator's word, and all that will come
+    LABELLED = "labelled"  # those with the label can, and pods are kept to these
+
+
 @dataclass(frozen=True, slots=True)
 class WebhookPolicy:
     """
@@ -51,3 +60,4 @@ class WebhookPolicy:
     reserve_override: int | None = None
     hook_source: str = ""
     largest_bytes: int = LARGEST_MADE
+    driver_limits: DriverLimits = DriverLimits.OFF

@@ -12,8 +12,9 @@ from kube import connect
 from service.listen import listen
 from service.logs import tell_settings
 from webhook import metrics as names
-from webhook.cluster import LONGEST_REPLY_BYTES, THREADS, LiveCluster, WithoutCluster
+from webhook.cluster import LONGEST_REPLY_BYTES, THREADS, ClusterView, LiveCluster
 from webhook.metrics import Account, Gauge, Metrics, start_logging
+from webhook.profiles import Profiles
 from webhook.server import (
     BACKLOG,
     HOOKS,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from kube import ClientSettings
-    from webhook.cluster import ClusterView
+    from webhook.cluster import AmountSource
     from webhook.metrics import RequestLog
     from webhook.policy import WebhookPolicy
     from webhook.settings import ServerSettings
@@ -73,11 +74,12 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
         settings.tls_dir, metrics.count_load, settings.tls_poll_seconds, settings.client_ca
     )
     if settings.cluster == "none":
-        parts = _Parts(WithoutCluster(), certificate, metrics, Draining(), log)
+        parts = _Parts(ClusterView(), certificate, metrics, Draining(), log)
         _serve(parts, policy, settings)
         return
-    live = live_cluster(access, policy, settings)
-    _add_cluster_gauges(metrics, live)
+    profiles = Profiles()
+    live = live_cluster(access, policy, settings, profiles)
+    _add_cluster_gauges(metrics, live, profiles)
     live.start()
     try:
         _serve(_Parts(live, certificate, metrics, Draining(), log), policy, settings)
@@ -95,7 +97,7 @@ def hook_source() -> str:
 
 
 def live_cluster(
-    access: ClientSettings, policy: WebhookPolicy, settings: ServerSettings
+    access: ClientSettings, policy: WebhookPolicy, settings: ServerSettings, *sources: AmountSource
 ) -> LiveCluster:
     """Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none."""
     patient = replace(
@@ -104,7 +106,8 @@ def live_cluster(
         longest_reply_bytes=LONGEST_REPLY_BYTES,
         pool_connections=THREADS,
     )
-    return LiveCluster(connect(patient), policy.default.units, settings.api_deadline_seconds)
+    deadline = settings.api_deadline_seconds
+    return LiveCluster(connect(patient), policy.default.units, deadline, sources=sources)
 
 
 def _serve(parts: _Parts, policy: WebhookPolicy, settings: ServerSettings) -> None:
@@ -142,7 +145,7 @@ def _add_gauges(parts: _Parts) -> None:
     )
 
 
-def _add_cluster_gauges(metrics: Metrics, live: LiveCluster) -> None:
+def _add_cluster_gauges(metrics: Metrics, live: LiveCluster, profiles: Profiles) -> None:
     metrics.add_gauges(
         Gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes.items)),
         Gauge(
@@ -153,7 +156,7 @@ def _add_cluster_gauges(metrics: Metrics, live: LiveCluster) -> None:
         Gauge(
             names.PROFILES,
             "Profiles whose targets are the limits of pods that are made.",
-            lambda: len(live.profiles.items),
+            lambda: len(profiles.store),
         ),
         Gauge(
             names.SILENCE,

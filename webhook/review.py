@@ -31,7 +31,7 @@ class ReviewResult(StrEnum):
     UNCHANGED = "unchanged"  # the pod needs none
     REFUSED = "refused"  # the pod's creator was told why not
     EXACT = "exact"  # the binding got the values of its node
-    CAREFUL = "careful"  # its node does not tell its cards: the values of the largest there is
+    CAREFUL = "careful"  # its node does not state its cards: the values of the largest there is
     SKIPPED = "skipped"  # the binding was let through without values
     REJECTED = "rejected"  # not a review that we answer: HTTP 4xx
     FAILED = "failed"  # our own bug: HTTP 500

@@ -15,7 +15,7 @@ import gc
 import logging
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 import uvloop
@@ -53,21 +53,6 @@ _COLLECT_SELDOM = (50_000, 20, 20)
 _log = logging.getLogger(__name__)
 
 
-class _Silent(TypedDict):
-    docs_url: None
-    redoc_url: None
-    openapi_url: None
-    redirect_slashes: bool
-
-
-_SILENT: _Silent = {
-    "docs_url": None,
-    "redoc_url": None,
-    "openapi_url": None,
-    "redirect_slashes": False,
-}
-
-
 def hooks_of(cluster: ClusterView, policy: WebhookPolicy) -> dict[str, tuple[str, Hook]]:
     """Make every hook, by its path."""
     hooks: dict[str, tuple[str, Hook]] = {
@@ -81,17 +66,20 @@ def admission_app(
     hooks: Mapping[str, tuple[str, Hook]], account: Account, is_draining: Callable[[], bool]
 ) -> Endpoint:
     """Serve admissions, and nothing that would tell a stranger what we are."""
+    return Endpoint(_silent_app(), hooks, account, is_draining)
+
+
+def _silent_app() -> FastAPI:
     from fastapi import FastAPI  # noqa: PLC0415 (see above)
 
-    return Endpoint(FastAPI(**_SILENT), hooks, account, is_draining)
+    return FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
 
 def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
     """Serve probes and metrics; ready means that the next admission gets a good answer."""
-    from fastapi import FastAPI  # noqa: PLC0415 (see above)
     from fastapi.responses import PlainTextResponse, Response  # noqa: PLC0415 (see above)
 
-    app = FastAPI(**_SILENT)
+    app = _silent_app()
 
     @app.get(HEALTH_PATH, response_class=PlainTextResponse)
     async def health() -> str:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.candidates import CandidateCard
-from gpufence.card_labels import LARGEST_MADE
-from gpufence.cards import read_capability
+from gpufence.cards import LARGEST_MADE, read_capability
 from gpufence.dialects import SPECS, Units
 from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
 from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
-from webhook.policy import Toleration, WebhookPolicy
+from webhook.policy import DriverLimits, Toleration, WebhookPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +62,7 @@ class ServerSettings:
             "file with the CA in PEM that the API server's client certificate has to be signed by, "
             "watched like the folder; needs an API server that shows one (docs/install.md)",
             kind=converted(Path),
-            unset="nobody is asked for a certificate",
+            unset="no certificate is required",
         ),
     )
     # A mounted Secret tells nobody when it changes.
@@ -122,7 +121,8 @@ def _scheduler(text: str, variable: str) -> str:
     raise InvalidError(Problem(variable, text, "is no name of a scheduler", remedy))
 
 
-def _capability(text: str, variable: str) -> tuple[int, int]:
+def card_capability(text: str, variable: str) -> tuple[int, int]:
+    """Read a card's compute capability. Raises InvalidError that names the variable."""
     capability = read_capability(text)
     if capability is None:
         remedy = "write major.minor, such as 7.5"
@@ -144,7 +144,7 @@ def _toleration(text: str, variable: str) -> Toleration:
     raise InvalidError(Problem(variable, text, "is no toleration", remedy))
 
 
-CAPABILITY: Final = parsed(_capability, lambda value: "{}.{}".format(*value))
+CAPABILITY: Final = parsed(card_capability, lambda value: "{}.{}".format(*value))
 _TOLERATIONS: Final = parsed(
     _tolerations, lambda value: ",".join(f"{key}={value}:{effect}" for key, value, effect in value)
 )
@@ -169,7 +169,7 @@ class PodSettings:
         default=None,
         metadata=setting(
             names.DEFAULT_CARD,
-            "memory of a card where no node tells, such as `15360Mi`",
+            "memory of a card where no node states it, such as `15360Mi`",
             unset="unknown",
         ),
     )
@@ -177,8 +177,8 @@ class PodSettings:
         default=LARGEST_MADE,
         metadata=setting(
             names.LARGEST_CARD,
-            "the most memory of any card whose node does not tell its size, such as `80Gi`: pods "
-            "that land there are told fractions of that",
+            "largest card assumed where a node does not state its size, such as `80Gi`: "
+            "fractions are computed for it",
         ),
     )
     compute_capability: tuple[int, int] | None = field(
@@ -219,6 +219,17 @@ class PodSettings:
         ),
     )
 
+    driver_limits: DriverLimits = field(
+        default=DriverLimits.OFF,
+        metadata=setting(
+            names.DRIVER_SETTING,
+            "`on`: the driver holds containers to their limit, and every GPU node, present or "
+            "future, has NVIDIA's toolkit >= 1.20.1, a driver >= 615, cgroup v2 and no MIG; "
+            f"`labelled`: nodes with the label `{names.DRIVER_LIMITS}=true` have, and pods that "
+            "are held so require it; `off`: no such variable is written (docs/driver-limits.md)",
+        ),
+    )
+
     def policy(self, hook_source: str = "") -> WebhookPolicy:
         units = Units(
             gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
@@ -234,6 +245,7 @@ class PodSettings:
             reserve_override=self.reserve_bytes,
             hook_source=hook_source,
             largest_bytes=self.largest_card_bytes or LARGEST_MADE,
+            driver_limits=self.driver_limits,
         )
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TextIO
 import yaml
 
 from gpufence import names
-from gpufence.cards import read_capability
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import read_mode
 from gpufence.quantity import read_bytes
@@ -25,7 +24,7 @@ from gpufence.settings import read_settings
 from webhook.command.documents import pods_in, read_documents, unseen_in, unseen_text
 from webhook.command.result import explain, result_for, unseen_json
 from webhook.fleet import Fleet
-from webhook.settings import PodSettings
+from webhook.settings import PodSettings, card_capability
 
 if TYPE_CHECKING:
     import argparse
@@ -52,6 +51,8 @@ def show_rewrite(
     """
     if arguments.gpushare_unit is not None:
         environ = {**environ, names.GPUSHARE_UNIT: arguments.gpushare_unit}
+    if arguments.driver_limits is not None:
+        environ = {**environ, names.DRIVER_SETTING: arguments.driver_limits}
     policy = _policy(arguments, environ, _HOOK.read_text(encoding="utf-8"))
     mode = read_mode(arguments.mode, "--mode")
     namespace = _namespace(arguments)
@@ -134,13 +135,7 @@ def _policy(arguments: argparse.Namespace, environ: Mapping[str, str], hook: str
             raise InvalidError(Problem("--card", arguments.card, "is no card", "such as 15360Mi"))
         default = default._replace(memory_bytes=memory)
     if arguments.compute_capability is not None:
-        capability = read_capability(arguments.compute_capability)
-        if capability is None:
-            text = arguments.compute_capability
-            remedy = "write major.minor, such as 7.5"
-            raise InvalidError(
-                Problem("--compute-capability", text, "is no compute capability", remedy)
-            )
+        capability = card_capability(arguments.compute_capability, "--compute-capability")
         default = default._replace(compute_capability=capability)
     return replace(policy, default=default)
 

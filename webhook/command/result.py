@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 
 from gpufence.annotations import read_pod_options
-from gpufence.plan import write_plan
 from gpufence.pods import read_pod
 from gpufence.quantity import write_mebibytes
 from gpufence.shape import as_object, objects
@@ -77,7 +76,7 @@ class Result:
         return [*said, *filter(None, [self.found.remark])]
 
     def _plan(self, said: Rewrite) -> dict[str, Any]:
-        plan: dict[str, Any] = json.loads(write_plan(said.plan))
+        plan: dict[str, Any] = json.loads(said.written_plan)
         runs = self.runs
         for name, container in plan["containers"].items():
             container.update(runs[name])

@@ -15,7 +15,7 @@ from webhook.engines.tools import ASSIGNMENT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.engines.budget import Budget
+    from webhook.engines.launch import Budget
     from webhook.engines.shell import Word
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()\s$]+)\))")

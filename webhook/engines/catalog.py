@@ -19,7 +19,7 @@ from webhook.frameworks.table import FixedRow, FrameworkRow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.engines.budget import Budget
+    from webhook.engines.launch import Budget
     from webhook.engines.levers import Lever
 
 Version = tuple[int, int, int]
@@ -286,12 +286,8 @@ _PLANNERS = (
     *("vllm", "sglang", "lmdeploy", "lightllm", "trt-?llm", "tensorrt[-_ ]?llm", "turbomind"),
     *("openrlhf", "nemo[-_]?rl", "openllm", "fast_?deploy", "xinference", "huggingfaceserver"),
     *("aphrodite", "ktransformers", "gpustack", "rtp[-_]llm", "ray-?llm", "deepspeed[-_]mii"),
-    *(
-        "mlc[-_]llm",
-        "lorax",
-        r"ray[\"')}]* start(?![a-z])",
-        "text[-_.]generation[-_.](?:inference|server|launcher)",
-    ),
+    *("mlc[-_]llm", "lorax", r"ray[\"')}]* start(?![a-z])"),
+    "text[-_.]generation[-_.](?:inference|server|launcher)",
     *alone("verl", "djl", "lmi", "tgi", "nim", "mii", "llm-d", "areal"),
     *("max[-_]model[-_]len", "max[-_]num[-_](?:seqs|batched)", "served[-_]model[-_]name"),
     *("tensor[-_]parallel[-_]size", "enforce[-_]eager", "enable[-_]prefix[-_]cach"),

@@ -9,12 +9,12 @@ tenths of the card unless told otherwise, and then cannot allocate it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
 from webhook.engines import catalog
 from webhook.engines.argv import read_items
-from webhook.engines.budget import SpentError
 from webhook.engines.catalog import (
     BETRAYED,
     BY_NAME,
@@ -43,10 +43,46 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from webhook.engines.argv import Place
-    from webhook.engines.budget import Budget
     from webhook.engines.catalog import Engine, Image
     from webhook.engines.levers import Lever, Overriding, Told
     from webhook.engines.programs import StartedPrograms
+
+
+STEPS = 8_192
+"""
+What reading the commands, arguments and variables of one pod may take, whatever they say: a
+microsecond each, or little more; what real manifests start takes a few hundred.
+"""
+
+_CHARACTERS = 32  # that are looked at, or put together, in one step
+
+
+class SpentError(Exception):
+    """Raised for a pod that takes more to read than any is worth: the rest of it stays unread."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """
+    So many steps; once they are used up, each further one raises `SpentError`.
+
+    Steps and no clock: a pod is read alike on every machine, however busy that is. All readers of
+    all containers draw from the same budget, since a text can make another one, and that a third.
+    """
+
+    left: int = STEPS
+
+    def spend(self, steps: int) -> None:
+        """Take steps: one for each word, match or name that is about to be looked at."""
+        self.left -= steps
+        if self.left < 0:
+            raise SpentError
+
+    def read(self, characters: int) -> None:
+        """Take the steps of a text that is about to be read, or made."""
+        self.left -= 1 + characters // _CHARACTERS
+        if self.left < 0:
+            raise SpentError
 
 
 Variables: TypeAlias = "Mapping[str, str | None]"
@@ -180,7 +216,7 @@ def read_launch(
         return None
     wanted = BY_NAME.get(framework)
     line = " ".join((image, *command, *args))
-    whole = "\n".join((line, name, *[f"{env}={text}" for env, text in said.items()]))
+    whole = "\n".join((line, name, *said, *filter(None, said.values())))
     try:
         budget.read(len(whole) + _A_VARIABLE * len(said))
         if wanted is None and BETRAYED.search(whole.lower()) is None:

@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.quantity import GIB, MIB
-from webhook.frameworks.figures import Basis
-from webhook.frameworks.table import FrameworkRow, fraction_row, read_fraction, write_fraction
+from webhook.frameworks.figures import Base, Basis
+from webhook.frameworks.table import (
+    BYTES,
+    FRACTION,
+    FrameworkRow,
+    fraction_row,
+    read_fraction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.engines.argv import Arg, Place
-    from webhook.frameworks.figures import CardFigures
 
 _BYTES = re.compile(r"\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([kKmMgGtT]?)(i?)[bB]?\s*")
 _AMOUNTS = re.compile(r"\s*([0-9]{1,12})(?:\s*,\s*[0-9]{1,12}){0,31}\s*")
@@ -84,10 +89,12 @@ VLLM = _flag("--gpu-memory-utilization", basis=Basis.SERVER, default="0.92")._re
     ),
 )
 VLLM_BEFORE_0_20 = VLLM._replace(default=Fraction("0.9"))
-SGLANG = _flag("--mem-fraction-static", default="0.8")._replace(least="--mem-f", files=_CONFIG)
+SGLANG = _flag("--mem-fraction-static", default="0.8")._replace(
+    row=fraction_row(names.ENV_SERVER)._replace(base=Base.UNKNOWN), least="--mem-f", files=_CONFIG
+)
 TGI = Lever(
     ("--cuda-memory-fraction",),
-    fraction_row(names.TGI_FRACTION, strict=True),
+    fraction_row(names.TGI_FRACTION, strict=True)._replace(base=Base.UNKNOWN),
     appends=False,
 )
 DJL, RUNPOD = (
@@ -143,18 +150,14 @@ def _read_bytes(text: str, card_bytes: int | None) -> Fraction | None:
     return value * Fraction(1024 if number[4] else 1000) ** power
 
 
-def _write_bytes(figures: CardFigures, _: str) -> str:
-    return str(figures.allowance_bytes)
-
-
 DASK_CUDA = Lever(
     ("--rmm-maximum-pool-size",),
-    FrameworkRow(names.ENV_SERVER_MEMORY, "bytes", _write_bytes, _read_bytes),
+    FrameworkRow(names.ENV_SERVER_MEMORY, "bytes", BYTES, _read_bytes, base=Base.AMOUNT),
     beside="--rmm-pool-size",
 )
 
 
-def _left_row(env: str, form: str, unit: int) -> FrameworkRow:
+def _left_row(env: str, form: str, ours: str, unit: int) -> FrameworkRow:
     """Make the row of a variable that says how much of the card to leave free, in whole units."""
 
     def read(text: str, card_bytes: int | None) -> Fraction | None:
@@ -164,10 +167,7 @@ def _left_row(env: str, form: str, unit: int) -> FrameworkRow:
         least = min(map(int, text.split(",")))
         return Fraction(max(card_bytes - least * unit, 1))  # nothing left to use is no whole card
 
-    def write(figures: CardFigures, _: str) -> str:
-        return str(-(-figures.rest_bytes // unit))
-
-    return FrameworkRow(env, form, write, read, left_free=True, strict=True)
+    return FrameworkRow(env, form, ours, read, left_free=True, strict=True)
 
 
 def _read_gibibytes_left(text: str, card_bytes: int | None) -> Fraction | None:
@@ -175,18 +175,15 @@ def _read_gibibytes_left(text: str, card_bytes: int | None) -> Fraction | None:
     return None if left is None or card_bytes is None else max(card_bytes - left * GIB, Fraction(1))
 
 
-def _write_gibibytes_left(figures: CardFigures, _: str) -> str:
-    thousandths = -(-figures.rest_bytes * 1000 // GIB)
-    return f"{thousandths // 1000}.{thousandths % 1000:03}"
-
-
-OLLAMA_OVERHEAD = _left_row(names.OLLAMA_OVERHEAD, "left-bytes", 1)
-LLAMA_FIT = _left_row(names.LLAMA_FIT, "left-mebibytes", MIB)
+OLLAMA_OVERHEAD = _left_row(names.OLLAMA_OVERHEAD, "left-bytes", "{0.rest_bytes}", 1)._replace(
+    base=Base.UNKNOWN
+)
+LLAMA_FIT = _left_row(names.LLAMA_FIT, "left-mebibytes", "{0.rest_mebibytes}", MIB)
 LLAMA = Lever(("--fit-target", "-fitt"), LLAMA_FIT, appends=False)
 COMFYUI = Lever(
     ("--reserve-vram",),
     FrameworkRow(
-        *(names.ENV_SERVER_MEMORY, "left-gibibytes", _write_gibibytes_left, _read_gibibytes_left),
+        *(names.ENV_SERVER_MEMORY, "left-gibibytes", "{0.rest_gibibytes}", _read_gibibytes_left),
         left_free=True,
     ),
 )
@@ -202,20 +199,20 @@ def carrier_row(env: str, lever: Lever) -> FrameworkRow:
         found = flag.findall(text)
         return value.read(found[-1][1], card_bytes) if found else None
 
-    def write(figures: CardFigures, user: str) -> str:
-        ours = f"{lever.flags[0]}={value.write(figures, '')}"
-        rest = flag.sub("", user).strip() if user else ""
+    def beside(user: str, ours: str) -> str:
+        rest = flag.sub("", user).strip()
         return f"{rest} {ours}" if rest else ours
 
     def speaks(text: str) -> bool:
         return flag.search(text) is not None
 
     return FrameworkRow(
-        *(env, "arguments", write, read, value.basis),
+        *(env, "arguments", f"{lever.flags[0]}={value.ours}", read, value.basis, beside),
         of_card=value.of_card,
         speaks=speaks,
         left_free=value.left_free,
         strict=True,
+        base=value.base,
     )
 
 
@@ -224,7 +221,7 @@ COMFYUI_ARGS = carrier_row(names.COMFYUI_ARGS, COMFYUI)
 NIM_ARGS = carrier_row(names.NIM_ARGS, VLLM)
 NIM_SGLANG_ARGS = carrier_row(names.NIM_ARGS, SGLANG)
 NIM_CACHE = FrameworkRow(
-    *(names.NIM_CACHE, "fraction", write_fraction, read_fraction, Basis.SERVER),
+    *(names.NIM_CACHE, "fraction", FRACTION, read_fraction, Basis.SERVER),
     of_card=True,
     strict=True,
 )

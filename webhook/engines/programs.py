@@ -30,7 +30,7 @@ from webhook.engines.tools import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.engines.budget import Budget
+    from webhook.engines.launch import Budget
     from webhook.engines.shell import Word
 
 _DEEPEST = 16  # shells within shells: what Python's own stack bears many times over

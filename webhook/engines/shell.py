@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from webhook.engines.budget import Budget
+    from webhook.engines.launch import Budget
 
 # Possessive, so that no run of blanks, quotes or comments is gone through again, or remembered.
 _BLANKS = re.compile(r"(?:[ \t\r]++|\\\n)++")

@@ -37,6 +37,7 @@ _CALLED = {
 }
 _MODEL_SERVERS = frozenset(("vllm", "sglang", "tgi", "tensorrt-llm", "nim", "lmdeploy"))
 EVICTION = "until then only eviction holds it"
+DRIVEN = "until then only the driver holds it"
 _ASK = f"set {names.ARGS}: enabled"
 
 NO_ARGUMENT = f"{names.ARGS}: no card's size is known yet, so that no flag is set"
@@ -59,7 +60,14 @@ def limit_of(figures: CardFigures) -> str:
     """Say how much may be used, of how much."""
     limit = write_mebibytes(figures.limit_bytes)
     whole = figures.card_bytes
-    return limit if whole is None else f"{limit} of {write_mebibytes(whole)}"
+    if whole is None or figures.driver:
+        return limit
+    return f"{limit} of {write_mebibytes(whole)}"
+
+
+def _until(figures: CardFigures) -> str:
+    """Say what holds a program that does not know its limit."""
+    return DRIVEN if figures.driver else EVICTION
 
 
 def may_use(figures: CardFigures) -> str:
@@ -74,7 +82,7 @@ def unaware(
         return _outranked(launch, engine, lever, figures)
     if launch.void:
         return _in_vain(launch, engine, lever, figures)
-    value = f"$({lever.row.env})" if lever.appends else lever.row.write(figures, "")
+    value = f"$({lever.row.env})" if lever.appends else lever.row.write(figures)
     if launch.flag is not None:
         return _too_much(launch, lever, figures, value, args=args)
     start = f"{called(engine)} takes {_default(lever)} of the card by itself; {may_use(figures)}"
@@ -82,9 +90,10 @@ def unaware(
     remedy = f"Write {_where(launch)}{lever.written(value)}"
     if args or launch.edit(lever) is None:
         why = launch.obstacle or "nothing can be put in there"
-        end = f"{EVICTION}, and mode evict refuses it" if launch.refused(lever) else EVICTION
+        until = _until(figures)
+        end = f"{until}, and mode evict refuses it" if launch.refused(lever) else until
         return f"{start}{unless}. {remedy} (gpufence cannot: {why}); {end}"
-    return f"{start}{unless}. {remedy}, or {_ASK}; {EVICTION}"
+    return f"{start}{unless}. {remedy}, or {_ASK}; {_until(figures)}"
 
 
 def is_too_small(engine: Engine, figures: CardFigures) -> bool:
@@ -172,8 +181,8 @@ def _too_much(
     if args:
         remedy = f"Write {value} there (gpufence cannot: the command is put together)"
     else:
-        remedy = f"Write {lever.row.write(figures, '')} there, or {_ASK}"
-    return f"{start}. {remedy}; {EVICTION}"
+        remedy = f"Write {lever.row.write(figures)} there, or {_ASK}"
+    return f"{start}. {remedy}; {_until(figures)}"
 
 
 def _fault(lever: Lever, said: str, figures: CardFigures) -> str:
@@ -181,14 +190,14 @@ def _fault(lever: Lever, said: str, figures: CardFigures) -> str:
     asked = lever.row.read(said, figures.card_bytes)
     if asked:
         return "leaves too little free" if lever.row.left_free else "is too much"
-    return "cannot be told before it runs" if "$" in said else "is no value that can be read"
+    return "is not known before it runs" if "$" in said else "is no value that can be read"
 
 
 def _outranked(launch: ServerLaunch, engine: Engine, lever: Lever, figures: CardFigures) -> str:
     over = launch.overridden
     return (
         f"{called(engine)}: {over.written} outranks {lever.shown}, and cannot be read here; "
-        f"{may_use(figures)}. Write {over.key}: {lever.row.write(figures, '')} there; {EVICTION}"
+        f"{may_use(figures)}. Write {over.key}: {lever.row.write(figures)} there; {_until(figures)}"
         if over is not None
         else ""
     )
@@ -197,9 +206,9 @@ def _outranked(launch: ServerLaunch, engine: Engine, lever: Lever, figures: Card
 def _in_vain(launch: ServerLaunch, engine: Engine, lever: Lever, figures: CardFigures) -> str:
     heard = lever.shown if lever.appends else lever.row.env
     return (
-        f"{called(engine)} takes what {launch.void} makes it take, whatever it is told to keep to; "
+        f"{called(engine)} takes what {launch.void} makes it take, whatever its settings;  "
         f"{may_use(figures)}. Leave it out, and {heard} counts, or choose it so that all fits; "
-        f"{EVICTION}"
+        f"{_until(figures)}"
     )
 
 

@@ -4,12 +4,12 @@ PURE. The sums behind every value: for one container, on every card it might mee
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 from gpufence.annotations import Headroom
+from gpufence.quantity import GIB, MIB
 from gpufence.share import (
     LEAST_ALLOWANCE,
     Allowance,
@@ -52,12 +52,16 @@ class PodTerms(NamedTuple):
 
 
 class LimitOnCard(NamedTuple):
-    """A card that a container might meet, and its limit on each of so many; None where unknown."""
+    """
+    A card that a container might meet, and its limit on each of so many; None where unknown. Where
+    the driver holds the container, that shows it its limit as the card.
+    """
 
     limit_bytes: int | None
     cards: int
     card_bytes: int | None
     compute_capability: tuple[int, int] | None
+    driver: bool = False
 
 
 class Basis(IntEnum):
@@ -69,6 +73,18 @@ class Basis(IntEnum):
     SERVER = 3  # all of the limit but the contexts, for servers that plan with the rest
 
 
+class Base(StrEnum):
+    """
+    Of what a reader takes its value where the driver holds its container: there `cuMemGetInfo` says
+    the limit for the card, and nothing is published of other ways to ask.
+    """
+
+    LIMIT = "limit"  # it asks cuMemGetInfo
+    AMOUNT = "amount"  # bytes are the same of either
+    UNKNOWN = "unknown"  # limit or card, by version: reckoned of the limit, since the driver holds
+    NOTHING = "nothing"  # likewise unknown, and it gets no value, since a cap of its own is no use
+
+
 _COMMON = (Basis.PLAIN, Basis.TENSORFLOW)
 
 
@@ -77,7 +93,8 @@ class CardFigures(NamedTuple):
     L, C, T and A of one card, the first four as the plan has them.
 
     `fraction` is A / T as programs read it, empty where no card is known; `exact` is A as a
-    quotient, so that whatever is made of it is rounded once.
+    quotient, so that whatever is made of it is rounded once. With `driver` the driver holds the
+    container to L, and T is what it shows as the card.
     """
 
     limit_bytes: int
@@ -86,6 +103,7 @@ class CardFigures(NamedTuple):
     allowance_bytes: int
     fraction: str
     exact: Allowance
+    driver: bool = False
 
     @property
     def ratio(self) -> Fraction:
@@ -94,9 +112,25 @@ class CardFigures(NamedTuple):
         return Fraction(self.exact.numerator, self.exact.denominator * whole)
 
     @property
+    def allowance_mebibytes(self) -> int:
+        """Return A in whole MiB, at least one: zero would be no limit."""
+        return max(self.allowance_bytes // MIB, 1)
+
+    @property
     def rest_bytes(self) -> int:
         """Return T - A: what is to be left free on the card; for figures of a known card only."""
         return (self.card_bytes or 0) - self.allowance_bytes
+
+    @property
+    def rest_mebibytes(self) -> int:
+        """Return T - A in MiB, rounded up."""
+        return -(-self.rest_bytes // MIB)
+
+    @property
+    def rest_gibibytes(self) -> str:
+        """Return T - A in GiB, rounded up to a thousandth."""
+        thousandths = -(-self.rest_bytes * 1000 // GIB)
+        return f"{thousandths // 1000}.{thousandths % 1000:03}"
 
 
 class Smallest(NamedTuple):
@@ -123,31 +157,32 @@ class TooSmall(NamedTuple):
 class ContainerFigures(NamedTuple):
     """
     What is safe for one container on whichever card it meets; `by_basis` is indexed by `Basis`, and
-    ends where only known programs ask for more.
+    ends where only known programs ask for more. `driver_bytes` is what the driver holds it to.
     """
 
     limit_bytes: int | None
     by_basis: tuple[Smallest, ...]
     too_small: TooSmall | None
+    driver_bytes: int | None = None
 
 
-@lru_cache(maxsize=128)
 def container_figures(
     cards: tuple[LimitOnCard, ...], terms: PodTerms, *, servers: bool = False
 ) -> ContainerFigures:
     """
     Work out the figures of one container from its limit on each card it might meet; with those
-    that only `servers` ask for, which few containers are. Remembered from container to container,
-    and from pod to pod: they depend on a few numbers.
+    that only `servers` ask for, which few containers are.
     """
     plain, *others = (
         [figures for card in cards if (figures := _on_card(card, terms, basis))]
         for basis in (Basis if servers else _COMMON)
     )
+    starved = all(item.exact.starved for item in plain)
     return ContainerFigures(
         limit_bytes=min((item.limit_bytes for item in plain), default=None),
         by_basis=tuple([_smallest(each, servers=servers) for each in (plain, *others)]),
-        too_small=_too_small(plain, terms),
+        too_small=_too_small(plain, terms) if plain and starved else None,
+        driver_bytes=cards[0].card_bytes if cards[0].driver else None,
     )
 
 
@@ -169,10 +204,11 @@ def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | 
         headroom = Headroom.FACTOR if tensorflow else terms.headroom
         may = allowance(limit, whole, ShareTerms(reserve, terms.processes, headroom))
         left = min(limit, whole) - terms.processes * reserve
-        if basis is Basis.SERVER and left >= terms.processes * LEAST_ALLOWANCE:
+        exact = basis is Basis.SERVER or card.driver
+        if exact and left >= terms.processes * LEAST_ALLOWANCE:
             may = Allowance(left, terms.processes, starved=False)
     fraction = "" if size is None else may.fraction_of(size)
-    return CardFigures(limit, reserve, size, may.bytes, fraction, may)
+    return CardFigures(limit, reserve, size, may.bytes, fraction, may, card.driver)
 
 
 def _smallest(figures: list[CardFigures], *, servers: bool) -> Smallest:
@@ -193,10 +229,8 @@ def _order(figures: CardFigures) -> int:
     return may.numerator * _EXACT // (may.denominator * (figures.card_bytes or 1))
 
 
-def _too_small(plain: list[CardFigures], terms: PodTerms) -> TooSmall | None:
+def _too_small(plain: list[CardFigures], terms: PodTerms) -> TooSmall:
     """Return what to say of a limit that is too small even on the best card."""
-    best = min(plain, key=lambda item: item.reserve_bytes, default=None)
-    if best is None or not all(item.exact.starved for item in plain):
-        return None
+    best = min(plain, key=lambda item: item.reserve_bytes)
     enough = smallest_limit(ShareTerms(best.reserve_bytes, terms.processes, terms.headroom))
     return TooSmall(best.limit_bytes, best.reserve_bytes, enough)

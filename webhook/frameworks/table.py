@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.errors import shown
-from gpufence.plan import Done
+from gpufence.plan import Done, Setting, write_setting
 from gpufence.quantity import MIB, write_mebibytes
-from webhook.frameworks.figures import Basis
+from webhook.frameworks.figures import Base, Basis, Injecting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from webhook.frameworks.figures import CardFigures, ContainerFigures
 
@@ -31,14 +32,13 @@ _JULIA = re.compile(r"\s*([0-9]{1,20})\s*([kKMGT]?)(i?)B?\s*")
 _PYTORCH_FRACTION = re.compile(r"(?:^|,)\s*per_process_memory_fraction\s*:\s*([^,]*)")
 _THOUSANDS = " KMGT"
 
+FRACTION, BYTES, MEBIBYTES = "{0.fraction}", "{0.allowance_bytes}", "{0.allowance_mebibytes}"
+"""How our own values are written, of the figures of a card."""
+
 
 def read_fraction(text: str, _: int | None = None) -> Fraction | None:
     number = _DECIMAL.fullmatch(text)
     return Fraction(number[1]) * Fraction(10) ** int(number[2] or 0) if number else None
-
-
-def write_fraction(figures: CardFigures, _: str) -> str:
-    return figures.fraction
 
 
 def _read_pytorch(text: str, _: int | None) -> Fraction | None:
@@ -47,10 +47,9 @@ def _read_pytorch(text: str, _: int | None) -> Fraction | None:
     return read_fraction(fractions[-1]) if fractions else None
 
 
-def _write_pytorch(figures: CardFigures, user: str) -> str:
+def _beside_pytorch(user: str, ours: str) -> str:
     """Return the user's options with our fraction in place of any other, the rest as it was."""
-    ours = f"per_process_memory_fraction:{figures.fraction}"
-    rest = _PYTORCH_FRACTION.sub("", user).strip(", ") if user else ""
+    rest = _PYTORCH_FRACTION.sub("", user).strip(", ")
     return f"{rest},{ours}" if rest else ours
 
 
@@ -63,17 +62,9 @@ def _read_bytes(text: str, card_bytes: int | None) -> Fraction | None:
     return Fraction(int(number[1])) if number else _of_percent(text, card_bytes)
 
 
-def _write_bytes(figures: CardFigures, _: str) -> str:
-    return str(figures.allowance_bytes)
-
-
 def _read_mebibytes(text: str, _: int | None) -> Fraction | None:
     number = _WHOLE.fullmatch(text)
     return Fraction(int(number[1]) * MIB) if number else None
-
-
-def _write_mebibytes(figures: CardFigures, _: str) -> str:
-    return str(max(figures.allowance_bytes // MIB, 1))  # zero would be no limit
 
 
 def _read_julia(text: str, card_bytes: int | None) -> Fraction | None:
@@ -84,10 +75,6 @@ def _read_julia(text: str, card_bytes: int | None) -> Fraction | None:
     return Fraction(int(number[1]) * (1024 if number[3] else 1000) ** power)
 
 
-def _write_julia(figures: CardFigures, user: str) -> str:
-    return f"{_write_mebibytes(figures, user)}MiB"
-
-
 def _of_percent(text: str, card_bytes: int | None) -> Fraction | None:
     percent = _PERCENT.fullmatch(text)
     return Fraction(percent[1]) * card_bytes / 100 if percent and card_bytes is not None else None
@@ -95,26 +82,34 @@ def _of_percent(text: str, card_bytes: int | None) -> Fraction | None:
 
 class FrameworkRow(NamedTuple):
     """
-    One variable. `form` is what the plan calls its way of writing, `basis` what it is reckoned
-    from.
+    One variable. `form` is what the plan calls its way of writing, `ours` our own value with the
+    figures left out, `basis` what it is reckoned from.
 
     `read` returns what a text asks for: a share of the card where `of_card` is set, else bytes;
-    None for what the framework would choke on or ignore. `write` returns our own value, beside
-    whatever else the user's text says; `speaks` returns whether that says anything about memory.
-    `of_torch` marks what counts for PyTorch's allocator. `left_free` is an amount that is not to be
-    used. The reader of a `strict` row chokes on empty text.
+    None for what the framework would choke on or ignore. `beside` puts our value beside whatever
+    else the user's text says; `speaks` returns whether that says anything about memory. `of_torch`
+    marks what counts for PyTorch's allocator. `left_free` is an amount that is not to be used. The
+    reader of a `strict` row chokes on empty text. `base` is what it takes for the card where the
+    driver holds the container.
     """
 
     env: str
     form: str
-    write: Callable[[CardFigures, str], str]
+    ours: str
     read: Callable[[str, int | None], Fraction | None]
     basis: Basis = Basis.PLAIN
+    beside: Callable[[str, str], str] | None = None
     of_card: bool = False
     of_torch: bool = False
     speaks: Callable[[str], bool] = bool
     left_free: bool = False
     strict: bool = False
+    base: Base = Base.LIMIT
+
+    def write(self, figures: CardFigures, user: str = "") -> str:
+        """Return our own value, beside what of the user's text stays."""
+        ours = self.ours.format(figures)
+        return self.beside(user, ours) if user and self.beside else ours
 
 
 class FixedRow(NamedTuple):
@@ -135,7 +130,7 @@ def fraction_row(
 ) -> FrameworkRow:
     form = "share" if basis is Basis.SHARE else "fraction"
     return FrameworkRow(
-        *(env, form, write_fraction, read_fraction, basis),
+        *(env, form, FRACTION, read_fraction, basis),
         of_card=True,
         of_torch=of_torch,
         strict=strict,
@@ -151,21 +146,23 @@ TABLE: tuple[FrameworkRow | FixedRow, ...] = (
     FrameworkRow(
         names.PYTORCH_CONF,
         "pytorch",
-        _write_pytorch,
+        f"per_process_memory_fraction:{FRACTION}",
         _read_pytorch,
+        beside=_beside_pytorch,
         of_card=True,
         of_torch=True,
         speaks=_names_pytorch_fraction,
+        base=Base.NOTHING,
     ),
     XLA,
     XLA_NEW_BLANK,
     TF_GROWTH,
-    FrameworkRow(names.CUPY_LIMIT, "bytes", _write_bytes, _read_bytes),
-    FrameworkRow(names.PADDLE_LIMIT, "mebibytes", _write_mebibytes, _read_mebibytes),
-    FrameworkRow(names.JULIA_LIMIT, "julia", _write_julia, _read_julia),
+    FrameworkRow(names.CUPY_LIMIT, "bytes", BYTES, _read_bytes, base=Base.AMOUNT),
+    FrameworkRow(names.PADDLE_LIMIT, "mebibytes", MEBIBYTES, _read_mebibytes, base=Base.AMOUNT),
+    FrameworkRow(names.JULIA_LIMIT, "julia", f"{MEBIBYTES}MiB", _read_julia, base=Base.AMOUNT),
     FixedRow(names.CUDA_LOADING, "LAZY", yields=True),
-    FrameworkRow(names.ENV_LIMIT_BYTES, "bytes", _write_bytes, _read_bytes),
-    fraction_row(names.ENV_FRACTION, of_torch=True),
+    FrameworkRow(names.ENV_LIMIT_BYTES, "bytes", BYTES, _read_bytes, base=Base.AMOUNT),
+    fraction_row(names.ENV_FRACTION, of_torch=True)._replace(base=Base.UNKNOWN),
     fraction_row(names.ENV_TF_FRACTION, Basis.TENSORFLOW),
 )
 
@@ -263,7 +260,7 @@ def value_for(
         return _fixed(row, user)
     card = allowed(row, figures)
     if card is not None:
-        return _smaller(row, card, user) if user else Value(row.write(card, ""), Done.SET, card)
+        return _smaller(row, card, user) if user else Value(row.write(card), Done.SET, card)
     if user:
         return Value(user, Done.KEPT)
     return Value("", Done.SET) if row.of_card and not row.strict else None
@@ -289,7 +286,7 @@ def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str
             f"{summary} is unknown to older JAX, and beside {names.XLA_FRACTION} sends a newer one"
             f" to the CPU; {names.XLA_FRACTION} alone counts, with the smaller of both values"
         )
-    what = "is no cap" if "$" not in user else "cannot be told before it runs"
+    what = "is no cap" if "$" not in user else "is not known before it runs"
     what = "is too much" if value.readable else what
     if isinstance(row, FrameworkRow) and row.left_free and value.readable:
         what = "leaves too little free"
@@ -324,6 +321,61 @@ def _smaller(row: FrameworkRow, figures: CardFigures, user: str) -> Value:
 
 def _basis(figures: CardFigures) -> str:
     limit = write_mebibytes(figures.limit_bytes)
-    if figures.card_bytes is None:
+    if figures.card_bytes is None or figures.driver:
         return limit
     return f"{limit} of {write_mebibytes(figures.card_bytes)}"
+
+
+EnvEntry: TypeAlias = dict[str, object]
+"""One variable as it stands in a container's `env`."""
+
+
+def read_slot(env: str, slot: str) -> EnvEntry:
+    """Let a variable read its slot."""
+    field = f"metadata.annotations['{names.ENV_PREFIX}{slot}']"
+    return {"name": env, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+
+
+class BlankSettings(NamedTuple):
+    """
+    What every container is told that says nothing itself, with room for amounts in `values` and
+    `settings`. Nothing in it is any pod's text.
+    """
+
+    entries: Mapping[str, EnvEntry]
+    keys: tuple[str, ...]
+    values: str
+    settings: str
+    next_slot: int
+
+
+_PLACES = {(Basis.PLAIN, True): 0, (Basis.PLAIN, False): 1, (Basis.TENSORFLOW, True): 2}
+"""Where the amounts stand from which a row of the table is reckoned."""
+
+
+@lru_cache(maxsize=64)
+def blank_settings(
+    injecting: Injecting, first_slot: int, known: tuple[bool, ...], *, idle: bool
+) -> BlankSettings:
+    """Write all but the amounts, of which those that are not `known` leave a value empty."""
+    grown = GROWTH if injecting is Injecting.GROW else ()
+    entries: dict[str, EnvEntry] = {}
+    values, settings = [], []
+    slot = first_slot
+    for row in dict.fromkeys((*grown, *(() if idle else TABLE))):
+        text, amounts = "", None
+        if isinstance(row, FixedRow):
+            text = row.value
+        elif known[at := _PLACES[row.basis, row.of_card]]:
+            text, amounts = row.ours.replace("{0.", f"{{{at}."), f"%({at})s"
+        elif not row.of_card:
+            continue
+        really = injecting is Injecting.SET or row in grown
+        name, done = (f"s{slot}", Done.SET) if really else ("", Done.PLANNED)
+        settings.append(write_setting(Setting(row.env, name, row.form, done), amounts))
+        if really:
+            entries[row.env] = read_slot(row.env, name)
+            values.append(text)
+            slot += 1
+    keys = tuple([f"{names.ENV_PREFIX}s{each}" for each in range(first_slot, slot)])
+    return BlankSettings(entries, keys, "\n".join(values), ",".join(settings), slot)

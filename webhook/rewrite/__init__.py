@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from gpufence import names
-from gpufence.card_labels import cards_by_labels
 from gpufence.devices import Reading, with_parts
 from gpufence.dialects import Unreadable
 from gpufence.mode import Mode
-from gpufence.plan import Plan
+from gpufence.plan import Plan, read_plan, write_plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_list, as_object, as_texts, objects
+from webhook.policy import DriverLimits
 from webhook.rewrite.annotations import (
     admissions,
     fits,
@@ -33,22 +33,24 @@ from webhook.rewrite.annotations import (
 )
 from webhook.rewrite.containers import Starts, own_slots
 from webhook.rewrite.decide import decide, try_amounts
-from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
+from webhook.rewrite.inputs import PodLimits, inputs_for, inputs_held, read_inputs
 from webhook.rewrite.neighbours import only_requested, unasked
-from webhook.rewrite.patch import Patch, change_container, keep_last_lines, schedule
+from webhook.rewrite.patch import (
+    Patch,
+    change_container,
+    keep_last_lines,
+    require_label,
+    schedule,
+)
 from webhook.rewrite.python_hook import HookMount, bring_hook, hook_texts, mount_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from gpufence.candidates import CandidateCard
-    from gpufence.dialects import Units
-    from gpufence.need.applied import AppliedProfile
-    from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.fleet import Fleet
     from webhook.policy import WebhookPolicy
-    from webhook.rewrite.annotations import AdmittedPod
+    from webhook.rewrite.annotations import AdmittedPod, OwnersAmounts
     from webhook.rewrite.decide import Trial
     from webhook.rewrite.inputs import PlanInputs
     from webhook.rewrite.patch import Operation
@@ -81,8 +83,13 @@ class Rewrite(NamedTuple):
 
     operations: list[Operation]
     warnings: tuple[str, ...]
-    plan: Plan
+    written_plan: str
     summary: str
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as whoever reads the pod finds it."""
+        return read_plan(self.written_plan)
 
 
 class Unchanged(NamedTuple):
@@ -104,7 +111,7 @@ def rewrite(
     namespace: Mapping[str, str],
     fleet: Fleet,
     policy: WebhookPolicy,
-    profile: AppliedProfile | None = None,
+    profile: OwnersAmounts | None = None,
     claims: Mapping[str, Object | str] = _NOTHING,
 ) -> Rewrite | Unchanged | Refusal:
     """
@@ -132,7 +139,7 @@ def _rewrite(
     namespace: Mapping[str, str],
     fleet: Fleet,
     policy: WebhookPolicy,
-    profile: AppliedProfile | None,
+    profile: OwnersAmounts | None,
     claims: Mapping[str, Object | str],
 ) -> Rewrite | Unchanged | Refusal:
     """Rewrite a pod that is not too large for that."""
@@ -145,9 +152,10 @@ def _rewrite(
     if "windows" in (system, read.node_selector.get(names.OS)):
         return _left_alone(pod, mode, _WINDOWS)
     starts = Starts()
+    read_for = inputs_for if policy.driver_limits is DriverLimits.OFF else inputs_held
     admitted, trial = _first_that_holds(
         admissions(read, namespace, profile),
-        lambda admitted: _inputs(admitted, mode, namespace, fleet, policy),
+        lambda admitted: read_for(admitted.pod, mode, namespace, fleet, policy),
         lambda inputs: try_amounts(inputs, pod, policy.hook_source, starts),
     )
     inputs = trial.inputs
@@ -177,7 +185,7 @@ def _rewrite(
     return Rewrite(
         operations=operations,
         warnings=(*warnings, *admitted.passing),
-        plan=decision.plan,
+        written_plan=record[names.PLAN],
         summary=decision.summary,
     )
 
@@ -281,7 +289,7 @@ def _left_alone(
     return Rewrite(
         operations=patch.operations,
         warnings=(*warnings, *remarks(dropped)),
-        plan=Plan(mode, "", None),
+        written_plan=write_plan(Plan(mode, "", None)),
         summary=f"left alone: {reason}",
     )
 
@@ -299,6 +307,8 @@ def _first_that_holds(
     while True:  # the pod's own amounts come last, and nobody else is to blame for those
         admitted = next(admissions)
         inputs = read(admitted)
+        if admitted.profile is not None:
+            inputs = inputs._replace(profile=admitted.profile)
         problem = inputs.limits.problem if isinstance(inputs.limits, Unreadable) else None
         if admitted.blame and problem is not None and problem.key.startswith(names.MEMORY):
             remarks.insert(0, admitted.blame.format(problem.sentence))
@@ -311,52 +321,6 @@ def _first_that_holds(
     if remarks:
         admitted = admitted._replace(standing=(*admitted.standing, *remarks))
     return admitted, trial
-
-
-def _inputs(
-    admitted: AdmittedPod,
-    mode: Mode,
-    namespace: Mapping[str, str],
-    fleet: Fleet,
-    policy: WebhookPolicy,
-) -> PlanInputs:
-    """Read a pod that is being created, for every card of the fleet that it may meet."""
-    pod = admitted.pod
-    candidates = _cards_to_come(fleet, pod, policy)
-    node = fleet.node(pod.node_name) if pod.node_name else None
-    strange = [card.memory_bytes is None for card in candidates]
-    known = known_node(pod, node) if node is not None and not any(strange) else None
-    largest = None if all(strange) and not pod.node_name else policy.largest_bytes
-    terms = (mode, namespace, candidates, policy.reserve_override, known, largest)
-    inputs = read_inputs(pod, *terms)
-    return inputs if admitted.profile is None else inputs._replace(profile=admitted.profile)
-
-
-def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[CandidateCard, ...]:
-    """
-    Return every card that a pod might meet: those of the fleet, and where nodes come and go the one
-    of a node that is not there yet, as far as the pod's selector tells it.
-    """
-    candidates = fleet.candidates(pod, policy.default)
-    if not (pod.node_name or pod.node_selector or fleet.grows):
-        return candidates
-    unknown = policy.default._replace(memory_bytes=None)
-    if pod.node_name:
-        known = fleet.node(pod.node_name) is not None
-        return fleet.candidates(pod, unknown) if known else candidates
-    unborn = _selected(pod, candidates[0].units, unknown) if pod.node_selector else ()
-    if unborn and candidates == (policy.default,):
-        return unborn
-    return (
-        tuple(dict.fromkeys((*candidates, *(unborn or (unknown,))))) if fleet.grows else candidates
-    )
-
-
-def _selected(pod: Pod, units: Units, unknown: CandidateCard) -> tuple[CandidateCard, ...]:
-    """Return the cards that a pod's own selector asks for, whatever nodes there are."""
-    whole = [card for card in cards_by_labels(pod.node_selector)[:1] if not card.mig]
-    sizes = [size for card in whole for size in (card.memory_bytes, card.most_bytes) if size]
-    return tuple([unknown._replace(units=units, memory_bytes=size) for size in sizes])
 
 
 def _without_namespace(
@@ -372,7 +336,7 @@ def _without_namespace(
         return None
     pod = inputs.pod._replace(annotations=own)
     terms = (inputs.mode, namespace, inputs.candidates, policy.reserve_override, inputs.node)
-    return read_inputs(pod, *terms)
+    return read_inputs(pod, *terms)._replace(driver=inputs.driver)
 
 
 def _changed(pod: dict[str, Any], trial: Trial, plan: Plan, policy: WebhookPolicy) -> Patch:
@@ -380,7 +344,10 @@ def _changed(pod: dict[str, Any], trial: Trial, plan: Plan, policy: WebhookPolic
     patch, inputs = Patch(pod), trial.inputs
     mounted = False
     for item in trial.containers:
-        change_container(patch, item.container, item.injection)
+        injection = item.injection
+        if inputs.mode is Mode.OBSERVE:  # the spec stays, opted out or not
+            injection = injection._replace(restored={})
+        change_container(patch, item.container, injection)
         if isinstance(item.hook, HookMount):
             if not mounted:
                 bring_hook(patch, item.hook.carrier)
@@ -390,4 +357,6 @@ def _changed(pod: dict[str, Any], trial: Trial, plan: Plan, policy: WebhookPolic
             keep_last_lines(patch, item.container)
     if inputs.mode is not Mode.OBSERVE:
         schedule(patch, policy, inputs.pod, plan.dialect)
+        if inputs.driver is not None and inputs.driver.requires_label:
+            require_label(patch)
     return patch

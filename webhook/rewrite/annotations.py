@@ -4,20 +4,18 @@ PURE. The pod's annotations: what the namespace adds, what is dropped as forged,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gpufence import names
 from gpufence.annotations import defaults_from, read_pod_options
 from gpufence.candidates import wanted_resources
 from gpufence.dialects import BOOKKEEPING_KEYS, CONTAINER_KEYS, bookkeeping, concerns_gpufence
-from gpufence.need.applied import applied_texts, is_applied
 from gpufence.plan import ProfileUsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gpufence.errors import Problem
-    from gpufence.need.applied import AppliedProfile
     from gpufence.pods import Pod
     from webhook.rewrite.patch import Patch
 
@@ -30,6 +28,24 @@ _SUSPECT = (names.ENV_PREFIX, *_OF_CONTAINERS)
 _MOST_REMARKS = 16
 _WIDEST = 4  # bytes of one character
 _PATH = ("metadata", "annotations")
+
+
+class OwnersAmounts(Protocol):
+    """Amounts that are known of an owner, as those of its profile are."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def generation(self) -> int: ...
+
+    def texts(self, pod: Pod) -> Mapping[str, str]:
+        """Return the annotations by which a pod would have them; none where it has its own."""
+        ...
+
+    def holds(self, pod: Pod) -> bool:
+        """Return whether a pod has just these amounts."""
+        ...
 
 
 class AdmittedPod(NamedTuple):
@@ -50,7 +66,7 @@ class AdmittedPod(NamedTuple):
 
 
 def admissions(
-    pod: Pod, namespace: Mapping[str, str], profile: AppliedProfile | None
+    pod: Pod, namespace: Mapping[str, str], profile: OwnersAmounts | None
 ) -> Iterator[AdmittedPod]:
     """
     Yield a pod with the amounts of its owner's profile, then with its namespace's, then with its
@@ -67,7 +83,7 @@ def admissions(
 def _of_each_source(
     pod: Pod,
     namespace: Mapping[str, str],
-    profile: AppliedProfile | None,
+    profile: OwnersAmounts | None,
     forged: frozenset[str],
 ) -> Iterator[AdmittedPod]:
     ours = may_be_ours(pod)
@@ -83,10 +99,10 @@ def _of_each_source(
         return AdmittedPod(found, texts, standing, passing, blame=blame)
 
     if profile is not None and ours:
-        amounts = applied_texts(profile, pod)
+        amounts = profile.texts(pod)
         blame = f"profile {profile.name} is not applied: {{}}"
         found = admitted({**others, **amounts} if amounts else defaults, blame)
-        if is_applied(profile, found.pod):
+        if profile.holds(found.pod):
             yield found._replace(profile=ProfileUsed(profile.name, profile.generation))
     if len(others) < len(defaults):
         yield admitted(defaults, "namespace {}; not counted here")

@@ -18,6 +18,7 @@ from gpufence.mode import Mode
 from gpufence.plan import FRACTIONS, read_plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_object, as_text
+from webhook.driver_limits import held_at_binding
 from webhook.frameworks.figures import Injecting
 from webhook.rewrite.containers import Starts
 from webhook.rewrite.decide import decide, try_amounts
@@ -50,7 +51,7 @@ def exact_values(
     doubt, since the careful values that the pod has are then the better ones.
 
     A node that offers nothing is believed where a pod asks for nothing that nodes list: its devices
-    come by claims, or it was born a moment ago. On a node that does not tell its cards no fraction
+    come by claims, or it was born a moment ago. On a node that does not state its cards no fraction
     of another card stays: those of the largest there is are right on none and too much on none,
     and the node is not named.
 
@@ -88,6 +89,8 @@ def exact_values(
     elif read.isolated and inputs.dialect == plan.dialect:
         terms = inputs.terms._replace(injecting=Injecting.SET, fenced=True)
         inputs = inputs._replace(terms=terms)
+    if inputs.terms.injecting is Injecting.SET and not read.isolated:
+        inputs = inputs._replace(driver=held_at_binding(pod, read, plan, node, policy))
     starts = Starts()
     exact = decide(try_amounts(inputs, pod, policy.hook_source, starts), pod, starts).annotations
     if names.WARNINGS in read.annotations:

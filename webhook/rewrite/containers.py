@@ -10,6 +10,7 @@ writing the value itself, and every wish is held against the limit.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
@@ -18,10 +19,11 @@ from gpufence.annotations import HookCarrier
 from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
-from webhook.engines.budget import STEPS, Budget, SpentError
+from webhook.driver_limits import VARIABLES as DRIVER_VARIABLES
+from webhook.driver_limits import is_written, user_text
 from webhook.engines.catalog import VARIABLES, alone, by_first
-from webhook.engines.launch import read_launch
-from webhook.frameworks.figures import Basis
+from webhook.engines.launch import Budget, SpentError, read_launch
+from webhook.frameworks.figures import Base, Basis
 from webhook.frameworks.table import (
     DEFEATS,
     GROWTH,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from gpufence.annotations import PodOptions
+    from gpufence.plan import Setting
     from gpufence.shape import Object
     from webhook.engines.catalog import Engine
     from webhook.engines.launch import ServerLaunch
@@ -50,8 +53,8 @@ class Variable(NamedTuple):
     What a container says about one variable already.
 
     `user` is the user's own text, also where a pass before this one has replaced it. `points`
-    marks a variable that reads a slot, `slot` is that slot if it can be used again. `hidden` marks
-    a value that cannot be read (valueFrom, `$(VAR)`).
+    marks a variable that reads a slot, or is what that pass wrote for the driver; `slot` is that
+    slot if it can be used again. `hidden` marks a value that cannot be read (valueFrom, `$(VAR)`).
     """
 
     user: str | None = None
@@ -77,11 +80,13 @@ ABSENT = Variable()
 
 
 def table_rows(
-    text: ContainerText, terms: PodTerms, *, aware: bool
+    text: ContainerText, terms: PodTerms, *, aware: bool, driver: bool
 ) -> Iterator[FrameworkRow | FixedRow]:
-    """Yield the rows of the table that hold for a container."""
+    """Yield the rows of the table that hold for a container, which the `driver` may hold, too."""
     launch = text.launch
     for row in TABLE:
+        if driver and isinstance(row, FrameworkRow) and row.base is Base.NOTHING:
+            continue
         if launch is not None and isinstance(row, FrameworkRow) and row.of_torch:
             points = terms.bound and text.variables.get(row.env, ABSENT).points
             if points or (aware and launch.pytorch and _heeded(launch, row.env, terms)):
@@ -132,7 +137,7 @@ def _xla_rows(text: ContainerText) -> Iterator[FrameworkRow | FixedRow]:
 
 
 SETTABLE = VARIABLES.union(row.env for row in (*TABLE, *GROWTH))
-WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH])
+WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH], DRIVER_VARIABLES)
 
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")
 _SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")
@@ -178,14 +183,14 @@ class Started(NamedTuple):
     framework: bool
 
 
+@dataclass(slots=True)
 class Starts:
     """
     What the containers of one pod run: each is looked into once, all of them within one budget.
     """
 
-    def __init__(self, steps: int = STEPS) -> None:
-        self._budget = Budget(steps)
-        self._seen: dict[int, Started] = {}
+    _budget: Budget = field(default_factory=Budget)
+    _seen: dict[int, Started] = field(default_factory=dict)
 
     def of(self, item: Object, name: str, options: PodOptions, earlier: _EarlierPass) -> Started:
         """Recognise what one container runs, whether it asks for the GPU or not."""
@@ -278,16 +283,16 @@ def own_slots(pod: Object, annotations: Mapping[str, str]) -> dict[str, str]:
     return {key: annotations[key] for key in keys.intersection(annotations)}
 
 
+@dataclass(slots=True)
 class _EarlierPass:
     """
     What a pass before this one has left: slots, each to be used once, and in the plan the user's
     own values that they replaced. The plan is read when the first of those is asked for.
     """
 
-    def __init__(self, pod: Object) -> None:
-        self._pod = pod
-        self._taken: set[str] = set()
-        self._originals: dict[tuple[str, str], str | None] | None = None
+    _pod: Object
+    _taken: set[str] = field(default_factory=set)
+    _settings: dict[tuple[str, str], Setting] | None = None
 
     def free(self, slot: str) -> str:
         """Return a slot if it can be used again, else nothing."""
@@ -296,9 +301,13 @@ class _EarlierPass:
         return slot if free else ""
 
     def original(self, container: str, env: str) -> str | None:
-        if self._originals is None:
-            self._originals = _originals(self._pod)
-        return self._originals.get((container, env))
+        found = self.setting(container, env)
+        return None if found is None else found.user
+
+    def setting(self, container: str, env: str) -> Setting | None:
+        if self._settings is None:
+            self._settings = _settings(self._pod)
+        return self._settings.get((container, env))
 
 
 def _without_slots(container: GpuContainer) -> GpuContainer:
@@ -308,7 +317,7 @@ def _without_slots(container: GpuContainer) -> GpuContainer:
     return container._replace(text=container.text._replace(variables=variables))
 
 
-def _originals(pod: Object) -> dict[tuple[str, str], str | None]:
+def _settings(pod: Object) -> dict[tuple[str, str], Setting]:
     metadata = as_object(pod.get("metadata"), "metadata")
     annotations = as_object(metadata.get("annotations"), "metadata.annotations")
     try:
@@ -316,7 +325,7 @@ def _originals(pod: Object) -> dict[tuple[str, str], str | None]:
     except GpufenceError:
         return {}
     return {
-        (name, setting.env): setting.user
+        (name, setting.env): setting
         for name, container in plan.containers.items()
         for setting in container.settings
     }
@@ -374,6 +383,8 @@ def _as_the_user_wrote(
             said[env] = None
         elif (text := earlier.original(container, env)) is not None:
             said[env] = text
+        else:  # it goes, with those of its name before it
+            said.pop(env, None)
     return said
 
 
@@ -382,4 +393,7 @@ def _variable(env: str, entry: Object, container: str, earlier: _EarlierPass) ->
     if slot is not None and env in SETTABLE:
         return Variable(earlier.original(container, env), earlier.free(slot), points=True)
     text = as_text(entry.get("value"), f"containers[{container}].env[{env}].value")
+    if env in DRIVER_VARIABLES:
+        ours = is_written(entry, earlier.setting(container, names.DRIVER_LIMIT))
+        return Variable(earlier.original(container, env) if ours else user_text(entry), points=ours)
     return Variable(text, hidden=bool(entry.get("valueFrom")) or "$(" in text)

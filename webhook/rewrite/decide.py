@@ -14,6 +14,7 @@ from gpufence.errors import Problem
 from gpufence.mode import Mode
 from gpufence.plan import Plan, join_plan
 from gpufence.quantity import write_mebibytes
+from webhook.driver_limits import said_of
 from webhook.frameworks.figures import Injecting
 from webhook.rewrite.containers import read_containers, with_free_slots
 from webhook.rewrite.injection import inject
@@ -22,8 +23,6 @@ from webhook.rewrite.neighbours import neighbour_words
 from webhook.rewrite.python_hook import HookObstacle, is_taken, plan_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gpufence.plan import ContainerPlan
     from gpufence.shape import Object
     from webhook.frameworks.figures import TooSmall
@@ -164,7 +163,7 @@ def _record(
         record[names.INJECTED] = names.INJECTED_YES if set_now else names.INJECTED_NOTHING
     record[names.SUMMARY] = summary
     if warnings:
-        record[names.WARNINGS] = _joined(warnings)
+        record[names.WARNINGS] = "\n".join(warnings)[:_LONGEST_ANNOTATION]
     if isinstance(inputs.limits, PodLimits):
         card = _card(inputs)
         if card:
@@ -227,7 +226,12 @@ def _notes(inputs: PlanInputs) -> list[str]:
     texts = [problem.sentence for problem in (*limits.first.notes, *inputs.options.notes)]
     texts += [f"{UNCLEAR}{problem.sentence}" for problem in limits.unclear]
     texts += [f"namespace {problem.sentence}" for problem in inputs.namespace.unreadable]
-    if inputs.terms.fenced and any(each.memory_bytes is None for each in inputs.candidates):
+    held = inputs.driver is not None and inputs.driver.complete
+    if (
+        not held
+        and inputs.terms.fenced
+        and any(each.memory_bytes is None for each in inputs.candidates)
+    ):
         texts.append(_unknown(inputs, limits))
     return texts
 
@@ -237,9 +241,9 @@ def _unknown(inputs: PlanInputs, limits: PodLimits) -> str:
     if inputs.node is not None:
         largest = max(each.memory_bytes or 0 for each, _ in limits.by_card)
         return (
-            f"node {inputs.node.name} does not tell its cards: fractions are of one of "
+            f"node {inputs.node.name} does not state its cards: fractions are for one of "
             f"{write_mebibytes(largest)}, the largest there is; start gpufence's agent there, or "
-            f"say with {names.LARGEST_CARD} what the webhook is to reckon with"
+            f"say with {names.LARGEST_CARD} which size the webhook assumes"
         )
     known = any(each.memory_bytes is not None for each, _ in limits.by_card)
     return SOME_UNKNOWN if known else UNKNOWN_CARD
@@ -250,14 +254,15 @@ def _summary(inputs: PlanInputs, plan: Plan) -> str:
     limits = inputs.limits
     if isinstance(limits, Undeclared):
         if inputs.namespace.evicts_undeclared and not inputs.pod.doubt:
-            return f"told nothing: {UNASKED}"
+            return f"nothing is configured: {UNASKED}"
         return f"not fenced: {limits.reason}"
     if isinstance(limits, Unreadable):
-        return f"told nothing, its limit cannot be read: {limits.problem.sentence}"
+        return f"nothing is configured, its limit cannot be read: {limits.problem.sentence}"
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
     by = "" if inputs.profile is None else f", by profile {inputs.profile.name}"
     head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis}{by})"
-    return f"{head}; {_course(inputs, limits, plan)}{_where(inputs)}"
+    held = "" if inputs.driver is None else said_of(inputs.driver, inputs.mode)
+    return f"{head}; {_course(inputs, limits, plan)}{held}{_where(inputs)}"
 
 
 def _card(inputs: PlanInputs) -> str:
@@ -268,11 +273,6 @@ def _card(inputs: PlanInputs) -> str:
     return ", ".join(map(write_mebibytes, sizes))
 
 
-def _joined(warnings: Iterable[str]) -> str:
-    """Write warnings as an annotation: one on each line."""
-    return "\n".join(warnings)[:_LONGEST_ANNOTATION]
-
-
 def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
     if not inputs.options.inject:
         return "opted out of settings, measured and fenced all the same"
@@ -281,25 +281,29 @@ def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
     if not inputs.terms.fenced:
         return f"no amount declared, so not fenced; {names.MEMORY} sets one"
     if inputs.terms.injecting is Injecting.NOTHING:
-        return "nothing was told when it was created, its agent alone holds it to that"
+        return "nothing was configured when it was created, only its agent enforces it"
     caps: dict[bool, list[str]] = {True: [], False: []}
     for name, item in plan.containers.items():
         if item.cap_bytes is not None and (item.kept or not item.runs):
             caps[item.kept].append(f"{name} {write_mebibytes(item.cap_bytes)}")
     told, offered = ", ".join(caps[True]), ", ".join(caps[False])
     observed = inputs.mode is Mode.OBSERVE
-    known = [_runs(name, item) for name, item in plan.containers.items() if item.runs]
+    known = [_runs(inputs, name, item) for name, item in plan.containers.items() if item.runs]
     if offered:
         verb = "would say" if observed else "say"
-        known.insert(0, f"variables {verb} {offered} to what reads them, the agent fences the rest")
+        held = inputs.driver is not None and inputs.driver.complete
+        rest = "" if held else ", the agent fences the rest"
+        known.insert(0, f"variables {verb} {offered} to what reads them{rest}")
     if told or not known:
         verb = "would be" if observed else "are"
-        known.insert(0, f"frameworks {verb} told {told or 'nothing yet'}")
+        known.insert(0, f"frameworks {verb} configured with {told or 'nothing yet'}")
     return "; ".join(known)
 
 
-def _runs(name: str, item: ContainerPlan) -> str:
+def _runs(inputs: PlanInputs, name: str, item: ContainerPlan) -> str:
     """Say what a container runs, and what of all the settings that reads."""
+    if not item.reads and inputs.driver is not None and name in inputs.driver.limits:
+        return f"{name} runs {item.runs}, which reads none"
     if not item.reads:
         return f"{name} runs {item.runs}, fenced by the agent alone"
     return f"{name} runs {item.runs}, which reads {', '.join(item.reads)}"
@@ -307,7 +311,7 @@ def _runs(name: str, item: ContainerPlan) -> str:
 
 def _where(inputs: PlanInputs) -> str:
     if inputs.node is not None and not inputs.node.told:
-        return f"; for any card there is, since node {inputs.node.name} does not tell its cards"
+        return f"; for any card there is, since node {inputs.node.name} does not state its cards"
     if inputs.node is not None:
         return f"; exact on node {inputs.node.name} ({inputs.node.cards})"
     kinds = len(inputs.candidates)

@@ -5,10 +5,20 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.plan import ContainerPlan, Done, Setting, write_container
+from gpufence.plan import (
+    ContainerPlan,
+    Done,
+    Setting,
+    write_amounts,
+    write_container,
+    write_setting,
+)
+from webhook.driver_limits import VARIABLES as DRIVER_VARIABLES
+from webhook.driver_limits import holding
 from webhook.engines import words
 from webhook.engines.launch import UNREAD
 from webhook.engines.levers import is_certain
@@ -21,8 +31,10 @@ from webhook.frameworks.table import (
     FixedRow,
     FrameworkRow,
     allowed,
+    blank_settings,
     defeat,
     lowered,
+    read_slot,
     smaller_share,
     value_for,
 )
@@ -42,7 +54,7 @@ if TYPE_CHECKING:
         PodTerms,
         TooSmall,
     )
-    from webhook.frameworks.table import Value
+    from webhook.frameworks.table import EnvEntry, Value
 
 HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
 ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"
@@ -56,29 +68,29 @@ _OF_FRAMEWORKS = frozenset(
 )
 """Variables that are set by whoever runs what keeps to them."""
 
-EnvEntry: TypeAlias = dict[str, object]
-"""One variable as it stands in a container's `env`."""
-
 
 class Injection(NamedTuple):
     """
-    What becomes of one container; `text` is its part of the plan as it stands on the pod.
+    What becomes of one container; `text` is its part of the plan as it stands on the pod, and
+    `plan` the same without its settings.
 
     `entries` are variables that read an annotation each, and `values` the texts of those.
     `restored` are variables that an earlier pass pointed at a slot and that get their own text
-    back, or go; none in observe, which points none. `edits` are arguments to be changed or
-    appended. `refusal` is why `evict` does not let it in, beside a limit that is too small.
+    back, or go, unless the pod is only observed. `literals` are variables with fixed values.
+    `edits` are arguments to be changed or appended. `refusal` is why `evict` does not let it in,
+    beside a limit that is too small.
     """
 
     plan: ContainerPlan
     text: str
     entries: Mapping[str, EnvEntry]
     values: Mapping[str, str]
-    restored: Mapping[str, str | None]
-    warnings: tuple[str, ...]
-    edits: tuple[Edit, ...]
     next_slot: int
     too_small: TooSmall | None
+    restored: Mapping[str, str | None] = MappingProxyType({})
+    literals: Mapping[str, EnvEntry] = MappingProxyType({})
+    warnings: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
     refusal: str = ""
 
 
@@ -87,7 +99,8 @@ def inject(
 ) -> Injection:
     """Work out one container's settings; `first_slot` is the first number that is free."""
     server = text.launch is not None
-    if server or text.variables or text.env_from or terms.args:
+    plain = not (server or text.variables or text.env_from or terms.args or terms.bound)
+    if not plain or cards[0].driver:
         figures = container_figures(cards, terms, servers=server)
         return _injection(text, figures, terms, first_slot)
     return own_settings(cards, terms, first_slot, framework=text.framework)
@@ -95,16 +108,30 @@ def inject(
 
 @lru_cache(maxsize=128)
 def own_settings(
-    cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int, *, framework: bool = False
+    cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int, *, framework: bool
 ) -> Injection:
     """
-    Work out the settings of a container that says nothing itself, which are most.
-
-    Remembered from pod to pod. It depends on a few numbers and on nobody's text: a cluster has a
-    handful of kinds of cards, and limits are round.
+    Put the amounts of a container into what every one is told that says nothing itself. Remembered
+    from pod to pod: it depends on a few numbers and on nobody's text, and limits are round.
     """
-    text = ContainerText("", {}, framework=framework)
-    return _injection(text, container_figures(cards, terms), terms, first_slot)
+    figures = container_figures(cards, terms)
+    plain, tensorflow = figures.by_basis
+    amounts = (plain.fraction, plain.amount, tensorflow.fraction)
+    known = tuple([each is not None for each in amounts])
+    idle = terms.injecting is Injecting.NOTHING or not terms.fenced
+    blank = blank_settings(terms.injecting, first_slot, known, idle=idle)
+    written = {str(at): write_amounts(*each[:4]) for at, each in enumerate(amounts) if each}
+    cap = None if idle or plain.amount is None else plain.amount.allowance_bytes
+    kept = cap is None or framework
+    plan = ContainerPlan(figures.limit_bytes, terms.processes, terms.headroom, cap, kept=kept)
+    return Injection(
+        plan=plan,
+        text=write_container(plan, blank.settings % written),
+        entries=blank.entries,
+        values=dict(zip(blank.keys, blank.values.format(*amounts).split("\n"), strict=False)),
+        next_slot=blank.next_slot,
+        too_small=None if idle else figures.too_small,
+    )
 
 
 def _injection(
@@ -112,28 +139,27 @@ def _injection(
 ) -> Injection:
     work = _Work(text, figures, terms, first_slot)
     work.settle_all()
-    watched = terms.injecting in (Injecting.PLAN, Injecting.GROW)
     cap, kept = work.cap()
     plan = ContainerPlan(
         limit_bytes=figures.limit_bytes,
         processes=terms.processes,
         headroom=terms.headroom,
         cap_bytes=cap,
-        settings=tuple(work.settings),
         runs=work.engine.name if work.engine is not None else "",
         reads=work.reads() if work.engine is not None else (),
         kept=kept,
     )
     return Injection(
         plan=plan,
-        text=write_container(plan),
+        text=write_container(plan, ",".join(map(write_setting, work.settings))),
         entries=work.entries,
         values=work.values,
         restored={
             env: variable.user
             for env, variable in text.variables.items()
-            if variable.points and env not in work.entries and not watched
+            if variable.points and env not in {**work.entries, **work.literals}
         },
+        literals=work.literals,
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
         edits=tuple(work.edits),
         next_slot=work.next_slot,
@@ -158,6 +184,8 @@ class _Work:
         self.settings: list[Setting] = []
         self.entries: dict[str, EnvEntry] = {}
         self.values: dict[str, str] = {}
+        self.driver = figures.driver_bytes is not None
+        self.literals: Mapping[str, EnvEntry] = {}
         self.warnings: list[str] = []
         self.refusal = ""
         self.edits: list[Edit] = []
@@ -166,6 +194,13 @@ class _Work:
 
     def settle_all(self) -> None:
         injecting = self.terms.injecting
+        limit = self.figures.driver_bytes
+        if limit is not None:
+            users = {env: self.text.variables.get(env, ABSENT).user for env in DRIVER_VARIABLES}
+            held = holding(limit, users, really=injecting is Injecting.SET)
+            self.settings += held.settings
+            self.literals = held.entries
+            self.warnings += held.warnings
         grown: tuple[FrameworkRow | FixedRow, ...] = GROWTH if injecting is Injecting.GROW else ()
         for row in grown:
             self._settle(row, really=True)
@@ -175,7 +210,7 @@ class _Work:
         launch = self.text.launch
         if launch is not None:
             self._meet(launch)
-        rows = table_rows(self.text, self.terms, aware=self.aware)
+        rows = table_rows(self.text, self.terms, aware=self.aware, driver=self.driver)
         if launch is not None and self.engine is not None:
             rows = chain(rows, own_rows(self.engine, launch, told=bool(self.edits)))
         for row in rows:
@@ -226,7 +261,7 @@ class _Work:
         if engine is not None:  # whatever Ray starts
             return None, True
         said = [item.user for item in self.settings if item.env in _OF_FRAMEWORKS]
-        kept = self.text.framework or bool("".join(filter(None, said)))
+        kept = (self.text.framework and not self.driver) or bool("".join(filter(None, said)))
         return amount.allowance_bytes, kept
 
     def _settle(self, row: FrameworkRow | FixedRow, *, really: bool) -> None:
@@ -254,10 +289,8 @@ class _Work:
             if not slot:
                 slot = f"s{self.next_slot}"
                 self.next_slot += 1
-            key = f"{names.ENV_PREFIX}{slot}"
-            source = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
-            self.entries[env] = {"name": env, "valueFrom": source}
-            self.values[key] = value.text
+            self.entries[env] = read_slot(env, slot)
+            self.values[f"{names.ENV_PREFIX}{slot}"] = value.text
         figures = value.figures[:4] if value.figures is not None else ()
         done = value.done if user or not newer else Done.SET
         done = done if really else Done.PLANNED
@@ -277,7 +310,7 @@ class _Work:
         """Find out whether a known program stays within its share, told by its owner or by us."""
         if launch.evidence is UNREAD:
             self.refusal = words.unread(self.text.name)
-        elif launch.evidence is not None:
+        elif launch.evidence is not None and not self.driver:
             self.warnings.append(words.uncapped(launch.evidence, self._usual()))
         engine = launch.engine
         if engine is None:
@@ -298,12 +331,12 @@ class _Work:
         elif engine.after_weights and lever is not None and usual and not launch.overridden:
             self.warnings.append(words.after_weights(engine, lever, usual))
         if engine.name == "ray":
-            self.warnings.append(words.any_actors(usual))
+            self.warnings += [] if self.driver else [words.any_actors(usual)]
             if self.terms.processes == 1:
                 self.warnings.append(words.ACTORS)
         if len(launch.others) >= self.terms.processes:
             self.warnings.append(words.several(engine, len(launch.others) + 1))
-        if engine.name == "sshd":
+        if engine.name == "sshd" and not self.driver:
             self.warnings.append(words.by_ssh(usual.fraction if usual else "<fraction>"))
 
     def _usual(self) -> CardFigures | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
@@ -12,12 +13,15 @@ from gpufence.annotations import (
     read_pod_options,
 )
 from gpufence.candidates import usable_cards
-from gpufence.card_labels import SMALLEST_MADE, shown_memory
+from gpufence.cards import SMALLEST_MADE, cards_by_labels, shown_memory
 from gpufence.dialects import Declared, Undeclared, Unreadable, dra, kai, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
+from webhook.driver_limits import NO_NODE, Held, has_label, requiring_label, with_held
+from webhook.driver_limits.amounts import PodParts, held_by_driver, kinds_of
 from webhook.engines.words import NO_SERVER
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
+from webhook.policy import DriverLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
     from gpufence.plan import ProfileUsed
     from gpufence.pods import Pod
+    from webhook.fleet import Fleet
+    from webhook.policy import WebhookPolicy
 
 _NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS, names.UNDECLARED_USE)
 _NO_NAMESPACE_OPTIONS = NamespaceOptions()
@@ -67,7 +73,7 @@ class PlanInputs(NamedTuple):
 
     `namespace_texts` are the namespace's annotations that count without standing on the pod. `node`
     is known only at binding, or where the pod names its node itself. `profile` is whose amounts the
-    pod holds to.
+    pod holds to. `driver` is what the driver is to hold its containers to, where it is to do that.
     """
 
     mode: Mode
@@ -80,6 +86,7 @@ class PlanInputs(NamedTuple):
     terms: PodTerms
     node: KnownNode | None
     profile: ProfileUsed | None = None
+    driver: Held | None = None
 
     @property
     def dialect(self) -> str | None:
@@ -114,7 +121,80 @@ class PlanInputs(NamedTuple):
                 size = part.limit_bytes if isolated else card.memory_bytes
                 capability = card.compute_capability
                 rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
-        return found
+        return found if self.driver is None else with_held(found, self.driver)
+
+
+def inputs_for(
+    pod: Pod,
+    mode: Mode,
+    namespace: Mapping[str, str],
+    fleet: Fleet,
+    policy: WebhookPolicy,
+) -> PlanInputs:
+    """Read a pod that is being created, for every card of the fleet that it may meet."""
+    candidates = _cards_to_come(fleet, pod, policy)
+    node = fleet.node(pod.node_name) if pod.node_name else None
+    strange = [card.memory_bytes is None for card in candidates]
+    known = known_node(pod, node) if node is not None and not any(strange) else None
+    largest = None if all(strange) and not pod.node_name else policy.largest_bytes
+    terms = (mode, namespace, candidates, policy.reserve_override, known, largest)
+    return read_inputs(pod, *terms)
+
+
+def inputs_held(
+    pod: Pod,
+    mode: Mode,
+    namespace: Mapping[str, str],
+    fleet: Fleet,
+    policy: WebhookPolicy,
+) -> PlanInputs:
+    """
+    Do the same where the driver is to hold what it can; where only nodes with the label can, a pod
+    that is held gets no others.
+    """
+    terms = (mode, namespace, fleet, policy)
+    inputs = inputs_for(pod, *terms)
+    if not (inputs.terms.fenced and inputs.options.inject):
+        return inputs
+    labelled = policy.driver_limits is DriverLimits.LABELLED
+    there = requiring_label(pod) if labelled else pod
+    if isinstance(there, str):
+        return inputs._replace(driver=Held(why_not=there))
+    nodes = [node for node in fleet.nodes(there) if not labelled or has_label(node)]
+    kinds = kinds_of(there, nodes, policy.default, grows=fleet.grows)
+    parts = PodParts(there, inputs.options, inputs.namespace, policy.largest_bytes)
+    found = NO_NODE if labelled and not nodes else kinds
+    held = held_by_driver(parts, inputs.limits_of_all(), found)
+    if held.limits and there is not pod:
+        return inputs_for(there, *terms)._replace(driver=held._replace(requires_label=True))
+    return inputs._replace(driver=held)
+
+
+def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[CandidateCard, ...]:
+    """
+    Return every card that a pod might meet: those of the fleet, and where nodes come and go the one
+    of a node that is not there yet, as far as the pod's selector tells it.
+    """
+    candidates = fleet.candidates(pod, policy.default)
+    if not (pod.node_name or pod.node_selector or fleet.grows):
+        return candidates
+    unknown = policy.default._replace(memory_bytes=None)
+    if pod.node_name:
+        known = fleet.node(pod.node_name) is not None
+        return fleet.candidates(pod, unknown) if known else candidates
+    unborn = _selected(pod, candidates[0].units, unknown) if pod.node_selector else ()
+    if unborn and candidates == (policy.default,):
+        return unborn
+    return (
+        tuple(dict.fromkeys((*candidates, *(unborn or (unknown,))))) if fleet.grows else candidates
+    )
+
+
+def _selected(pod: Pod, units: Units, unknown: CandidateCard) -> tuple[CandidateCard, ...]:
+    """Return the cards that a pod's own selector asks for, whatever nodes there are."""
+    whole = [card for card in cards_by_labels(pod.node_selector)[:1] if not card.mig]
+    sizes = [size for card in whole for size in (card.memory_bytes, card.most_bytes) if size]
+    return tuple([unknown._replace(units=units, memory_bytes=size) for size in sizes])
 
 
 def read_inputs(
@@ -228,7 +308,8 @@ def _limits(
             readable.append((card, limits))
     unreadable = [item for item in failed if isinstance(item, Unreadable)]
     if not readable:
-        return min(unreadable, key=_own_words, default=failed[0])
+        # What is the pod's own fault on every card that tells its unit comes last.
+        return min(unreadable, key=attrgetter("own_words"), default=failed[0])
     library_caps = all(each.library_caps for _, each in readable)
     amounts = [each.limit_bytes for _, each in readable if each.limit_bytes is not None]
     return PodLimits(
@@ -250,11 +331,6 @@ def _ends(card: CandidateCard, largest_bytes: int) -> tuple[CandidateCard, ...]:
 def _differ(ends: list[tuple[CandidateCard, Limits]]) -> bool:
     """Return whether a card's size makes the limit."""
     return len({(limits.limit_bytes, limits.parts) for _, limits in ends}) > 1
-
-
-def _own_words(unreadable: Unreadable) -> bool:
-    """Return what puts last what is the pod's own fault on every card that tells its unit."""
-    return unreadable.own_words
 
 
 def _differs_by_card(declaration: Declared | Undeclared | Unreadable) -> bool:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _NO_DEVICES = frozenset(("", "none", "void"))
 _NO_SERVERS = frozenset(("ray", "sshd", "spark"))
 _HEARS_NOTHING = (
-    "it is told nothing, and what it takes counts for the pod; ask for a GPU in its limits, or set "
-    f"{names.VISIBLE_DEVICES} to void there"
+    "nothing is configured there, and what it takes counts for the pod; ask for a GPU in its "
+    f"limits, or set {names.VISIBLE_DEVICES} to void there"
 )
 
 

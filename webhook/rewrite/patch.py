@@ -11,14 +11,17 @@ out of the patch, and so out of danger.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpufence import names
 from gpufence.dialects import annotation, gpu_requests
+from gpufence.nodes import REQUIRED
 from gpufence.shape import escape_pointer, objects, texts
+from webhook.driver_limits import REQUIREMENT, entry_of, lacks
 from webhook.policy import CARD_TAINT
-from webhook.rewrite.containers import SETTABLE, slot_of
+from webhook.rewrite.containers import slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -26,9 +29,10 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.engines.recognise import Edit
+    from webhook.frameworks.table import EnvEntry
     from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer, Path
-    from webhook.rewrite.injection import EnvEntry, Injection
+    from webhook.rewrite.injection import Injection
 
 _UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
 _UNSAID = {
@@ -48,14 +52,19 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
     at: Mapping[str, int] = {}
     if container.positions:
         gone = {env for env, user in injection.restored.items() if user is None}
-        at = _without_doubles(patch, path, container.positions, injection.entries, gone)
+        wanted = {**injection.entries, **injection.literals}
+        at = _without_doubles(patch, path, container.positions, wanted, gone)
         for env, text in injection.restored.items():
             if text is not None:
-                _restore(patch, (*path, at[env]), text)
+                _restore(patch, path, at[env], text)
         for env, entry in injection.entries.items():
             if env in at:
                 _point(patch, (*path, at[env]), entry)
+        for env, entry in injection.literals.items():
+            if env in at and patch.at((*path, at[env])) != entry:
+                patch.replace(path, at[env], entry)
     fresh = [entry for env, entry in injection.entries.items() if env not in at]
+    fresh += [entry for env, entry in injection.literals.items() if env not in at]
     patch.extend(path, fresh)
     # From the back, so that places before stay where they are.
     for edit in sorted(injection.edits, key=_place_of, reverse=True):
@@ -92,6 +101,23 @@ def schedule(patch: Patch, policy: WebhookPolicy, pod: Pod, dialect: str) -> Non
         patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
 
 
+def require_label(patch: Patch) -> None:
+    """Let a pod's node have the label of those whose driver can hold it, in each of its terms."""
+    path: Path = ("spec",)
+    missing: dict[str, Any] = {"nodeSelectorTerms": [{"matchExpressions": [dict(REQUIREMENT)]}]}
+    missing = {"affinity": {"nodeAffinity": {REQUIRED: missing}}}
+    for key in ("affinity", "nodeAffinity", REQUIRED):
+        if patch.at(path).get(key) is None:
+            patch.update(path, missing)
+            return
+        path, missing = (*path, key), missing[key]
+    terms = objects(patch.at(path).get("nodeSelectorTerms"), REQUIRED)
+    for at, term in enumerate(terms):
+        if lacks(term):
+            place = (*path, "nodeSelectorTerms", at, "matchExpressions")
+            patch.extend(place, [dict(REQUIREMENT)])
+
+
 def _place_of(edit: Edit) -> tuple[object, ...]:
     return edit.place or ()
 
@@ -116,9 +142,14 @@ def _point(patch: Patch, path: Path, wanted: EnvEntry) -> None:
     patch.update(path, {"valueFrom": wanted["valueFrom"]})
 
 
-def _restore(patch: Patch, path: Path, text: str) -> None:
-    patch.remove(path, "valueFrom")
-    patch.update(path, {"value": text})
+def _restore(patch: Patch, path: Path, place: int, text: str) -> None:
+    """Give a user's own text back, to what read a slot or was there for the driver."""
+    entry = patch.at((*path, place))
+    if "valueFrom" in entry:
+        patch.remove((*path, place), "valueFrom")
+        patch.update((*path, place), {"value": text})
+    else:
+        patch.replace(path, place, entry_of(str(entry["name"]), text))
 
 
 def _without_doubles(
@@ -134,7 +165,6 @@ def _without_doubles(
     removed = sorted(
         position
         for env, at in positions.items()
-        if env in SETTABLE
         for position in (at if env in gone else at[:-1] if env in wanted else ())
     )
     if removed:
@@ -185,6 +215,7 @@ _TOKENS = {
 """How the keys that are written most stand in a pointer."""
 
 
+@dataclass(slots=True)
 class Patch:
     """
     The changes made so far, and the object as it will be when they are applied.
@@ -193,9 +224,8 @@ class Patch:
     put in goes into object and operations alike: it is not to be changed afterwards.
     """
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        self.document = document
-        self._changes: list[Operation] = []
+    document: dict[str, Any]
+    _changes: list[Operation] = field(default_factory=list)
 
     @property
     def operations(self) -> list[Operation]:

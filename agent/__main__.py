@@ -27,7 +27,9 @@ def _parser() -> ArgumentParser:
     description = "Hold the pods of this node to their shares of its cards."
     parser, shown = command_parser(_NAME, SETTINGS, description, "The program")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    about = "measure this node's cards and evict who breaks a limit, until SIGTERM (the default)"
+    about = (
+        "measure this node's cards and evict pods over their limits, until SIGTERM (the default)"
+    )
     commands.add_parser("run", help=about, description=about, **shown)
     snapshot = commands.add_parser(
         "snapshot",

@@ -270,7 +270,7 @@ def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> di
 def _with_sharers(uses: dict[str, PodOnCard], uuid: str) -> dict[str, PodOnCard]:
     """
     Leave each pod of those that use one claim what the others do not hold of it, and its equal part
-    at least: whoever holds more is over once all of them together are.
+    at least: one that holds more is over once all of them together are.
     """
     limits = {uid: use.pod.limits.get(uuid) for uid, use in uses.items()}
     shared = {uid: limit for uid, limit in limits.items() if limit is not None and limit.group}

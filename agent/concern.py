@@ -1,6 +1,6 @@
 """
 What the agent may look after beside the fence, each a folder of `agent.concerns`: its settings, its
-part of a tick, its metrics, its fields of the snapshot and its pages.
+part of a tick, its Events, its metrics, its fields of the snapshot and its pages.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVa
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from agent.cluster import AgentCluster
+    from agent.cluster import AgentCluster, ClusterSettings
+    from agent.events.episodes import Notice
+    from agent.model.sample import Sample
     from agent.model.state import PodRows, TickResult
-    from agent.ports import Processes
+    from agent.ports import NvmlAside, Processes
+    from gpufence.errors import Finding
+    from kube import Client
     from service.exposition import Metric
 
 T = TypeVar("T")
@@ -22,13 +26,30 @@ _log = logging.getLogger(__name__)
 
 
 class Ground(NamedTuple):
-    """What a concern is built on; without a `cluster` the agent only measures and shows."""
+    """
+    What a concern is built on; without a `cluster` the agent only measures and shows. `nvml` is for
+    what a concern asks by itself, on a thread of its own.
+    """
 
     node: str
     processes: Processes
     clock: Callable[[], float]
     timestamp: Callable[[], str]
     cluster: AgentCluster | None
+    nvml: NvmlAside
+
+
+DRY_RUN: Final = {"dryRun": "All"}
+NO_SUCH_POD: Final = "gpufence-check-no-such-pod"
+"""Who has the right to act on a pod gets 404 for this one, who has not, 403."""
+
+
+class Check(NamedTuple):
+    """A right that is asked for without using it; `text` says what is allowed by it."""
+
+    subject: str
+    ask: Callable[[], object]
+    text: str
 
 
 class Concern:
@@ -46,11 +67,27 @@ class Concern:
         """Build it; nothing is started yet."""
         raise NotImplementedError
 
+    @classmethod
+    def checks(cls, client: Client, acting: Client, where: ClusterSettings) -> Sequence[Check]:
+        """Return the rights that it needs; `acting` speaks as who acts on pods."""
+        del client, acting, where
+        return ()
+
+    @classmethod
+    def findings(cls, settings: Any, sample: Sample, nvml: NvmlAside) -> Sequence[Finding]:  # noqa: ANN401 - of its own class
+        """Return what `gpufence-agent check` says of this node, after one look at the cards."""
+        del settings, sample, nvml
+        return ()
+
     def start(self) -> None:
         """Begin what goes on beside the ticks, on threads of its own; returns at once."""
 
     def look(self, tick: TickResult) -> None:
         """Take in one tick, on the thread that ticks."""
+
+    def notices(self) -> Sequence[Notice]:
+        """Return what it has to say at this tick; the same again is one Event, and counted."""
+        return ()
 
     def families(self, last: TickResult | None, now: float) -> Sequence[Metric]:
         """Return its metrics; `last` is None where the last look is too old to be shown."""
@@ -60,6 +97,10 @@ class Concern:
     def rows(self, now: float, *, current: bool) -> Mapping[str, PodRows]:
         """Return what it adds to pods of the snapshot, by UID; `current` unless looks are old."""
         del now, current
+        return {}
+
+    def node_row(self) -> Mapping[str, object]:
+        """Return what it adds to the snapshot itself."""
         return {}
 
     def pages(self) -> Mapping[str, Callable[[], str]]:
@@ -81,9 +122,19 @@ class Concerns:
         for each in self._concerns:
             each.start()
 
-    def look(self, tick: TickResult) -> None:
+    def look(self, tick: TickResult) -> list[Notice]:
+        """Show all a tick, and return what they have to say at it."""
+        nothing: Sequence[Notice] = ()
+        found: list[Notice] = []
         for each in self._concerns:
             self._try(each, "look", partial(each.look, tick), None)
+            found += self._try(each, "events", each.notices, nothing)
+        return found
+
+    def node_row(self) -> dict[str, object]:
+        nothing: Mapping[str, object] = {}
+        found = [self._try(each, "row", each.node_row, nothing) for each in self._concerns]
+        return {key: item for each in found for key, item in each.items()}
 
     def families(self, last: TickResult | None, now: float) -> list[Metric]:
         found: list[Metric] = []

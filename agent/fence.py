@@ -11,7 +11,8 @@ from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card
 from gpufence.devices import Reading, has_admin_access, on_card, with_devices
-from gpufence.dialects import Undeclared, Unreadable, declares
+from gpufence.dialects import Undeclared, Unreadable, declares, nvidia
+from gpufence.fences import Fence
 from gpufence.held import UNASKED, held_limits
 from gpufence.limits import Limits
 from gpufence.pods import read_pod
@@ -58,7 +59,7 @@ _NOTHING: Final = PodLimit(1)  # in bytes; zero would read as no limit
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class PodFence:
     limits: Mapping[str, PodLimit]
     undeclared: str = ""
     enforced: bool = True
@@ -76,7 +77,7 @@ def fence_of(
     plan: Plan | None,
     reading: Reading,
     claims: Mapping[str, Object | str],
-) -> Fence:
+) -> PodFence:
     """
     Work out the limit on each card; cards of one size have one limit, but for those that claims
     tell apart.
@@ -114,7 +115,7 @@ def fence_of(
     asks = asks or any(map(declares, pod.annotations))
     # A whole card is nothing to be enforced, and sheds no fence on another.
     fenced = any(enforced) or not enforced
-    return Fence(
+    return PodFence(
         limits, undeclared, fenced, measure, assigned, ignored, asks, options.processes, unasked
     )
 
@@ -179,7 +180,10 @@ def _limit(limits: Limits, limit_bytes: int, claims: tuple[tuple[str, int], ...]
     parts = {part.container: part.limit_bytes for part in limits.parts}
     known = {name: part for name, part in parts.items() if part is not None}
     share = min(limits.promised_bytes or 0, limit_bytes)
-    return PodLimit(limit_bytes, known, claims, share_bytes=share)
+    fence = Fence.AGENT
+    if limits.library_caps:  # of NVIDIA's and GKE's sharing MPS does
+        fence = Fence.MPS if limits.dialect == nvidia.SPEC.name else Fence.LIBRARY
+    return PodLimit(limit_bytes, known, claims, share_bytes=share, fence=fence)
 
 
 def _why(limits: Limits | Undeclared | Unreadable) -> str:

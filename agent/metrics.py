@@ -45,7 +45,7 @@ def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
     yield _gauge("gpufence_sample_age_seconds", "Time since any card could last be read.", age)
     yield _counter(
         "gpufence_nvml_restarts_total",
-        "Children that measured and had to be replaced.",
+        "Replacements of the child process that measures.",
         about.restarts,
     )
     yield Histogram(
@@ -53,11 +53,13 @@ def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
     )
     yield _counter(
         "gpufence_agent_ticks_skipped_total",
-        "Ticks left out since the one before took too long.",
+        "Ticks skipped because the one before took too long.",
         counts.skipped,
     )
     yield _counter(
-        "gpufence_agent_ticks_failed_total", "Ticks that ended in a bug of ours.", counts.failed
+        "gpufence_agent_ticks_failed_total",
+        "Ticks that failed by a bug of gpufence.",
+        counts.failed,
     )
 
 
@@ -87,7 +89,7 @@ def _evictions(counts: Counts) -> Family:
     return Family(
         "gpufence_evictions_total",
         "counter",
-        "Pods that were to go, by how and by what became of it.",
+        "Evictions and other acts on pods, by action and result.",
         tuple(
             (
                 {"action": str(action), "result": str(answer)},
@@ -105,30 +107,30 @@ def _cluster(about: About, counts: Counts) -> Iterator[Metric]:
         return
     yield _gauge(
         "gpufence_cluster_silence_seconds",
-        "Longest time that any watch of the API server has heard nothing.",
+        "Longest silence of any watch of the API server.",
         status.silence_seconds,
     )
     yield _gauge(
         "gpufence_cluster_fresh",
-        "Whether what is known of the pods may be acted on.",
+        "Whether the state of the pods is fresh enough to act on.",
         float(status.fresh),
     )
     yield _gauge(
         "gpufence_cluster_published",
-        "Whether the Node says which cards it has.",
+        "Whether the Node's cards are published on it.",
         float(status.published),
     )
     yield Family(
         "gpufence_cluster_info",
         "gauge",
-        "Always 1: as whom the agent acts, and what the kill switch allows.",
+        "Always 1: the agent's identity, and what the kill switch allows.",
         (({"identity": str(status.identity), "highest": str(status.highest)}, 1.0),),
     )
     yield _counter("gpufence_events_written_total", "Events written.", status.events_written)
     yield Family(
         "gpufence_events_dropped_total",
         "counter",
-        "Events not written, by why.",
+        "Events not written, by reason.",
         (
             ({"reason": "rate"}, counts.muted),
             ({"reason": "queue"}, status.events_dropped),
@@ -163,7 +165,7 @@ _POD_FIGURES: Final[tuple[PodFigure, ...]] = (
     ("memory_limit_bytes", "What a pod may hold on a card.", lambda use: use.limit_bytes),
     (
         "memory_allowance_bytes",
-        "What the frameworks in a pod were told they may hold.",
+        "What the frameworks in a pod are configured to hold.",
         lambda use: use.allowance_bytes,
     ),
     (
@@ -189,7 +191,7 @@ def _pod_families(last: TickResult | None, more: Iterable[Metric]) -> Iterator[M
     yield Family(
         "gpufence_verdicts",
         "gauge",
-        "Fenced pods on cards by what the agent makes of them at the moment.",
+        "Fenced pods on cards, by verdict.",
         tuple(({"outcome": str(each)}, outcomes[each]) for each in Outcome if last is not None),
     )
     violating = Counter(
@@ -246,7 +248,7 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
     ("memory_total_bytes", "Memory of the card.", _total),
     (
         "memory_used_bytes",
-        "Memory in use, by whomever.",
+        "Memory in use on the card by all processes.",
         lambda use, _: None if use.memory is None else use.memory.used_bytes,
     ),
     (
@@ -266,7 +268,7 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
     ),
     (
         "memory_owed_bytes",
-        "Promised to fenced pods of the card and not held by them yet.",
+        "Reserved for fenced pods of the card and not yet used.",
         _owed,
     ),
     (
@@ -286,7 +288,7 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
     ),
     (
         "unjudged_seconds",
-        "For how long the time of pods that may be over their limits on the card has not counted.",
+        "How long time over a limit has not counted on the card.",
         _unjudged,
     ),
 )
@@ -300,7 +302,7 @@ def _card_families(last: TickResult | None) -> Iterator[Family]:
     yield Family(
         "gpufence_cards_unidentified",
         "gauge",
-        "Cards that have never said which ones they are, and are not shown.",
+        "Cards that have never been identified, and are not shown.",
         (({}, unidentified),),
     )
     yield Family(

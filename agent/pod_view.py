@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext, fence_of
-from agent.model.pod import Cap, Controller, PodOnNode
+from agent.model.pod import Cap, Controller, DriverLimit, PodOnNode
 from gpufence import names
 from gpufence.devices import Reading
 from gpufence.errors import GpufenceError
-from gpufence.last_words import out_of_memory
 from gpufence.mode import effective_mode, namespace_mode
-from gpufence.plan import FRACTIONS, Done, read_plan
+from gpufence.plan import FRACTIONS, Done, driver_bytes, read_plan
+from gpufence.pods import limits_refused, out_of_memory
+from gpufence.quantity import MIB
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
 from gpufence.share import CAP_SLACK
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_GRACE_SECONDS: Final = 30
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_CONTAINERS = ("containers", "initContainers")
 _ENDED = frozenset({"Succeeded", "Failed"})
 _RUNS: Final = "Running"
 _DAY: Final = len("2026-11-19")
@@ -54,6 +56,7 @@ def read_pod_on_node(
     uid = as_text(metadata.get("uid"), "metadata.uid")
     fence = fence_of(raw, context, plan, Reading(uid, bound=True, cards=claims.cards), claims.found)
     grace = spec.get("terminationGracePeriodSeconds")
+    variables = any("env" in item for key in _CONTAINERS for item in objects(spec.get(key), key))
     return PodOnNode(
         uid=uid,
         namespace=namespace,
@@ -84,6 +87,7 @@ def read_pod_on_node(
         of_operator=_is_operators(spec, context.labels),
         unasked=fence.unasked,
         out_of_memory=_out_of_memory(status),
+        driver=_driver_limits(spec, status, plan) if variables else {},
     )
 
 
@@ -155,6 +159,36 @@ def _out_of_memory(status: Object) -> dict[str, str]:
     return days
 
 
+def _driver_limits(spec: Object, status: Object, plan: Plan | None) -> dict[str, DriverLimit]:
+    """Return what containers ask the driver for; where they are ours, both variables are there."""
+    found = {}
+    for key in _CONTAINERS:
+        for item in objects(spec.get(key), f"spec.{key}"):
+            env = {each.get("name"): each.get("value") for each in objects(item.get("env"), "env")}
+            if names.DRIVER_LIMIT in env:
+                name = as_text(item.get("name"), f"spec.{key}.name")
+                text = str(env[names.DRIVER_LIMIT])
+                limit = int(text) * MIB if text.isascii() and text.isdecimal() else None
+                planned = None if plan is None else plan.containers.get(name)
+                written = None if planned is None else driver_bytes(planned)
+                ours = env.get(names.DRIVER_REQUEST) == "0" and limit == written is not None
+                found[name] = DriverLimit(limit, ours, _refusal(status, name))
+    return found
+
+
+def _refusal(status: Object, container: str) -> str:
+    """Return how a container last failed to start with its limit; empty where it did not."""
+    for key in _STATUSES:
+        for item in objects(status.get(key), f"status.{key}"):
+            for when in ("state", "lastState") if item.get("name") == container else ():
+                for said in as_object(item.get(when), f"status.{key}.{when}").values():
+                    words = as_object(said, f"status.{key}.{when}")
+                    refused = limits_refused(str(words.get("reason")), str(words.get("message")))
+                    if refused:
+                        return refused
+    return ""
+
+
 def _controller(metadata: Object) -> Controller | None:
     field = "metadata.ownerReferences"
     for item in objects(metadata.get("ownerReferences"), field):
@@ -196,9 +230,10 @@ def _told_elsewhere(
     """
     if plan is None or names.NODE in annotations or not _was_told(annotations):
         return {}
+    # Where the driver holds a container, fractions are of its limit.
+    told = [item for item in plan.containers.values() if driver_bytes(item) is None]
     sums = {
-        card.uuid: sum([_takes(item, card.memory_bytes) for item in plan.containers.values()])
-        for card in context.cards
+        card.uuid: sum([_takes(item, card.memory_bytes) for item in told]) for card in context.cards
     }
     return {
         uuid: amount

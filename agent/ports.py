@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from agent.events.episodes import EventCreate, EventPatch
     from agent.model.pod import PodsOnNode
-    from agent.model.sample import Sample
+    from agent.model.sample import Sample, Trouble
     from agent.model.use import CpuTime, Occupant
+    from agent.nvml.protocol import Answer, Question
     from gpufence.cards import NodeCards
 
 
@@ -27,6 +28,19 @@ class Cards(Protocol):
 
     def close(self) -> None:
         """Stop measuring."""
+
+
+class NvmlAside(Protocol):
+    """
+    What a concern asks NVML by itself; `agent.nvml.session.Aside` is the real thing. One thread
+    uses it, never the one that ticks: an answer may take seconds.
+    """
+
+    def ask(self, questions: Collection[Question]) -> Mapping[Question, Answer | Trouble]:
+        """Return an answer to each, or why there is none; never raises."""
+
+    def rest(self) -> None:
+        """Let go of what answering takes; the next question has it back."""
 
 
 class Processes(Protocol):

@@ -6,31 +6,32 @@ import logging
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
 from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.concern import Concerns, Ground
 from agent.concerns.activity import ActivityConcern
+from agent.concerns.driver import DriverConcern
 from agent.concerns.need import NeedConcern
-from agent.health import trouble_of_container, trouble_of_loop
-from agent.kill import LastResort
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
-from agent.loop.worker import MOST_THREADS
+from agent.loop.worker import MOST_THREADS, LastResort
 from agent.metrics import page
 from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
+from agent.nvml.session import Aside
 from agent.procfs.lookup import Lookup
-from agent.settings import STATUS_LISTEN, read_agent_settings, with_concerns
+from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
 from agent.snapshot_view import snapshot_of
-from agent.version import version
 from gpufence.names import SIMULATOR_STATE
+from gpufence.settings import with_parts
 from gpufence.snapshot import CUTS, write_snapshot
 from kube import connect
 from service import program
+from service.command import version
 from service.exposition import CONTENT_TYPE
 from service.status_server import (
     JSON,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from agent.events.episodes import EventCreate, EventPatch
     from agent.model.decision import Verdict
     from agent.model.pod import PodsOnNode
-    from agent.settings import AgentSettings
     from gpufence.cards import NodeCards
     from gpufence.snapshot import SnapshotCut
     from kube import ClientSettings
@@ -59,9 +59,12 @@ _log = logging.getLogger(__name__)
 CONCERNS: Final[tuple[type[Concern], ...]] = (
     ActivityConcern,
     NeedConcern,
+    DriverConcern,
 )
 """What is looked after beside the fence; the agent does without each of them."""
-SETTINGS: Final = with_concerns(CONCERNS)
+SETTINGS: Final = with_parts(
+    AgentSettings, ((each.name, each.title, each.settings) for each in CONCERNS)
+)
 
 
 def run(environ: Mapping[str, str], access: ClientSettings) -> None:
@@ -85,7 +88,6 @@ class AgentProgram:
     def __init__(self, settings: AgentSettings, cluster: AgentCluster | NoCluster) -> None:
         real = cluster if isinstance(cluster, AgentCluster) else None
         policy, deadline = settings.policy, settings.sampler.deadline_seconds
-        self._settings = settings
         self._cluster = cluster
         self._cards = Sampler(settings.sampler)
         # The threads that act have a lookup of their own.
@@ -98,7 +100,8 @@ class AgentProgram:
             damping=settings.damping,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
-        ground = Ground(settings.node, ports.processes, boottime, timestamp, real)
+        aside = Aside(settings.sampler)
+        ground = Ground(settings.node, ports.processes, boottime, timestamp, real, aside)
         self._concerns = Concerns(
             [each.on(ground, getattr(settings, each.name)) for each in CONCERNS]
         )
@@ -132,9 +135,7 @@ class AgentProgram:
             },
         }
 
-    @property
-    def folders(self) -> dict[str, Callable[[PageQuestion], StatusReply]]:
-        return {}
+    folders: ClassVar[Mapping[str, Callable[[PageQuestion], StatusReply]]] = {}
 
     def start(self) -> None:
         if isinstance(self._cluster, AgentCluster):
@@ -151,14 +152,9 @@ class AgentProgram:
         if isinstance(self._cluster, AgentCluster):
             self._cluster.close()
 
-    def trouble(self) -> str:
-        """Return what only a restart would cure."""
-        interval = self._settings.policy.interval_seconds
-        hangs = trouble_of_loop(self._ticker.silence_seconds, interval)
-        return hangs or trouble_of_container(self._loop.state, boottime())
-
     def _health(self) -> StatusReply:
-        trouble = self.trouble()
+        # What only a restart would cure.
+        trouble = self._ticker.trouble or self._loop.state.lost_container(boottime())
         status = HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK
         return text_reply(status, trouble or "ok")
 
@@ -172,6 +168,7 @@ class AgentProgram:
         current = state.is_current(now, about.gap_seconds)
         more = self._concerns.rows(now, current=current)
         rows = snapshot_of(state, about, now, timestamp(), more)
+        rows = rows._replace(**self._concerns.node_row())  # type: ignore[arg-type]  # its fields
         return write_snapshot(rows, cut) + "\n"
 
     def _now(self) -> About:

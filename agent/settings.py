@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, make_dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Final
 
 from agent.events.episodes import Damping
 from agent.model.policy import EvictionPolicy
@@ -16,9 +16,7 @@ from gpufence.settings import UnitSettings, part, read_settings, setting
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from agent.concern import Concern
+    from collections.abc import Mapping
 
 NODE: Final = "GPUFENCE_NODE"
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
@@ -101,8 +99,7 @@ class AgentSettings:
         default=frozenset(names.EXEMPT_NAMESPACES),
         metadata=setting(
             "GPUFENCE_EXEMPT_NAMESPACES",
-            "namespaces, comma-separated, in which nobody is ever evicted, whatever their labels "
-            "say",
+            "namespaces, comma-separated, in which no pod is evicted, whatever their labels say",
             kind=NAMES,
         ),
     )
@@ -116,22 +113,11 @@ class AgentSettings:
         ),
     )
     policy: EvictionPolicy = field(
-        default_factory=EvictionPolicy, metadata=part("Who has to go, and when")
+        default_factory=EvictionPolicy, metadata=part("When a pod is evicted")
     )
-    damping: Damping = field(default_factory=Damping, metadata=part("What is said about it"))
+    damping: Damping = field(default_factory=Damping, metadata=part("Events"))
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")
-    )
-
-
-def with_concerns(concerns: Iterable[type[Concern]]) -> type[AgentSettings]:
-    """Return the settings with a part for each concern, under its name."""
-    parts: list[tuple[str, type, Any]] = [
-        (each.name, each.settings, field(default_factory=each.settings, metadata=part(each.title)))
-        for each in concerns
-    ]
-    return make_dataclass(
-        "AgentSettings", parts, bases=(AgentSettings,), frozen=True, slots=True, kw_only=True
     )
 
 

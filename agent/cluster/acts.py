@@ -59,7 +59,7 @@ _SEVERAL_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
 class Clients(NamedTuple):
-    """The agent's own account, which reads namespaces, and whoever it acts as."""
+    """The agent's own account, which reads namespaces, and the identity it acts by."""
 
     own: Client
     acting: Client
@@ -178,7 +178,7 @@ class Acts:
             raw = client.get(path, timeout_seconds=deadline.seconds())
             data = view_policy(raw, POLICY_KEYS)[1]
         except NotFoundError:
-            _log.warning("configmap %s is gone: nobody is evicted", names.POLICY_CONFIGMAP)
+            _log.warning("configmap %s is gone: no pod is evicted", names.POLICY_CONFIGMAP)
         return highest_mode(data)
 
     def _ask(

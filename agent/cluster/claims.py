@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from agent.fence import NO_CLAIMS, ClaimsOfPod
 from gpufence import names
-from gpufence.backoff import Backoff
 from gpufence.devices import MOST_READ, Reading, with_devices
 from gpufence.errors import GpufenceError
 from gpufence.pods import read_pod
 from gpufence.slices import cards_of
+from gpufence.times import Backoff
 from kube import KubeError, NotFoundError, group
-from kube.kinds import objects_of
 from kube.repeating import Complaint, Repeating, SystemClock
+from kube.replies import objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

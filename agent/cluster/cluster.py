@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.cluster.acts import Acts, Clients
 from agent.cluster.claims import ClaimReader
 from agent.cluster.node_cards import NodeCardsWriter
-from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.settings import COMPONENT, Impersonation
-from agent.cluster.watched_cluster import WatchedCluster
+from agent.cluster.watched_cluster import NO_TEXTS, WatchedCluster
 from agent.events.episodes import EventCreate, is_urgent
+from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext
 from agent.model.decision import Action, ActResult, Answer
+from agent.model.pod import pods_on_node
 from agent.model.state import ClusterStatus, Identity
+from agent.pod_view import read_pod_on_node
+from gpufence.errors import GpufenceError
+from gpufence.shape import as_object, as_texts
 from kube import ForbiddenError, core
 from kube.event_writer import EventWriter
 from kube.events import EventText, Reporter
@@ -22,14 +28,14 @@ from kube.repeating import Repeating
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from agent.cluster.node_cards import NodeReport
     from agent.cluster.settings import ClusterSettings
     from agent.events.episodes import EventPatch
-    from agent.fence import PodContext
     from agent.model.decision import Verdict
-    from agent.model.pod import PodsOnNode
+    from agent.model.pod import PodOnNode, PodsOnNode
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
-    from kube import Client
+    from kube import Client, JsonObject
     from kube.informers.views import NamespaceView
 
 _log = logging.getLogger(__name__)
@@ -71,7 +77,7 @@ class AgentCluster:
         )
 
     def when_acting(self, begin: Callable[[Client], None]) -> None:
-        """Have this called once it is known as whom to act; to be said before the start."""
+        """Call this when the identity to act by is known; to be registered before the start."""
         self._waiting.append(begin)
 
     def start(self) -> None:
@@ -108,6 +114,12 @@ class AgentCluster:
         """Return the pods of this node as last known; the same object until something changes."""
         return self._index.pods(self._sources(), fresh=self._view.health().fresh)
 
+    @property
+    def node_labels(self) -> Mapping[str, str]:
+        """Return those of the Node's labels that mean something here, as last known."""
+        metadata = as_object(self._view.node.get("metadata"), "metadata")
+        return as_texts(metadata.get("labels"), "metadata.labels")
+
     def publish(self, cards: NodeCards) -> None:
         """Have the Node say which cards it has; repeated until it does."""
         self._cards.publish(cards)
@@ -128,7 +140,7 @@ class AgentCluster:
         if verdict.action in {None, Action.KILL}:
             raise ValueError(f"{verdict.action} is no act of the API server's")
         if self._acting is None:
-            return ActResult(Answer.FAILED, detail="it is not known yet as whom to act")
+            return ActResult(Answer.FAILED, detail="the identity to act as is not known yet")
         return self._acts.carry_out(verdict, Clients(self.client, self._acting))
 
     def _sources(self) -> Sources:
@@ -153,7 +165,7 @@ class AgentCluster:
         self._cards.wake()
 
     def _find_out(self) -> float:
-        """Find out as whom to act, and start all that needs to know."""
+        """Find out which identity to act by, and start all that needs it."""
         self._identity, self._acting = find_identity(self.client, self.settings)
         _log.info("acting on pods of node %s: %s", self.settings.node, self._identity)
         for begin in self._waiting:
@@ -190,3 +202,104 @@ def find_identity(client: Client, settings: ClusterSettings) -> tuple[Identity, 
 def _list_pods(client: Client, settings: ClusterSettings) -> None:
     query: dict[str, str | int] = {"fieldSelector": f"spec.nodeName={settings.node}", "limit": 1}
     client.page(core("pods"), lambda _: None, query)
+
+
+_log = logging.getLogger(__name__)
+
+
+NO_CLAIMS_YET: Final[Mapping[str, ClaimsOfPod]] = {}
+
+
+class Sources(NamedTuple):
+    """All that the index is made of. Every part is replaced as a whole when it changes."""
+
+    pods: Mapping[str, JsonObject]
+    namespaces: Mapping[str, NamespaceView]
+    highest: Mode
+    report: NodeReport | None
+    claims: Mapping[str, ClaimsOfPod] = NO_CLAIMS_YET
+
+
+class _Indexed(NamedTuple):
+    raw: JsonObject
+    context: PodContext
+    claims: ClaimsOfPod
+    pod: PodOnNode | None
+
+
+class PodIndex:
+    """
+    Remembers what was read from what: the same in, the same out, for each pod and for all of them.
+    """
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._indexed: dict[str, _Indexed] = {}
+        self._sources: Sources | None = None
+        self._pods = pods_on_node((), fresh=False)
+
+    def pods(self, sources: Sources, *, fresh: bool) -> PodsOnNode:
+        """Return the pods of these sources; the same object while nothing has changed."""
+        with self._lock:
+            if not _same(self._sources, sources):
+                self._indexed = self._read(sources)
+                readable = (item.pod for item in self._indexed.values() if item.pod is not None)
+                self._pods = pods_on_node(readable, fresh=fresh)
+                self._sources = sources
+            elif self._pods.fresh is not fresh:
+                self._pods = replace(self._pods, fresh=fresh)
+            return self._pods
+
+    def context(
+        self, namespace: NamespaceView, highest: Mode, report: NodeReport | None
+    ) -> PodContext:
+        """
+        Return what holds for a pod of such a namespace, under this kill switch.
+
+        Without cards nobody has a limit: what NVML does not show is not known.
+        """
+        return PodContext(
+            labels=namespace.labels,
+            annotations=namespace.annotations,
+            highest=highest,
+            cards=() if report is None else report.cards.cards,
+            units=self._settings.units if report is None else report.units,
+            exempt_namespaces=self._settings.exempt_namespaces,
+        )
+
+    def _read(self, sources: Sources) -> dict[str, _Indexed]:
+        contexts: dict[str, PodContext] = {}
+        indexed = {}
+        for uid, raw in sources.pods.items():
+            name = str(raw["metadata"].get("namespace", ""))
+            if name not in contexts:
+                namespace = sources.namespaces.get(name, NO_TEXTS)
+                contexts[name] = self.context(namespace, sources.highest, sources.report)
+            context = contexts[name]
+            before = self._indexed.get(uid)
+            claims = sources.claims.get(uid, NO_CLAIMS)
+            if (
+                before is None
+                or before.raw is not raw
+                or before.claims is not claims
+                or before.context != context
+            ):
+                before = _Indexed(raw, context, claims, _read_quietly(raw, context, claims))
+            indexed[uid] = before
+        return indexed
+
+
+def _same(known: Sources | None, sources: Sources) -> bool:
+    return known is not None and all(
+        one is other for one, other in zip(known, sources, strict=True)
+    )
+
+
+def _read_quietly(raw: JsonObject, context: PodContext, claims: ClaimsOfPod) -> PodOnNode | None:
+    """Read a pod; what cannot be read at all is left out, and its processes belong to nobody."""
+    try:
+        return read_pod_on_node(raw, context, claims)
+    except GpufenceError as error:
+        _log.warning("a pod cannot be read and is left out: %s", error)
+        return None

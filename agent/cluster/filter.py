@@ -22,7 +22,7 @@ from gpufence.dialects import (
     PREFIXES,
     keys_of_container,
 )
-from gpufence.last_words import out_of_memory
+from gpufence.pods import MOST_OF_START, limits_refused, out_of_memory
 from kube.informers.views import MOST_CHARACTERS, UNREADABLE, name_of
 from kube.replies import part_of
 
@@ -45,6 +45,8 @@ _SHARING: Final = frozenset(
     {names.GKE_CLIENTS, names.GKE_SHARING, names.GFD_REPLICAS, names.GFD_SHARING}
 )
 _ZERO: Final = ("0", 0)
+_DRIVER: Final = (names.DRIVER_LIMIT, names.DRIVER_REQUEST)
+_MOST_NUMBER: Final = 24
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
@@ -91,11 +93,11 @@ def filter_pod(pod: JsonObject) -> Named:
             **_own_condition(status),
             **{
                 key: [
-                    {**_some(item, "name", "containerID"), **_last_words(item)}
+                    {**_some(item, "name", "containerID"), **words}
                     for item in status[key]
-                    if item.get(
-                        "containerID"
-                    )  # of one that has not started there is nothing to see
+                    for words in (_last_words(item),)
+                    # Of one that has not started there is nothing else to see.
+                    if item.get("containerID") or words
                 ]
                 for key in _STATUSES
                 if status.get(key)
@@ -111,7 +113,10 @@ def filter_node(node: JsonObject) -> Named:
     kept = {
         "metadata": {
             **_some(metadata, "name"),
-            "labels": _sharing(part_of(metadata, "labels")),
+            "labels": {
+                **_sharing(part_of(metadata, "labels")),
+                **_some(part_of(metadata, "labels"), names.DRIVER_LIMITS),
+            },
             "annotations": _some(part_of(metadata, "annotations"), names.CARDS),
         },
         "status": {key: _gpus(part_of(status, key)) for key in ("allocatable", "capacity")},
@@ -153,13 +158,21 @@ def _claims(status: JsonObject) -> JsonObject:
 
 
 def _last_words(status: JsonObject) -> JsonObject:
-    """Keep of the messages with which a container ended that there was no more memory."""
-    kept = {}
+    """
+    Keep of the messages about a container that there was no more memory, or that it cannot start
+    with the driver's limit.
+    """
+    kept: JsonObject = {}
+    runs = "running" in part_of(status, "state")
     for when in ("lastState", "state"):
-        ended = part_of(part_of(status, when), "terminated")
-        said = out_of_memory(str(ended.get("message", "")))
-        if said:
-            kept[when] = {"terminated": {**_some(ended, "finishedAt"), "message": said}}
+        for how in ("terminated", "waiting"):
+            found = part_of(part_of(status, when), how)
+            text = str(found.get("message", ""))
+            said = out_of_memory(text) if text else ""
+            if said:
+                kept[when] = {how: {**_some(found, "finishedAt"), "message": said}}
+            elif text and not runs and limits_refused(str(found.get("reason", "")), text):
+                kept[when] = {how: {**_some(found, "reason"), "message": text[:MOST_OF_START]}}
     return kept
 
 
@@ -180,7 +193,13 @@ def _container(item: JsonObject) -> JsonObject:
     claims = (part_of(item, "resources").get("claims") or [])[:MOST_RESOURCES]
     if claims:
         kept["claims"] = [_some(use, "name", "request") for use in claims]
-    return {**_some(item, "name", "restartPolicy"), "resources": kept}
+    env = {
+        name: {"name": name, "value": str(each.get("value", ""))[:_MOST_NUMBER]}
+        for each in item.get("env") or []
+        if (name := each.get("name")) in _DRIVER
+    }
+    driver = {"env": [*env.values()]} if env else {}
+    return {**_some(item, "name", "restartPolicy"), "resources": kept, **driver}
 
 
 def _owner(reference: JsonObject) -> JsonObject:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from gpufence.backoff import Backoff
 from gpufence.dialects import Units
 from gpufence.names import AGENT, EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
+from gpufence.times import Backoff
 from kube import WatchSettings
 
 COMPONENT: Final = AGENT

@@ -76,7 +76,7 @@ class WatchedCluster:
         self._informers.stop()
 
     def follow_node(self, acting: Client) -> None:
-        """Follow the Node and its pods, as soon as it is known as whom to act."""
+        """Follow the Node and its pods, as soon as the identity to act by is known."""
         name = self._settings.node
         pods = _source(core("pods"), filter_pod, fieldSelector=f"spec.nodeName={name}")
         node = _source(core("nodes"), filter_node, fieldSelector=f"metadata.name={name}")

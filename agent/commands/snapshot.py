@@ -21,8 +21,8 @@ from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.settings import read_agent_settings
 from agent.snapshot_view import snapshot_of
-from agent.version import version
 from gpufence.snapshot import write_snapshot
+from service.command import version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

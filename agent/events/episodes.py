@@ -159,7 +159,8 @@ def damped(
     allowances = _refilled(episodes, now, damping)
     writes: list[EventCreate | EventPatch] = []
     for notice in notices:
-        key = _key(notice)
+        about = notice.regarding
+        key = notice.reason, about.kind, about.uid, notice.topic
         episode = running.get(key)
         if episode is not None:
             running[key], patch = _continued(episode, notice, now, damping)
@@ -204,8 +205,3 @@ def _is_allowed(notice: Notice, allowances: dict[str, float], damping: Damping) 
         return False
     allowances[namespace] = left - 1.0
     return True
-
-
-def _key(notice: Notice) -> EpisodeKey:
-    about = notice.regarding
-    return notice.reason, about.kind, about.uid, notice.topic

@@ -84,8 +84,14 @@ def unreadable(
 
     One trouble of all cards is said once, not once for each card.
     """
-    reasons = {ALL_CARDS: sample.trouble.text} if sample.trouble else _of_cards(sample)
-    if not sample.trouble:
+    if sample.trouble:
+        reasons = {ALL_CARDS: sample.trouble.text}
+    else:
+        reasons = {
+            item.card.uuid: item.trouble.text or "it does not say how much memory is used"
+            for item in sample.cards
+            if item.memory is None or item.processes is None
+        }
         unfenced = sample.unfenced
         unknown = [item for item in sample.unidentified if item not in unfenced]
         more = {UNIDENTIFIED: unknown, UNFENCED: unfenced}
@@ -180,11 +186,3 @@ def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
             yield sentences.short(node, finding.card.card, shortage.missing_bytes, shortage.cause)
     for suspension in decision.suspensions:
         yield sentences.eviction_suspended(node, *suspension)
-
-
-def _of_cards(sample: Sample) -> dict[str, str]:
-    return {
-        item.card.uuid: item.trouble.text or "it does not say how much memory is used"
-        for item in sample.cards
-        if item.memory is None or item.processes is None
-    }

@@ -63,7 +63,7 @@ def would_evict(verdict: Verdict) -> tuple[Notice, ...]:
 
 
 def evicted(verdict: Verdict) -> tuple[Notice, ...]:
-    why = " and the card is short of memory for others" if verdict.by_shortage else ""
+    why = " and the card is under memory pressure" if verdict.by_shortage else ""
     return _on_pod(
         names.EVICTED,
         verdict,
@@ -114,7 +114,7 @@ def termination_stuck(verdict: Verdict) -> tuple[Notice, ...]:
 def cap_ineffective(verdict: Verdict, process: Ineffective) -> tuple[Notice, ...]:
     message = (
         f"process {process.pid} of container {process.container} holds "
-        f"{mebibytes(process.used_bytes)} on {_where(verdict)}, its framework was told "
+        f"{mebibytes(process.used_bytes)} on {_where(verdict)}, its framework is configured "
         f"to stay within {limit_mebibytes(process.allowed_bytes)} with its context; "
         f"its settings are ignored or overridden; see {names.PLAN} for what was set, "
         f"and {names.WARNINGS} for what defeats it"
@@ -126,10 +126,10 @@ def cap_too_low(verdict: Verdict, told_bytes: int) -> tuple[Notice, ...]:
     return _on_pod(
         names.CAP_TOO_LOW,
         verdict,
-        f"its fractions are of a card of {mebibytes(told_bytes)}, as nothing told the size of "
-        f"{_where(verdict)} when the pod was bound: its frameworks take less than its limit of "
-        f"{limit_mebibytes(verdict.limit_bytes)} allows; delete the pod, and its next one is told "
-        "its whole share",
+        f"its fractions are for a card of {mebibytes(told_bytes)}, since the size of "
+        f"{_where(verdict)} was unknown when the pod was bound: its frameworks take less than "
+        f"its limit of {limit_mebibytes(verdict.limit_bytes)} allows; delete the pod, "
+        "and the next one gets its whole share",
     )
 
 
@@ -149,7 +149,7 @@ def overcommitted(node: str, finding: CardFinding) -> Notice:
     total = card.memory_bytes if memory is None else memory.total_bytes
     message = (
         f"the limits of the pods on {_card(card)} add up to "
-        f"{mebibytes(finding.committed_bytes)}, the card has {limit_mebibytes(total)}; nobody is "
+        f"{mebibytes(finding.committed_bytes)}, the card has {limit_mebibytes(total)}; no pod is "
         "evicted for that; let one scheduler alone place GPU pods on this node"
     )
     return _on_node(names.OVERCOMMITTED, node, message, topic=card.uuid)
@@ -161,7 +161,7 @@ def unattributed(node: str, finding: CardFinding) -> Notice:
     message = (
         "processes that belong to no pod of this node hold "
         f"{mebibytes(finding.unattributed_bytes)} on {_card(card)}: PID {_listed(pids)}; "
-        "nobody is evicted for that; look at them with nvidia-smi and ps on the node, "
+        "no pod is evicted for that; look at them with nvidia-smi and ps on the node, "
         "or run gpufence-agent check"
     )
     return _on_node(names.UNATTRIBUTED, node, message, topic=card.uuid)
@@ -172,7 +172,7 @@ def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
         names.NVML_UNAVAILABLE,
         node,
         f"GPU memory has not been measured for {minutes(stale_seconds)}: {_clipped(trouble)}; "
-        "nobody is evicted meanwhile; see the agent's log and the driver on the node",
+        "no pod is evicted meanwhile; see the agent's log and the driver on the node",
     )
 
 
@@ -181,7 +181,7 @@ def card_unavailable(node: str, card: Card, trouble: str, stale_seconds: float) 
         names.NVML_UNAVAILABLE,
         node,
         f"memory of {_card(card)} has not been measured for {minutes(stale_seconds)}: "
-        f"{_clipped(trouble)}; nobody on it is evicted meanwhile; see nvidia-smi on the node",
+        f"{_clipped(trouble)}; no pod on it is evicted meanwhile; see nvidia-smi on the node",
         topic=card.uuid,
     )
 
@@ -201,8 +201,9 @@ def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
     return _on_node(
         names.NVML_UNAVAILABLE,
         node,
-        f"cards of this node have not said which ones they are for {minutes(stale_seconds)}: "
-        f"{_clipped(trouble)}; nobody on them is seen or evicted; see nvidia-smi on the node",
+        f"cards of this node have not been identified for {minutes(stale_seconds)}: "
+        f"{_clipped(trouble)}; pods on them are neither measured nor evicted; "
+        "see nvidia-smi on the node",
         topic="unidentified",
     )
 
@@ -224,8 +225,8 @@ def eviction_suspended(node: str, measure: str, violating: int, holding: int) ->
         names.EVICTION_SUSPENDED,
         node,
         f"evictions of pods measured in {_clipped(measure) or 'an unknown unit'} are suspended, "
-        "but for those that end a shortage: more than half of them are over their limits at once "
-        f"({violating} of {holding}); rather a wrong unit or limit than so many offenders: compare "
+        "except under memory pressure: more than half of them are over their limits at once "
+        f"({violating} of {holding}); probably a wrong unit or limit: compare "
         f"the pods' {names.SUMMARY} with what they requested",
         topic=measure,
     )
@@ -265,10 +266,13 @@ def _what_follows(verdict: Verdict) -> str:
         Outcome.EXEMPT: f"it is never evicted: {_clipped(verdict.pod.exempt)}",
         Outcome.NOT_ENFORCED: "its limit is implied and not enforced, so it stays",
         Outcome.MPS: "it shares the node's MPS server with others, so it stays (GPUFENCE_MPS)",
-        Outcome.ONLY_WHEN_SHORT: "it is evicted only when the card is short of memory",
-        Outcome.UNINJECTED: "the webhook never saw it, so it is evicted only to cure a shortage",
-        Outcome.OTHER_CARD: "it keeps to a fraction that it was told of a smaller card, so it is "
-        "evicted only to cure a shortage; delete it, and it is told one of this card",
+        Outcome.ONLY_WHEN_SHORT: "it is evicted only under memory pressure",
+        Outcome.UNINJECTED: (
+            "the webhook never saw it, so it is evicted only under memory pressure"
+        ),
+        Outcome.OTHER_CARD: "its fraction was computed for a smaller card, so it is evicted only "
+        "under memory pressure; delete it, and the next pod gets one for "
+        "this card",
         Outcome.TERMINATING: "it is terminating already",
     }
     if verdict.outcome in lasting:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.judge.standing import can_go, shortage_of
-from agent.judge.time import LIST_GAP_SECONDS, BucketRules, in_start_pause, looks_of, pour
+from agent.judge.time import LIST_GAP_SECONDS, BucketRules, looks_of, pour
 from agent.model.decision import Brake, Outcome, Suspension
 from agent.model.memory import EMPTY, Evicted
 
@@ -42,6 +42,7 @@ class Tick:
     now: float
     policy: EvictionPolicy
     memory: Memory
+    start_ends_at: float
     renewed: frozenset[str]
     terminating: Mapping[str, float]
     evicted: tuple[Evicted, ...]
@@ -66,18 +67,20 @@ def tick_of(
     Find out what holds for every pod, given how all of them stand, and the account of each card.
     """
     brake = None
-    if in_start_pause(memory.started_at, now, policy):
+    start_ends_at = memory.started_at + policy.start_pause_seconds
+    if now < start_ends_at:
         brake = Brake.START
     elif not observation.pods.fresh:
         brake = Brake.STALE_PODS
     terminating = _terminating_since(memory.terminating, observation.pods, now, policy)
-    evicted = recent(memory.evicted, now)
+    evicted = tuple(item for item in memory.evicted if now - item.at < MINUTE)
     looks = looks_of(memory.looks, observation.sample.taken_at, now, policy)
     short = {uuid: item for uuid, item in accounts.items() if item.missing_bytes}
     return Tick(
         now=now,
         policy=policy,
         memory=memory,
+        start_ends_at=start_ends_at,
         renewed=frozenset(
             uuid
             for uuid, card in observation.cards.items()
@@ -196,11 +199,6 @@ def counted(verdict: Verdict, now: float) -> Evicted:
     """Return an eviction as the caps count it."""
     card = verdict.uuid if verdict.by_shortage else ""
     return Evicted(now, verdict.pod.namespace, card, verdict.pod.uid)
-
-
-def recent(evicted: Iterable[Evicted], now: float) -> tuple[Evicted, ...]:
-    """Return the evictions of the last minute."""
-    return tuple(item for item in evicted if now - item.at < MINUTE)
 
 
 def _suspended(

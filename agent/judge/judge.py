@@ -5,10 +5,11 @@ around an act the last look before it, and its answer, remembered for the ticks 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.judge.brakes import brake_of, chosen, counted, held_up, recent, tick_of
+from agent.judge.brakes import brake_of, chosen, counted, held_up, tick_of
 from agent.judge.reason import hold_seconds, offended, refused, verdict_on, within
 from agent.judge.standing import account_of, cures, finding, lasting, shortage_of, standing
 from agent.judge.time import carried
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from agent.judge.brakes import Tick
     from agent.judge.standing import CardAccount
     from agent.model.decision import ActResult
-    from agent.model.memory import Refusals, Watch
+    from agent.model.memory import Watch
     from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, Observation
@@ -63,6 +64,7 @@ def judge(
         )
         for uuid, card in cards.items()
     }
+    awaited = [item.due_at for item in verdicts if item.pod.mode is Mode.EVICT]
     decision = Decision(
         at=now,
         verdicts=tuple(verdicts),
@@ -71,6 +73,7 @@ def judge(
         suspects=frozenset(suspects),
         findings=findings,
         suspensions=tuple(tick.suspended.values()),
+        deadline=min(awaited, default=math.inf),
     )
     renewed = {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed}
     listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards} | renewed
@@ -250,23 +253,17 @@ def settle(
     past = memory.pods.get(verdict.pod.uid)
     if past is None:
         return memory
+    killed = verdict.action is Action.KILL  # which tells nothing new of the API
     refusals = refused(
         past.refusals,
         now,
         policy,
         by_budget_while_short=result.answer is Answer.BLOCKED and verdict.by_shortage,
         after=result.after_seconds,
-        too_large=_is_too_large(verdict, result, past.refusals),
+        too_large=past.refusals.too_large if killed else result.answer is Answer.TOO_LARGE,
     )
     pods = {**memory.pods, verdict.pod.uid: replace(past, refusals=refusals)}
     return replace(memory, pods=pods)
-
-
-def _is_too_large(verdict: Verdict, result: ActResult, before: Refusals) -> bool:
-    """Return whether the API cannot end a pod; a kill of its processes tells nothing new."""
-    if verdict.action is Action.KILL:
-        return before.too_large
-    return result.answer is Answer.TOO_LARGE
 
 
 def _of_use(
@@ -291,7 +288,7 @@ def _of_use(
 
 def _accepted(memory: Memory, verdict: Verdict, policy: EvictionPolicy, now: float) -> Memory:
     pod = verdict.pod
-    evicted = (*recent(memory.evicted, now), counted(verdict, now))
+    evicted = (*memory.evicted, counted(verdict, now))
     if verdict.action is Action.KILL:
         return replace(memory, evicted=evicted)
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from agent.judge.brakes import brake_of_shortage
@@ -10,8 +11,8 @@ from agent.judge.time import is_due
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.memory import Offence, Refusals
 from agent.model.policy import Budgets, EvictWhen
-from gpufence.backoff import doubled
 from gpufence.mode import Mode
+from gpufence.times import doubled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,7 @@ def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
     verdict = within(use, tick)
     shortage = tick.shortages.get(card.card.uuid)
     curing = shortage is not None and cures(use, shortage)
-    lasting = _no_violation(use, curing=curing) or _never(use, card, tick)
+    lasting = _lasting(use, card, tick, curing=curing)
     if lasting is not None:
         return verdict._replace(outcome=lasting)
     policy, watch = tick.policy, use.watch
@@ -126,17 +127,14 @@ def refused(
     return Refusals(before.count + 1, while_short, retry_at, too_large)
 
 
-def _no_violation(use: PodOnCard, *, curing: bool) -> Outcome | None:
+def _lasting(use: PodOnCard, card: CardUse, tick: Tick, *, curing: bool) -> Outcome | None:
+    """Return why no time can bring about the eviction of a pod, or None if it can."""
     if use.report_over is False:
         return Outcome.WITHIN
-    if use.evict_over or (use.short_over and curing):
-        return None
-    if use.report_over and use.evict_over is False:
-        return Outcome.TOLERATED
-    return Outcome.UNKNOWN if use.used_bytes is None else Outcome.UNCONFIRMED
-
-
-def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
+    if not use.evict_over and not (use.short_over and curing):
+        if use.report_over and use.evict_over is False:
+            return Outcome.TOLERATED
+        return Outcome.UNKNOWN if use.used_bytes is None else Outcome.UNCONFIRMED
     if use.pod.exempt:
         return Outcome.EXEMPT
     if not use.pod.enforced:
@@ -156,7 +154,10 @@ def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> V
         if use.taking:
             seconds.append((policy.hold_seconds - watch.taking.level_seconds) / use.speed)
         missing = max(min(seconds), 0.0)
-        return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing, by_shortage=True)
+        counts = tick.node_brake is None
+        due_at = max(watch.short.at, watch.taking.at) + missing if counts else math.inf
+        verdict = verdict._replace(due_at=due_at, by_shortage=True)
+        return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing)
     if not (use.pod.injected or use.pod.unasked):
         return verdict._replace(outcome=Outcome.UNINJECTED)
     if use.pod.told_elsewhere and use.keeps_elsewhere:
@@ -165,9 +166,11 @@ def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> V
         return verdict._replace(outcome=Outcome.ONLY_WHEN_SHORT)
     missing = max(use.hold_seconds - watch.hold.level_seconds, 0.0) / use.speed
     if tick.now < use.grace_ends_at:
+        verdict = verdict._replace(due_at=use.grace_ends_at)
         rest = use.grace_ends_at - tick.now
         return verdict._replace(outcome=Outcome.GRACE, due_seconds=rest + missing)
-    return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing)
+    due_at = watch.hold.at + missing if use.brake is None else math.inf
+    return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing, due_at=due_at)
 
 
 def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
@@ -186,6 +189,7 @@ def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
     if use.brake is not None:
         return verdict._replace(outcome=Outcome.BRAKED, brake=use.brake)
     if wait > 0:
+        verdict = verdict._replace(due_at=use.refusals.retry_at)
         return verdict._replace(outcome=Outcome.BACKING_OFF, due_seconds=wait)
     return verdict._replace(outcome=Outcome.EVICT, action=_way_out(verdict, use, tick.policy))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.model.use import CardUse, PodOnCard
 
 _DRAIN = 0.5
-_JITTER_SECONDS = 0.05
+_ROUNDING_SECONDS: Final = 1e-6
 LIST_GAP_SECONDS: Final = 30.0
 """How far apart two lists of a card may be while looks follow each other: one is kept so long."""
 
@@ -69,13 +69,8 @@ def pause(bucket: Bucket) -> Bucket:
 
 
 def is_due(bucket: Bucket, hold_seconds: float) -> bool:
-    """
-    Return whether a bucket is full; it acts only while over.
-
-    No sample comes exactly an interval after the last one: without some patience with that, every
-    other hold would last an interval longer.
-    """
-    return bucket.over is True and bucket.level_seconds >= hold_seconds - _JITTER_SECONDS
+    """Return whether a bucket is full; it acts only while over."""
+    return bucket.over is True and bucket.level_seconds >= hold_seconds - _ROUNDING_SECONDS
 
 
 def looks_of(past: Looks, began_at: float, now: float, policy: EvictionPolicy) -> Looks:
@@ -91,10 +86,6 @@ def looks_of(past: Looks, began_at: float, now: float, policy: EvictionPolicy) -
     return Looks(began_at, seconds, past.unbroken_since if whole else began_at, gap)
 
 
-def in_start_pause(started_at: float, at: float, policy: EvictionPolicy) -> bool:
-    return at < started_at + policy.start_pause_seconds
-
-
 def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
     """
     Return the watch of a pod on a card after this sample, NO_WATCH where nothing is counted any
@@ -106,7 +97,7 @@ def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
     cost counts in the grace, too, and whatever stops the evictions of pods that hurt no other.
     """
     report, hold, short, taking = past.report, past.hold, past.short, past.taking
-    at, policy, started_at = card.listed_at, tick.policy, tick.memory.started_at
+    at, policy = card.listed_at, tick.policy
     if at is None:
         report, hold, short, taking = pause(report), pause(hold), pause(short), pause(taking)
     elif card.card.uuid in tick.renewed:
@@ -114,7 +105,7 @@ def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
         began = max(report.at, hold.at, short.at, taking.at)
         gap, speed = tick.list_gaps.get(card.card.uuid, tick.looks.gap_seconds), use.speed
         stopped = tick.node_brake is not None
-        frozen = stopped or in_start_pause(started_at, began, policy)
+        frozen = stopped or began < tick.start_ends_at
         mild = frozen or use.brake is not None or began < use.grace_ends_at
         report = pour(report, BucketRules(at, policy.hold_seconds, gap), over=use.report_over)
         hold = pour(hold, BucketRules(at, use.hold_seconds, gap, mild, speed), over=use.evict_over)

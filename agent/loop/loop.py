@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field, replace
 from random import SystemRandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.attribute import attribute
 from agent.concern import NO_CONCERNS
@@ -13,14 +14,12 @@ from agent.events.episodes import NO_EPISODES, Damping, damped
 from agent.events.notices import NOTHING_ANNOUNCED, new_notices, notices_of_act, unreadable
 from agent.judge import judge, objection, settle
 from agent.model.decision import Answer
-from agent.model.memory import Memory
+from agent.model.memory import NO_WATCH, Memory
 from agent.model.policy import EvictionPolicy, Mps
 from agent.model.state import (
     AgentState,
     Counts,
     TickResult,
-    count_violations,
-    one_more,
 )
 from gpufence.cards import NodeCards
 from kube.repeating import Repeating
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
     from agent.model.use import Observation, UseKey
     from agent.ports import Cards, ClusterPort, Processes
 
+MOST_NAMESPACES: Final = 200
+"""Namespaces whose violations are counted apart; what comes later is counted together."""
+OTHERS: Final = "(others)"
 _log = logging.getLogger(__name__)
 
 
@@ -111,9 +113,9 @@ class Loop:
         self._published: tuple[object, ...] = ()
         self.state = AgentState(started_at, started_at)
 
-    def tick(self, skipped: int = 0) -> None:
+    def tick(self, skipped: int = 0) -> float:
         """
-        Do all of it once, after so many ticks left out.
+        Do all of it once, after so many ticks left out; return when the next eviction may be due.
 
         A bug in it is logged and counted, and nothing is done to anybody.
         """
@@ -122,9 +124,11 @@ class Loop:
         try:
             self.state = self._next_state(began)
         except Exception:  # noqa: BLE001 - measuring has to go on
-            _log.exception("a tick failed; nobody is evicted by it")
+            _log.exception("a tick failed; it evicts no pod")
             self._counts = replace(self._counts, failed=self._counts.failed + 1)
             self.state = replace(self.state, at=began, counts=self._counts)
+            return math.inf
+        return self.state.last.decision.deadline if self.state.last else math.inf
 
     def _next_state(self, began: float) -> AgentState:
         answered = self._worker.finished()
@@ -139,9 +143,12 @@ class Loop:
         self._act(decision)
         gap = policy.gap_after(now - observation.sample.taken_at)
         result = TickResult(observation, decision, tuple(answered), gap)
-        self._concerns.look(result)
+        said = self._concerns.look(result)
         self._publish(observation.sample)
-        self._write([*settled, *self._notices(observation.sample, decision)], now)
+        notices = [*settled, *self._notices(observation.sample, decision), *said]
+        writes, self._episodes = damped(self._episodes, notices, now, self._rules.damping)
+        if writes:
+            self._ports.cluster.write(writes)
         violations, self._violations = count_violations(
             self._counts.violations, self._violations, decision
         )
@@ -167,7 +174,8 @@ class Loop:
             now = self._ports.clock()
             self._memory = settle(self._memory, verdict, result, self._rules.policy, now)
             key = (str(verdict.action), str(result.answer))
-            evictions = one_more(self._counts.evictions, key)
+            done = self._counts.evictions
+            evictions = {**done, key: done.get(key, 0) + 1}
             self._counts = replace(self._counts, evictions=evictions)
             level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
             _log.log(level, "acted", extra={"fields": _fields(act)})
@@ -175,7 +183,7 @@ class Loop:
         return notices
 
     def _act(self, decision: Decision) -> None:
-        """Look at those who must go once more, and hand over those against whom it still holds."""
+        """Look once more at pods to be evicted, and hand over those for which it still holds."""
         if not decision.acts:
             return
         observation = self._observer.look(frozenset(item.uuid for item in decision.acts))
@@ -207,11 +215,6 @@ class Loop:
             self._unreadable, sample, decision.at, rules.node, rules.unmeasured_seconds
         )
         yield from of_cards
-
-    def _write(self, notices: list[Notice], now: float) -> None:
-        writes, self._episodes = damped(self._episodes, notices, now, self._rules.damping)
-        if writes:
-            self._ports.cluster.write(writes)
 
 
 def _measured_at(sample: Sample, before: float | None) -> float | None:
@@ -251,34 +254,69 @@ def _newly_listed(sample: Sample, before: Observation | None) -> set[int]:
     return pids
 
 
+def count_violations(
+    counts: Mapping[tuple[str, str], int], known: Mapping[UseKey, float], decision: Decision
+) -> tuple[Mapping[tuple[str, str], int], dict[UseKey, float]]:
+    """
+    Count each violation once, when it begins, and return since when which pod is over its limit on
+    which card; `known` is what was returned the last time.
+    """
+    running: dict[UseKey, float] = {}
+    for verdict in decision.verdicts:
+        use = verdict.use
+        since = None if use is None or use.watch is NO_WATCH else use.watch.report.since
+        if since is None:
+            continue
+        key = (verdict.pod.uid, verdict.uuid)
+        running[key] = since
+        if verdict.over and known.get(key) != since:
+            place = (verdict.pod.namespace, str(verdict.pod.mode))
+            if place not in counts and len(counts) >= MOST_NAMESPACES:
+                place = (OTHERS, place[1])
+            counts = {**counts, place: counts.get(place, 0) + 1}
+    return counts, running
+
+
 _DICE = SystemRandom()
+STUCK_SECONDS: Final = 60.0
+"""Without one tick ending for so long beyond its interval, the loop hangs."""
+LEAST_PAUSE_SECONDS: Final = 0.1
+"""Before a tick that comes early for a deadline: with many of them, NVML is asked no more often."""
 
 
 def next_due(
-    due: float, now: float, interval_seconds: float, chance: float = 0.0
+    due: float,
+    now: float,
+    interval_seconds: float,
+    chance: float = 0.0,
+    deadline: float = math.inf,
+    took_seconds: float = 0.0,
 ) -> tuple[float, int]:
     """
     Return when the tick after the one that was due at `due` is due, and how many are left out.
 
     Ticks are due between half an interval and a whole one after each other, as `chance` in [0, 1)
     has it, however long each takes; those whose time passed while another was running are left out,
-    never made up for.
+    never made up for. One comes sooner for a `deadline`, after a pause that is no shorter than what
+    the last one took.
     """
     late = max(now - due, 0.0)
     skipped = int(late // interval_seconds)
-    return due + (skipped + 1 - chance / 2) * interval_seconds, skipped
+    soonest = now + max(LEAST_PAUSE_SECONDS, took_seconds)
+    usual = due + (skipped + 1 - chance / 2) * interval_seconds
+    return min(usual, max(deadline, soonest)), skipped
 
 
 class TickThread:
     """
-    Calls `tick` again and again, with the number of ticks left out since the last, and `finish` at
-    the end, on one and the same thread: the kernel ends NVML's child with the thread that started
-    it.
+    Calls `tick` again and again, with the number of ticks left out since the last, soon after the
+    deadline that it returned if that comes first, and `finish` at the end, on one and the same
+    thread: the kernel ends NVML's child with the thread that started it.
     """
 
     def __init__(
         self,
-        tick: Callable[[int], None],
+        tick: Callable[[int], float],
         finish: Callable[[], None],
         interval_seconds: float,
         clock: Callable[[], float],
@@ -300,12 +338,18 @@ class TickThread:
         return self._repeating.stop(wait_seconds)
 
     @property
-    def silence_seconds(self) -> float:
-        """Return how long ago the last tick ended."""
-        return self._clock() - self._ticked_at
+    def trouble(self) -> str:
+        """Return that no tick has ended for so long that only a restart would help."""
+        silence = self._clock() - self._ticked_at
+        if silence <= STUCK_SECONDS + self._interval_seconds:
+            return ""
+        return f"no look at the cards has ended for {silence:.0f} s: the agent's loop hangs"
 
     def _turn(self) -> float:
-        self._tick(self._skipped)
+        began = self._clock()
+        deadline = self._tick(self._skipped)
         self._ticked_at = now = self._clock()
-        self._due, self._skipped = next_due(self._due, now, self._interval_seconds, self._chance())
+        self._due, self._skipped = next_due(
+            self._due, now, self._interval_seconds, self._chance(), deadline, now - began
+        )
         return max(self._due - now, 0.0)

@@ -1,12 +1,15 @@
 """
 Acts on threads of their own, so that an API server that takes its time delays nobody's sampling,
-and no eviction on another card.
+and no eviction on another card; and the last resort among them.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import queue
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Final
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent.model.decision import Verdict
+    from agent.model.use import ProcessUse
+    from agent.ports import Processes
 
 MOST_THREADS: Final = 8
 """More acts at once than the caps per minute let begin by default; each is on cards of its own."""
@@ -109,3 +114,66 @@ class Worker:
             return ActResult(
                 Answer.FAILED, detail=f"{type(error).__name__} in the agent; see its log"
             )
+
+
+_REMEDY: Final = "add the capability KILL to the agent's container (overlay last-resort-kill)"
+
+
+class LastResort:
+    """
+    SIGKILL to the GPU processes of a pod that the API cannot hurry, only where the operator enabled
+    it; `processes` tells who they are by now.
+
+    A PID is no identity, so each process is pinned by a pidfd first and looked at again afterwards:
+    if it is still the one that was judged, the pidfd is its.
+    """
+
+    def __init__(
+        self, processes: Processes, send: Callable[[int, int], None] = signal.pidfd_send_signal
+    ) -> None:
+        self._processes = processes
+        self._send = send
+
+    def __call__(self, verdict: Verdict) -> ActResult:
+        processes = () if verdict.use is None else verdict.use.processes
+        killed: list[int] = []
+        trouble: list[str] = []
+        for process in processes:
+            try:
+                if self._kill(process, verdict.pod.uid):
+                    killed.append(process.pid)
+            except OSError as error:
+                trouble.append(f"PID {process.pid}: {_reason(error)}")
+        if trouble:
+            return ActResult(Answer.FAILED, detail="; ".join(trouble))
+        if not killed:
+            return ActResult(Answer.GONE, detail="none of its processes is there any more")
+        return ActResult(Answer.ACCEPTED, detail=f"killed PID {', '.join(map(str, killed))}")
+
+    def _kill(self, process: ProcessUse, pod_uid: str) -> bool:
+        """
+        Return whether the signal was sent; a process that is gone or somebody else's gets none.
+        """
+        if process.occupant is None or not process.confirmed or process.pod_uid != pod_uid:
+            return False
+        try:
+            pinned = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            now = self._processes.look(process.pid)
+            was = process.occupant
+            if now is None or (now.started_ticks, now.owner) != (was.started_ticks, was.owner):
+                return False
+            self._send(pinned, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(pinned)
+        return True
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EPERM:
+        return f"the agent may not signal it; {_REMEDY}"
+    return error.strerror or type(error).__name__

@@ -2,11 +2,12 @@
 PURE. What the judge decides in one tick: for every fenced pod and card what is done, and why.
 
 The same value feeds evictions, events, metrics, logs and the snapshot. Last comes what became of an
-act, told by whoever carries it out.
+act, told by what carries it out.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -93,7 +94,8 @@ class Verdict(NamedTuple):
     One fenced pod on one card; a pod that holds nothing has one verdict, on no card.
 
     `over_seconds` says for how long the report threshold has been passed. `due_seconds` is the
-    least time over that is still missing, where time is all that is. `by_shortage` marks a verdict
+    least time over that is still missing, where time is all that is, and `due_at` when it is over,
+    or begins to count, for a pod that goes on as it does. `by_shortage` marks a verdict
     that only the shortage of the card makes due. `told_larger_bytes` is how large the card is whose
     fractions a pod keeps to that runs on this one.
     """
@@ -103,6 +105,7 @@ class Verdict(NamedTuple):
     use: PodOnCard | None = None
     over_seconds: float = 0.0
     due_seconds: float | None = None
+    due_at: float = math.inf
     by_shortage: bool = False
     brake: Brake | None = None
     action: Action | None = None
@@ -194,7 +197,8 @@ class Decision:
     """
     One tick. `acts` are the verdicts to carry out, worst first, each with its action; `suspects`
     are the cards whose processes the next sample must list. `brake` stops evictions of the whole
-    node, or, SUSPENDED, those of the pods whose measure is among the `suspensions`.
+    node, or, SUSPENDED, those of the pods whose measure is among the `suspensions`. `deadline` is
+    when the first pod may have to go whose time is all that is missing; infinite without any.
     """
 
     at: float
@@ -204,6 +208,7 @@ class Decision:
     suspects: frozenset[str]
     findings: Mapping[str, CardFinding]
     suspensions: tuple[Suspension, ...] = ()
+    deadline: float = math.inf
 
 
 class Answer(StrEnum):

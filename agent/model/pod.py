@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence.fences import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -32,7 +34,8 @@ class PodLimit:
     `share_bytes` is what is the pod's own of it for certain, zero means all: what others leave to
     one that may borrow. `claims` are the requests of resource claims that it is made of, and what
     each has there. Where several pods use the same they may hold that together: `group` then names
-    it, and their shares are equal.
+    it, and their shares are equal. `fence` is what holds the pod to it beside frameworks and
+    driver, as far as its kind of sharing tells.
     """
 
     limit_bytes: int
@@ -40,6 +43,18 @@ class PodLimit:
     claims: tuple[tuple[str, int], ...] = ()
     group: str = ""
     share_bytes: int = 0
+    fence: Fence = Fence.AGENT
+
+
+class DriverLimit(NamedTuple):
+    """
+    What a container's variables have the driver hold it to, None where nobody can read them. It is
+    `ours` if the plan on the pod says the same; `refused` says how its start failed for it.
+    """
+
+    limit_bytes: int | None
+    ours: bool = False
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,8 @@ class PodOnNode:
     that its fractions are of, where they let it have less than its limit.
 
     `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
-    dialect and the unit its limit was read in.
+    dialect and the unit its limit was read in. `driver` are the limits that its containers ask the
+    driver for, by name.
     """
 
     uid: str
@@ -111,6 +127,7 @@ class PodOnNode:
     told_elsewhere: Mapping[str, int] = field(default_factory=dict)
     told_larger: Mapping[str, int] = field(default_factory=dict)
     out_of_memory: Mapping[str, str] = field(default_factory=dict)
+    driver: Mapping[str, DriverLimit] = field(default_factory=dict)
 
     def limit_on(self, uuid: str) -> int | None:
         """Return what the pod may hold on a card; None where nothing says so."""

@@ -61,7 +61,8 @@ class EvictionPolicy:
         default=1.0,
         metadata=setting(
             "GPUFENCE_INTERVAL_SECONDS",
-            "from one look to the next at most; each comes up to half of it sooner, by chance",
+            "longest interval between two looks; each comes up to half of it sooner, at random, "
+            "or when an eviction is due",
             least=0.05,
             most=60,
         ),
@@ -69,12 +70,16 @@ class EvictionPolicy:
     # Longer than any peak of loading a model.
     hold_seconds: float = field(
         default=30.0,
-        metadata=setting("GPUFENCE_HOLD_SECONDS", "time over the limit before an eviction"),
+        metadata=setting(
+            "GPUFENCE_HOLD_SECONDS", "threshold duration: time over the limit before an eviction"
+        ),
     )
     # A neighbour fails within seconds.
     short_hold_seconds: float = field(
         default=3.0,
-        metadata=setting("GPUFENCE_SHORT_HOLD_SECONDS", "the same while the card is short"),
+        metadata=setting(
+            "GPUFENCE_SHORT_HOLD_SECONDS", "the same while less than `GPUFENCE_SHORT_FLOOR` is free"
+        ),
     )
     # Frameworks probe, compile and tune when they start.
     grace_seconds: float = field(
@@ -86,8 +91,8 @@ class EvictionPolicy:
         default=2560 * MIB,
         metadata=setting(
             "GPUFENCE_FAST_EXCESS",
-            "over the limit by more: time over counts faster in proportion, at most so that the "
-            "hold lasts as long as that of a short card",
+            "excess above which time counts faster in proportion, down to "
+            "`GPUFENCE_SHORT_HOLD_SECONDS`",
             least=1,
         ),
     )
@@ -101,31 +106,33 @@ class EvictionPolicy:
     # Below lies what rounding and contexts cost.
     report_margin_bytes: int = field(
         default=64 * MIB,
-        metadata=setting("GPUFENCE_REPORT_MARGIN", "over the limit by more: an Event"),
+        metadata=setting("GPUFENCE_REPORT_MARGIN", "excess above which there is an Event"),
     )
     # No framework counts to the byte.
     evict_margin_bytes: int = field(
         default=256 * MIB,
-        metadata=setting("GPUFENCE_EVICT_MARGIN", "over the limit by more: time counts"),
+        metadata=setting("GPUFENCE_EVICT_MARGIN", "excess above which time counts"),
     )
     # What is not counted grows with the work.
     evict_margin_percent: int = field(
         default=3,
         metadata=setting(
             "GPUFENCE_EVICT_MARGIN_PERCENT",
-            "the same as a share of the limit; the larger of the two holds",
+            "the same as a share of the limit; the larger of the two counts",
             most=100,
         ),
     )
     # Then every MiB over is a neighbour's.
     short_margin_bytes: int = field(
         default=64 * MIB,
-        metadata=setting("GPUFENCE_SHORT_MARGIN", "the same while the card is short"),
+        metadata=setting(
+            "GPUFENCE_SHORT_MARGIN", "the same while less than `GPUFENCE_SHORT_FLOOR` is free"
+        ),
     )
     # The next context of a neighbour would not fit.
     short_floor_bytes: int = field(
         default=512 * MIB,
-        metadata=setting("GPUFENCE_SHORT_FLOOR", "free memory below which a card is short"),
+        metadata=setting("GPUFENCE_SHORT_FLOOR", "free memory below which a card is nearly full"),
     )
     # So that no mistake of ours empties a node before a person has looked.
     node_evictions_per_minute: int = field(
@@ -148,8 +155,8 @@ class EvictionPolicy:
         default=3,
         metadata=setting(
             "GPUFENCE_SUSPEND_NAMESPACES",
-            "over half of the pods of one dialect and unit at once, in so many namespaces: none of "
-            "them is evicted but to end a shortage",
+            "over half of the pods of one dialect and unit at once, in so many namespaces: none "
+            "of them is evicted but to end memory pressure",
             least=1,
             most=10_000,
         ),
@@ -159,7 +166,7 @@ class EvictionPolicy:
         default=(60.0, 300.0, 1800.0),
         metadata=setting(
             "GPUFENCE_REPEATED_HOLD_SECONDS",
-            "the hold of an owner evicted here before: once, twice, ...",
+            "threshold duration of an owner evicted here before: once, twice, ...",
             kind=_STEPS,
         ),
     )
@@ -176,7 +183,7 @@ class EvictionPolicy:
         default=40.0,
         metadata=setting(
             "GPUFENCE_TERMINATION_SECONDS",
-            "how long pods that are going may hold up others on their card, in an hour in all",
+            "how long terminating pods may delay evictions on their card, in an hour in all",
         ),
     )
     # What it holds is somebody else's.
@@ -184,7 +191,7 @@ class EvictionPolicy:
         default=30,
         metadata=setting(
             "GPUFENCE_EVICTION_GRACE_SECONDS",
-            "the most an evicted pod is given to end",
+            "longest termination grace period of an evicted pod",
             least=1,
             most=3600,
         ),
@@ -193,24 +200,24 @@ class EvictionPolicy:
         default=EvictWhen.ALWAYS,
         metadata=setting(
             "GPUFENCE_EVICT_WHEN",
-            "`always`, or `short`: only while a neighbour is about to be hurt",
+            "`always`, or `short`: only under memory pressure",
         ),
     )
     budgets: Budgets = field(
         default=Budgets.OVERRIDE,
         metadata=setting(
             "GPUFENCE_BUDGETS",
-            "`override`: a disruption budget may not shield the theft of a neighbour's "
-            "memory for ever; `respect`: it may",
+            "`override`: under memory pressure a pod is deleted after refusals by a disruption "
+            "budget; `respect`: it is not",
         ),
     )
     mps: Mps = field(
         default=Mps.REPORT,
         metadata=setting(
             "GPUFENCE_MPS",
-            "`report`: clients of the node's own MPS server are reported and stay, since killing "
-            "one at work can wedge the card for all of them (CUDA <= 13.5), and drivers differ in "
-            "what they charge them; `evict`: they are charged what the driver says, and evicted",
+            "`report`: clients of the node's own MPS server are only reported, since killing one "
+            "at work can wedge the card for all of them (CUDA <= 13.5); `evict`: they are "
+            "evicted by the driver's figures",
         ),
     )
     refused_backoff_seconds: float = field(
@@ -232,7 +239,8 @@ class EvictionPolicy:
         default=3,
         metadata=setting(
             "GPUFENCE_REFUSALS_BEFORE_DELETE",
-            "refusals on a short card before the pod is deleted, unless budgets are respected",
+            "refusals under memory pressure before the pod is deleted, unless budgets are "
+            "respected",
             least=1,
             most=1000,
         ),
@@ -246,20 +254,22 @@ class EvictionPolicy:
     )
     cap_slack_bytes: int = field(
         default=CAP_SLACK,
-        metadata=setting("GPUFENCE_CAP_SLACK", "above its cap by more: the cap does not bite"),
+        metadata=setting(
+            "GPUFENCE_CAP_SLACK", "excess above a cap at which it counts as ineffective"
+        ),
     )
     # Monitors hold less.
     unattributed_floor_bytes: int = field(
         default=256 * MIB,
         metadata=setting(
             "GPUFENCE_UNATTRIBUTED_FLOOR",
-            "memory of no pod, or missing on a card, that is worth an Event",
+            "unattributed or missing memory of a card above which there is an Event",
         ),
     )
     # A container is a few seconds older than the API server's word of it.
     unattributed_hold_seconds: float = field(
         default=30.0,
-        metadata=setting("GPUFENCE_UNATTRIBUTED_HOLD_SECONDS", "how long it must stay"),
+        metadata=setting("GPUFENCE_UNATTRIBUTED_HOLD_SECONDS", "how long it must last"),
     )
 
     @property

@@ -89,7 +89,7 @@ class ProcessList:
     """
     A card's processes, by PID.
 
-    `listed_at` is read before the driver is asked: whoever started later cannot be in the list. A
+    `listed_at` is read before the driver is asked: what started later cannot be in the list. A
     card whose list was not renewed keeps the old one with the old time.
     """
 

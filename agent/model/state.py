@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from agent.model.memory import NO_WATCH
+from agent.model.sample import NO_TROUBLE, TroubleCode
 from gpufence.mode import Mode
 from gpufence.share import CAP_SLACK
 from service.exposition import Distribution
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.model.decision import Decision, FinishedAct
-    from agent.model.use import Observation, UseKey
+    from agent.model.use import Observation
 
 K = TypeVar("K")
 
+CONTAINER_SECONDS: Final = 600.0
+"""
+After so long without any card, for a reason that a new container may not have, this one is given
+up: upgrades and resets of a driver are over by then.
+"""
 TICK_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-MOST_NAMESPACES: Final = 200
-"""Namespaces whose violations are counted apart; what comes later is counted together."""
-OTHERS: Final = "(others)"
 
 
 class Identity(StrEnum):
@@ -128,29 +130,13 @@ class AgentState:
         """
         return self.last is not None and now - self.last.observation.sample.taken_at <= gap_seconds
 
-
-def one_more(counts: Mapping[K, int], key: K) -> dict[K, int]:
-    return {**counts, key: counts.get(key, 0) + 1}
-
-
-def count_violations(
-    counts: Mapping[tuple[str, str], int], known: Mapping[UseKey, float], decision: Decision
-) -> tuple[Mapping[tuple[str, str], int], dict[UseKey, float]]:
-    """
-    Count each violation once, when it begins, and return since when which pod is over its limit on
-    which card; `known` is what was returned the last time.
-    """
-    running: dict[UseKey, float] = {}
-    for verdict in decision.verdicts:
-        use = verdict.use
-        since = None if use is None or use.watch is NO_WATCH else use.watch.report.since
-        if since is None:
-            continue
-        key = (verdict.pod.uid, verdict.uuid)
-        running[key] = since
-        if verdict.over and known.get(key) != since:
-            place = (verdict.pod.namespace, str(verdict.pod.mode))
-            if place not in counts and len(counts) >= MOST_NAMESPACES:
-                place = (OTHERS, place[1])
-            counts = one_more(counts, place)
-    return counts, running
+    def lost_container(self, now: float) -> str:
+        """
+        Return what this container has lost for good, which only a restart would cure; a driver that
+        hangs or is not loaded is not that: a new agent would wait for the same.
+        """
+        trouble = NO_TROUBLE if self.last is None else self.last.observation.sample.trouble
+        since = self.started_at if self.measured_at is None else self.measured_at
+        if now - since <= CONTAINER_SECONDS or trouble.code is not TroubleCode.CONTAINER:
+            return ""
+        return f"no card can be read for {now - since:.0f} s, and a new container may: {trouble}"

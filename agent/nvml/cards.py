@@ -24,8 +24,8 @@ UNCHARGED_BYTES: Final = GIB
 """More memory than a card uses when nobody holds any, beside what is reserved."""
 
 _UNCHARGED: Final = Trouble(
-    "its memory is in use and the driver charges it to nobody; set hostPID on the agent's pod, or "
-    "look for processes that died without giving memory back",
+    "its memory is in use and the driver attributes it to no process; set hostPID on the agent's "
+    "pod, or look for processes that died without giving memory back",
     TroubleCode.UNCHARGED,
 )
 _EMPTY: Final = Trouble("it says that it has no memory; look at it with nvidia-smi")

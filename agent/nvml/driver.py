@@ -8,6 +8,7 @@ a reset or a new MIG layout may mean something else. Nothing here raises for wha
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pynvml
@@ -22,6 +23,7 @@ from agent.nvml.protocol import (
     Answer,
     Ask,
     Counted,
+    Limited,
     Listed,
     Looked,
     NvmlFailure,
@@ -71,6 +73,8 @@ class Driver:
                     return self._work(question.subject)
                 case Ask.PEAKS:
                     return self._peaks(question.subject)
+                case Ask.LIMITS:
+                    return _limited(question.subject, question.path)
         except CallError as error:
             return error.failure
 
@@ -180,6 +184,14 @@ class Driver:
             if name and capability:
                 self._kinds[uuid] = kind
         return kind
+
+
+def _limited(uuid: str, path: str) -> Limited:
+    """Ask for a cgroup by its folder; drivers before r615 do not have the function."""
+    device = call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+    limits = pynvml.c_nvmlGetMemoryLimits_v1_t(nameSpace=os.fsencode(path))
+    call(pynvml.nvmlDeviceGetMemoryLimits_v1, device, limits)
+    return Limited(int(limits.softLimit), int(limits.hardLimit), int(limits.currentUsed))
 
 
 def _optional(processes: tuple[GpuProcess, ...] | NvmlFailure) -> tuple[GpuProcess, ...]:

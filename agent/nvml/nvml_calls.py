@@ -27,7 +27,7 @@ _ABSENT: Final = frozenset(
 
 
 class CallError(Exception):
-    """Raised by a call that failed, up to whoever can do without it."""
+    """Raised by a call that failed, up to a caller that can do without it."""
 
     def __init__(self, failure: NvmlFailure) -> None:
         super().__init__(failure)

@@ -34,6 +34,7 @@ class Ask(StrEnum):
     LIST = "list"  # the processes of the card or instance of this UUID
     WORK = "work"  # what was done there since the last time
     PEAKS = "peaks"  # the most that its processes have ever held
+    LIMITS = "limits"  # what the driver holds a cgroup to there
 
 
 _WORDS: Final = {
@@ -43,14 +44,16 @@ _WORDS: Final = {
     Ask.LIST: "for the processes of card {}",
     Ask.WORK: "what is done on card {}",
     Ask.PEAKS: "for the most that processes have held on card {}",
+    Ask.LIMITS: "for the memory limit of a cgroup on card {}",
 }
 
 
 class Question(NamedTuple):
-    """One question; `subject` is an index or a UUID."""
+    """One question; `subject` is an index or a UUID, `path` the folder of a cgroup."""
 
     ask: Ask
     subject: str = ""
+    path: str = ""
 
     @property
     def in_words(self) -> str:
@@ -113,7 +116,20 @@ class Accounted(NamedTuple):
     peaks: tuple[GpuProcess, ...] = ()
 
 
-Answer: TypeAlias = Opened | Counted | Looked | Listed | CardWork | Accounted | NvmlFailure
+class Limited(NamedTuple):
+    """
+    What the driver holds a cgroup to on a card, in bytes, and what it counts against that; on some
+    drivers that of the nearest ancestor with a limit, where the cgroup itself has none.
+    """
+
+    soft_bytes: int
+    hard_bytes: int
+    used_bytes: int
+
+
+Answer: TypeAlias = (
+    Opened | Counted | Looked | Listed | CardWork | Accounted | Limited | NvmlFailure
+)
 
 
 class AnswerLine(NamedTuple):
@@ -136,8 +152,8 @@ def read_question(line: str) -> tuple[int, Question]:
         InvalidError: the parent did not write it.
     """
     match _content(line):
-        case [int(number), str(ask), str(subject)] if ask in list(Ask):
-            return number, Question(Ask(ask), subject)
+        case [int(number), str(ask), str(subject), str(path)] if ask in list(Ask):
+            return number, Question(Ask(ask), subject, path)
     raise _no("question", line)
 
 
@@ -191,6 +207,8 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
             return CardWork(since, until, percent, _workers(workers), garbled)
         case Ask.PEAKS, [bool(on), list(pids), list(amounts)]:
             return Accounted(on, _processes(pids, amounts))
+        case Ask.LIMITS, [int(soft), int(hard), int(used)]:
+            return Limited(soft, hard, used)
     raise _no("answer", line.content)
 
 

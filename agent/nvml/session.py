@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agent.clock import boottime
 from agent.model.sample import NO_TROUBLE, Trouble
-from agent.nvml.child import EndedError
+from agent.nvml.child import Child, EndedError
 from agent.nvml.faults import ends_session, trouble_of
 from agent.nvml.protocol import (
     Ask,
@@ -18,8 +19,8 @@ from agent.nvml.protocol import (
     read_line,
     write_question,
 )
-from gpufence.backoff import doubled
 from gpufence.errors import GpufenceError
+from gpufence.times import doubled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,6 +40,7 @@ _OPENING: Final = Trouble(
     "NVML is being opened, which wakes every card up; turn the driver's persistence mode on if "
     "that takes long"
 )
+_LATE: Final = Trouble("the driver has not answered yet")
 _LOOK: Final = "look in the kernel's log for Xid messages, reset the card or reboot the node"
 
 
@@ -270,6 +272,42 @@ class Session:
         self._channel = None
         self._ready_at = None
         self._open.clear()
+
+
+class Aside:
+    """
+    The real `agent.ports.NvmlAside`: a child of its own, started for the first question, ended by
+    `rest`. What hangs or crashes it leaves the child that measures alone.
+    """
+
+    def __init__(
+        self,
+        settings: SamplerSettings,
+        clock: Callable[[], float] = boottime,
+        start: Callable[[SamplerSettings], Channel] = Child,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._start = start
+        self._session: Session | None = None
+
+    def ask(self, questions: Collection[Question]) -> dict[Question, Answer | Trouble]:
+        """Ask, and wait as long as a look may take; without an answer there is the reason."""
+        if self._session is None:
+            self._session = Session(self._settings, self._start, self._clock)
+        session, until = self._session, self._clock() + self._settings.deadline_seconds
+        answers = session.ask(questions, until) if session.ready(until) else {}
+        return {item: answers.get(item) or self._why(session, item) for item in questions}
+
+    def rest(self) -> None:
+        """Do without a child until the next question."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    @staticmethod
+    def _why(session: Session, question: Question) -> Trouble:
+        return session.avoided(question) or session.trouble or _LATE
 
 
 def _pause(failures: int, first_seconds: float, limit_seconds: float) -> float:

@@ -30,12 +30,17 @@ class SamplerSettings:
     list_seconds: float = field(
         default=10.0,
         metadata=setting(
-            "GPUFENCE_LIST_SECONDS", "oldest list of a card's processes", least=0.05, most=600
+            "GPUFENCE_LIST_SECONDS",
+            "longest age of a card's list of processes",
+            least=0.05,
+            most=600,
         ),
     )
     moved_bytes: int = field(
         default=64 * MIB,
-        metadata=setting("GPUFENCE_LIST_MOVED", "a card's use that moved by more makes a new list"),
+        metadata=setting(
+            "GPUFENCE_LIST_MOVED", "change of a card's use above which its processes are listed"
+        ),
     )
     work_seconds: float = math.inf
     deadline_seconds: float = field(
@@ -76,8 +81,8 @@ class SamplerSettings:
         default=60.0,
         metadata=setting(
             "GPUFENCE_NVML_AVOID_SECONDS",
-            "how long a card is left alone that hung or crashed two children, then doubled; for "
-            "its processes another child asks all the while",
+            "how long a card that hung or crashed two children is skipped, then doubled; another "
+            "child lists its processes meanwhile",
             least=0.1,
         ),
     )

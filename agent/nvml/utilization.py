@@ -8,7 +8,7 @@ short kernel is nothing and who has stopped goes on. Of a MIG instance performan
 how much of the time there was work, on Hopper and later.
 
 An answer covers the time since the one before. Where there was none, or the clock by which samples
-are dated was set, it covers nothing: whoever puts answers together sees the hole.
+are dated was set, it covers nothing: what puts answers together sees the hole.
 """
 
 from __future__ import annotations

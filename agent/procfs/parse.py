@@ -1,7 +1,7 @@
 """
 PURE. What /proc/PID/stat and /proc/PID/cgroup say: which process it is, and whose.
 
-Of the path of a cgroup the pod and the container are read, whoever wrote it: kubelet, systemd,
+Of the path of a cgroup the pod and the container are read, whatever wrote it: kubelet, systemd,
 containerd, CRI-O and cri-dockerd each name their level in their own way, and the agent may see it
 from within a cgroup namespace, which cuts its beginning off. What all have in common is the pod's
 UID in one segment and the container's id in a later one. Only the leftmost strict match counts:

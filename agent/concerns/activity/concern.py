@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from agent.clock import timestamp
-from agent.concern import Concern
+from agent.concern import DRY_RUN, NO_SUCH_POD, Check, Concern
 from agent.concerns.activity.condition import NOTHING_SAID, conditions
 from agent.concerns.activity.model import (
     NO_ACTIVITY,
@@ -71,7 +72,7 @@ class ActivityConcern(Concern):
     """
 
     name = "activity"
-    title = "Who is busy and who is idle"
+    title = "Busy and idle pods"
     settings = ActivityPolicy
 
     def __init__(
@@ -98,6 +99,14 @@ class ActivityConcern(Concern):
         writer = ConditionWriter(ground.cluster.settings)
         ground.cluster.when_acting(writer.start)
         return cls(settings, ground.processes, ground.clock, writer.write, writer.stop)
+
+    @classmethod
+    def checks(cls, client: Client, acting: Client, where: ClusterSettings) -> list[Check]:
+        del client
+        path = core("namespaces", where.system_namespace, "pods", NO_SUCH_POD)
+        nothing: JsonObject = {"status": {}}
+        ask = partial(acting.patch, f"{path}/status", nothing, PatchType.STRATEGIC, DRY_RUN)
+        return [Check("conditions of pods", ask, "can be written")]
 
     def look(self, tick: TickResult) -> None:
         """Take in one observation of the node; after a bug in it everybody is unknown."""
@@ -165,7 +174,7 @@ def _families(
     memory: ActivityMemory,
     now: float,
 ) -> Iterator[Family]:
-    """Yield who is idle and who is busy; of whom nobody knows there is no line."""
+    """Yield which pods are idle and which are busy; an unknown one has no line."""
     known = [
         (labels, track)
         for labels, use in rows

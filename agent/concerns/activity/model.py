@@ -43,8 +43,8 @@ class ActivityPolicy:
         default=5.0,
         metadata=setting(
             "GPUFENCE_ACTIVITY_SECONDS",
-            "how often it is asked what was done on each card since the last time; three times as "
-            "long without an answer, and nobody there is known to be idle",
+            "interval at which each card's activity is read; after three of them without an "
+            "answer its pods are unknown",
             least=0.05,
             most=60,
         ),
@@ -53,8 +53,7 @@ class ActivityPolicy:
         default=60.0,
         metadata=setting(
             "GPUFENCE_IDLE_SECONDS",
-            "how long a pod must have done nothing before its condition `gpufence.io/GPUIdle` is "
-            "true",
+            "idle time after which the condition `gpufence.io/GPUIdle` of a pod is true",
             least=0.1,
             most=86400,
         ),
@@ -63,7 +62,7 @@ class ActivityPolicy:
         default=60.0,
         metadata=setting(
             "GPUFENCE_BUSY_MEAN_SECONDS",
-            "over how long the share of the time is taken in which a pod was at work",
+            "period over which the share of time at work is averaged",
             least=1,
             most=3600,
         ),
@@ -77,7 +76,7 @@ class ActivityPolicy:
     hidden_percent: float = 5.0
     hidden_seconds: float = 30.0
     """
-    A card that is so busy for so long while no process is, has somebody whom the driver hides.
+    A card that is so busy for so long while no process is, has a process that the driver hides.
     """
 
     @property
@@ -183,7 +182,7 @@ class PodTrack(NamedTuple):
 
 class NodeDoubt(NamedTuple):
     """
-    What holds on a node for whoever holds no memory there: `trouble` is a card that is not watched,
+    What holds on a node for pods without memory there: `trouble` is a card that is not watched,
     `doubt` work that nobody is known by, the last of which ended at `clear_since`.
     """
 

@@ -35,7 +35,7 @@ _HOLE: Final = "it is watched only since a moment ago"
 
 def pids_to_read(observation: Observation, memory: ActivityMemory) -> set[int]:
     """
-    Return the processes of whom the kernel is to say what they used of the CPU: of pods, on the
+    Return the processes whose CPU time is to be read from the kernel: of pods, on the
     cards that have a new answer.
     """
     return {
@@ -48,7 +48,7 @@ def pids_to_read(observation: Observation, memory: ActivityMemory) -> set[int]:
 
 
 def strangers(observation: Observation, memory: ActivityMemory) -> set[int]:
-    """Return workers whom no list names yet: they have started since, or have already ended."""
+    """Return workers that no list has yet: they have started since, or have already ended."""
     found: set[int] = set()
     for sample in _answered(observation, memory):
         workers = sample.work.workers if sample.work is not None else None
@@ -106,7 +106,7 @@ def _anybodys(
 ) -> str:
     """Return what was done on a card by somebody who may be anybody there."""
     if isinstance(working, int):
-        return f"process {working} works there, and nobody knows whose it is"
+        return f"process {working} works there, which cannot be attributed"
     if past is not None and moved_unseen(use, past, policy):
         return "its memory moves faster than processes are listed"
     return ""
@@ -271,10 +271,10 @@ def hidden_since(work: CardWork, past: CardTrack | None, policy: ActivityPolicy)
 def nameless(work: CardWork, use: CardUse) -> str:
     """Return what on a card may be a pod's that is not known to be there."""
     if work.workers is None and work.percent > 0 and not use.pods:
-        return "work is done there, and nobody knows whose it is"
+        return "work there cannot be attributed"
     for process in use.processes:
         if process.occupant is None:
-            return f"process {process.pid} is there, and nobody knows whose it is"
+            return f"process {process.pid} is there, which cannot be attributed"
     return ""
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, Self
 from zlib import crc32
 
 from agent.clock import timestamp
-from agent.concern import Concern
+from agent.concern import DRY_RUN, Check, Concern
 from agent.concerns.need.ledger import (
     both,
     configmap,
@@ -84,6 +85,14 @@ class NeedConcern(Concern):
         early = crc32(node.encode()) % _PARTS / _PARTS * policy.write_seconds
         self._kept_at = clock() - early
         self.ledger = NO_NEED
+
+    @classmethod
+    def checks(cls, client: Client, acting: Client, where: ClusterSettings) -> list[Check]:
+        del acting
+        name = need_configmap(where.node)
+        path = core("namespaces", where.system_namespace, "configmaps", name)
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        return [Check("needs of models", partial(client.put, path, body, DRY_RUN), "can be stored")]
 
     @classmethod
     def on(cls, ground: Ground, settings: NeedPolicy) -> Self:

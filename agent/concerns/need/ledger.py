@@ -322,7 +322,7 @@ def configmap(need: NodeNeed, now: str, version: str) -> dict[str, object]:
 
 def stored_need(written: Object, node: str, now: str) -> StoredNeed:
     """
-    Read back as much as an agent would have stored, whoever wrote it.
+    Read back as much as an agent would have stored, whatever wrote it.
 
     Raises:
         UnknownVersionError: a newer agent wrote it.

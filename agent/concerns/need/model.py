@@ -23,8 +23,7 @@ class NeedPolicy:
         default=600.0,
         metadata=setting(
             "GPUFENCE_NEED_SECONDS",
-            "how often what models have needed is stored, where it has changed; it is stored at "
-            "the end as well",
+            "interval at which changed needs are stored; they are stored at the end as well",
             least=0.1,
             most=86400,
         ),

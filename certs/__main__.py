@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from certs import account
 from certs.bundle import Injector
-from certs.dial import call_each
 from certs.ensure import Run, RunOptions, TrustMode
 from certs.facts import look_at
+from certs.overlap import call_each
 from certs.ports import World
 from certs.renewal import CLOCK_SKEW_SECONDS
 from certs.settings import PREFIX, CertsSettings, help_epilog, read_endpoints
@@ -176,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("renew", help="renew the leaf, under the CA that is there; daily")
     commands.add_parser("issue", help="the same, and a CA where the API server trusts none yet")
-    commands.add_parser("status", help="print a table; exit 1 where somebody should look")
+    commands.add_parser("status", help="print a table; exit 1 where something needs attention")
     rotate = commands.add_parser("rotate", help="renew now, due or not")
     which = rotate.add_mutually_exclusive_group(required=True)
     which.add_argument("--leaf", action="store_true", help="a new serving certificate")

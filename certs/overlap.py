@@ -7,19 +7,22 @@ anybody could know its address.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final
 
 from certs.bundle import Injector
-from certs.dial import endpoints_of
 from certs.facts import der_of
-from certs.ports import OvertakenError
+from certs.ports import OvertakenError, Replica, Served
 from certs.store import SecretStore
+from kube import group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from certs.material import KeyPair, ServiceNames, WaitSettings
-    from certs.ports import Replica, Served, World
+    from certs.ports import Api, World
+
 
 _POLL_SECONDS = 1.0
 _LOOKS = 2
@@ -105,3 +108,48 @@ def _trouble(served: Served) -> str:
     if served.certificate is None:
         return f"{served.endpoint} does not answer ({served.trouble})"
     return f"{served.endpoint} still serves another certificate"
+
+
+CALL_SECONDS = 3.0
+PORT_NAME: Final = "https"
+"""The port of the Service that the API server calls; its other port speaks no TLS."""
+
+
+def endpoints_of(api: Api, names: ServiceNames) -> tuple[Replica, ...]:
+    """
+    Return the address and port of every replica behind the webhook's Service.
+
+    Replicas that are not ready count too: they serve again in a moment, with what they hold.
+    """
+    path = group("discovery.k8s.io/v1", "namespaces", names.namespace, "endpointslices")
+    query = {"labelSelector": f"kubernetes.io/service-name={names.service}"}
+    found = {
+        Replica(str(address), int(port["port"])): None
+        for piece in api.list(path, query).items
+        for port in piece.get("ports") or []
+        if port.get("port") and port.get("name") in {PORT_NAME, "", None}
+        for endpoint in piece.get("endpoints") or []
+        for address in endpoint.get("addresses") or []
+    }
+    return tuple(found)
+
+
+def call_each(endpoints: Sequence[Replica], name: str) -> tuple[Served, ...]:
+    """Call every endpoint and return what each serves under the verified name."""
+    return tuple(_call(endpoint, name) for endpoint in endpoints)
+
+
+def _call(endpoint: Replica, name: str) -> Served:
+    # Not verified on purpose: the question is which certificate stands there, not whether to trust.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    address = (endpoint.host, endpoint.port)
+    try:
+        with (
+            socket.create_connection(address, timeout=CALL_SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=name) as secure,
+        ):
+            return Served(endpoint, secure.getpeercert(binary_form=True))
+    except OSError as error:
+        return Served(endpoint, None, str(error) or type(error).__name__)

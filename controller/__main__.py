@@ -22,8 +22,10 @@ def main() -> int:
 def _parser() -> ArgumentParser:
     from controller.program import SETTINGS  # noqa: PLC0415 (what starts no program loads none)
 
-    about = "release claimed GPUs that nobody uses, and answer how busy an owner is, until SIGTERM"
-    description = "Release claimed GPUs that nobody uses, and answer how busy an owner is."
+    about = (
+        "release GPUs that are claimed and not used, and answer how busy an owner is, until SIGTERM"
+    )
+    description = "Release GPUs that are claimed and not used, and answer how busy an owner is."
     parser, shown = command_parser(names.CONTROLLER, SETTINGS, description, "The program")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("run", help=f"{about} (the default)", description=about, **shown)

@@ -2,25 +2,24 @@
 Carrying out what was decided about an owner: a note, the replicas, a note.
 
 Each write holds only for the owner as it was read, by its UID and version, and only while the Lease
-is ours for as long as a request takes. So whoever is cut short anywhere leaves a note that the next
-pass understands, and two that act at once cannot both succeed.
+is ours for as long as a request takes. So a pass cut short leaves a note that the next pass
+understands, and two that act at once cannot both succeed.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from controller.lease import NotActingError, check_lease
 from controller.model import Step
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.idle import write_note as note_text
-from gpufence.times import write_moment
 from kube import ConflictError, KubeError, NotFoundError
 from kube.owners import ApiOwner
-from kube.workloads import read_owner, set_replicas, start, stop, write_note
+from kube.workloads import bring_to, read_owner, write_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,10 +47,6 @@ class ActReport(NamedTuple):
     detail: str = ""
 
 
-class NotOursError(GpufenceError):
-    """Raised before a write when somebody else may act by the time it arrives."""
-
-
 class OwnerActs:
     """`left` tells for how many seconds the Lease is ours."""
 
@@ -67,7 +62,7 @@ class OwnerActs:
         """Do it, never raising; an act that says something alone has nothing to do here."""
         try:
             self._do(act, owner)
-        except NotOursError as error:
+        except NotActingError as error:
             return ActReport(ActOutcome.NOT_OURS, str(error))
         except (ConflictError, NotFoundError) as error:
             return ActReport(ActOutcome.CHANGED, str(error))
@@ -81,9 +76,9 @@ class OwnerActs:
         key = act.key
         kind = self._kinds.find(key.api_version, key.kind)
         if kind is None:
-            raise NotOursError(f"nobody serves {key.kind} of {key.api_version} any more")
+            raise NotActingError(f"nobody serves {key.kind} of {key.api_version} any more")
         found = ApiOwner(kind, key.namespace, key.name, act.uid, act.version, {})
-        self._check()
+        check_lease(self._left, self._request_seconds)
         owner = write_note(self._client, found, _text(act.note))
         if act.replicas is None:
             return
@@ -98,9 +93,9 @@ class OwnerActs:
         """
         noted = owner
         for attempt in range(1, _TRIES + 1):
-            self._check()
+            check_lease(self._left, self._request_seconds)
             try:
-                return self._change(owner, replicas)
+                return bring_to(self._client, owner, replicas)
             except ConflictError:
                 if attempt == _TRIES:
                     raise
@@ -109,17 +104,10 @@ class OwnerActs:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _change(self, owner: ApiOwner, replicas: int) -> ApiOwner:
-        if not owner.stoppable:
-            return set_replicas(self._client, owner, replicas)
-        if replicas:
-            return start(self._client, owner)
-        return stop(self._client, owner, write_moment(time.time()))
-
     def _finish(self, owner: ApiOwner, noted: str | None, done: ReleaseNote) -> None:
         """Write down that it is done; where that does not succeed, the next pass does it."""
         try:
-            self._check()
+            check_lease(self._left, self._request_seconds)
             write_note(self._client, owner, _text(done))
         except ConflictError:
             self._finish_anew(owner, noted, done)
@@ -131,15 +119,10 @@ class OwnerActs:
         try:
             owner = read_owner(self._client, owner.kind, owner.namespace, owner.name)
             if owner.annotations.get(names.RELEASED) == noted:
-                self._check()
+                check_lease(self._left, self._request_seconds)
                 write_note(self._client, owner, _text(done))
         except GpufenceError as error:
             _log.warning("the note on %s is not finished yet: %s", owner.shown, error)
-
-    def _check(self) -> None:
-        left = self._left()
-        if left <= self._request_seconds:
-            raise NotOursError(f"the Lease is ours for {max(left, 0.0):.1f} s only")
 
 
 def _text(note: ReleaseNote | None) -> str | None:

@@ -33,7 +33,7 @@ class _Answer(NamedTuple):
     snapshot: Snapshot | None
 
 
-class Agents:
+class AgentClient:
     """
     `addresses` tells where each node's agent is. An answer holds for two seconds, whoever asks, but
     for those who want one of this moment.

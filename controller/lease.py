@@ -11,10 +11,11 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence.errors import GpufenceError
 from gpufence.times import write_moment
 from kube import ConflictError, KubeError, group
 from kube.repeating import Repeating
-from kube.server_clock import boottime
+from kube.transport import boottime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,16 @@ class _Observed(NamedTuple):
     holder: str
     held_seconds: float
     at: float
+
+
+class NotActingError(GpufenceError):
+    """Raised before a write when somebody else may act by the time it arrives."""
+
+
+def check_lease(left: Callable[[], float], seconds: float) -> None:
+    """Raise NotActingError unless the Lease is ours for longer than a request may take."""
+    if left() <= seconds:
+        raise NotActingError(f"the Lease is ours for {max(left(), 0.0):.1f} s only")
 
 
 class LeaderLease:
@@ -93,14 +104,14 @@ class LeaderLease:
         try:
             lease = self._client.get(self._path(), timeout_seconds=self._request_seconds)
             if not self._may_take(lease):
-                self._step_down("somebody else holds the Lease")
+                self._step_down("another holds the Lease")
                 return
             written = self._client.put(
                 self._path(), self._claimed(lease), timeout_seconds=self._request_seconds
             )
             self._see(written)
         except ConflictError:
-            self._step_down("somebody else was faster")
+            self._step_down("another was faster")
             return
         except KubeError as error:
             _log.warning("the Lease %s cannot be had: %s", self._name, error)

@@ -18,8 +18,7 @@ from kube.repeating import Repeating
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from controller.model import Act, ClusterState, OwnerState, ReleaseDecision
-    from controller.rules import ReleaseRules
+    from controller.model import Act, ClusterState, OwnerState, ReleaseDecision, ReleaseRules
     from gpufence.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -200,7 +199,7 @@ class ControllerLoop:
         if not brake:
             _log.info("releases go on")
             return
-        _log.warning("nobody is released: %s", brake)
+        _log.warning("no owner is released: %s", brake)
         if suspended:
             text = EventText(names.IDLE_SUSPENDED, brake, warning=True)
             self._ports.events.say(self._itself, text)

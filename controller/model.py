@@ -1,5 +1,6 @@
 """
-PURE. Owners of GPU pods as the controller sees them, who waits, and what is decided about them.
+PURE. Owners of GPU pods as the controller sees them, who waits, what is decided about them, and by
+which rules.
 
 Moments are seconds since the epoch, as the API server's clock writes them.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from gpufence.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -232,3 +235,119 @@ class LastLook(NamedTuple):
 
     idle_seconds: float | None  # the least of all; None: one is busy or unknown
     why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRules:
+    """When an owner is released, and what stands against it."""
+
+    idle_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_IDLE_SECONDS",
+            "idle time after which the condition `gpufence.io/GPUIdle` is true: as the agents' "
+            "variable of this name",
+        ),
+    )
+    after_seconds: float = field(
+        default=900.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_AFTER_SECONDS",
+            "idle time of all pods of an owner before it is released, without "
+            "`gpufence.io/idle-after`",
+            most=30 * 86400,
+        ),
+    )
+    least_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_LEAST_SECONDS",
+            "smallest valid `gpufence.io/idle-after` and `gpufence.io/idle-after-contended`",
+        ),
+    )
+    notice_seconds: float = field(
+        default=300.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_NOTICE_SECONDS",
+            "time between announcement and release; at most half of the required idle time",
+        ),
+    )
+    warm_up_seconds: float = field(
+        default=900.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_WARM_UP_SECONDS",
+            "time after its youngest pod became ready in which an owner is not released",
+        ),
+    )
+    peace_seconds: float = field(
+        default=1800.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_PEACE_SECONDS",
+            "time after it was scaled up in which an owner is not released again",
+        ),
+    )
+    free_seconds: float = field(
+        default=300.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_FREE_SECONDS",
+            "how long no pod waits and an owner fits before `gpufence.io/wake: when-free` scales "
+            "it up",
+        ),
+    )
+    waiting_seconds: float = field(
+        default=30.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_WAITING_SECONDS",
+            "how long a pod is unschedulable before it counts as waiting",
+        ),
+    )
+    per_minute: int = field(
+        default=3,
+        metadata=setting(
+            "GPUFENCE_RELEASE_PER_MINUTE",
+            "most releases in a minute",
+            most=1000,
+        ),
+    )
+    suspend_percent: float = field(
+        default=80.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_SUSPEND_PERCENT",
+            "share of all measured pods that turn idle at once at which releases are suspended",
+            most=100,
+        ),
+    )
+    suspend_pods: int = field(
+        default=5,
+        metadata=setting(
+            "GPUFENCE_RELEASE_SUSPEND_PODS",
+            "fewest measured pods for a suspension",
+            least=2,
+            most=10000,
+        ),
+    )
+    suspend_within_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_SUSPEND_WITHIN_SECONDS", "period that counts as at once", least=1
+        ),
+    )
+    suspend_seconds: float = field(
+        default=3600.0,
+        metadata=setting("GPUFENCE_RELEASE_SUSPEND_SECONDS", "duration of a suspension"),
+    )
+    contest_seconds: float = field(
+        default=600.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_CONTEST_SECONDS",
+            "an owner that is scaled up within this time of its release contests it",
+        ),
+    )
+    left_alone_seconds: float = field(
+        default=86400.0,
+        metadata=setting(
+            "GPUFENCE_RELEASE_LEFT_ALONE_SECONDS",
+            "how long an owner is left alone after two contests in that time",
+            most=30 * 86400,
+        ),
+    )

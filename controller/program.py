@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from controller.acts import OwnerActs
-from controller.agents import MOST_ASKED, Agents
+from controller.agents import MOST_ASKED, AgentClient
 from controller.cluster.cluster import Cluster
 from controller.keepers import Core
 from controller.keepers.activity import ACTIVITY
@@ -88,7 +88,7 @@ class ControllerProgram:
         self._lease = LeaderLease(
             self._client.dedicated(), where, settings.holder, settings.lease, seconds
         )
-        self._agents = Agents(self._cluster.agents, settings.agent_seconds)
+        self._agents = AgentClient(self._cluster.agents, settings.agent_seconds)
         self._events = EventWriter(
             Reporter(names.CONTROLLER, settings.holder), keep=_MOST_EVENTS, request_seconds=seconds
         )

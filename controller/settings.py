@@ -6,10 +6,9 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from controller.rules import ReleaseRules
+from controller.model import ReleaseRules
 from gpufence import names
-from gpufence.addresses import read_agents
-from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice
+from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice, read_agents
 from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
 
@@ -40,7 +39,7 @@ class LeaseSettings:
         default=15.0,
         metadata=setting(
             "GPUFENCE_LEASE_SECONDS",
-            "how long nobody else takes the Lease after its holder last renewed it",
+            "lease duration",
             least=1,
             most=600,
         ),
@@ -49,7 +48,8 @@ class LeaseSettings:
         default=10.0,
         metadata=setting(
             "GPUFENCE_LEASE_RENEW_SECONDS",
-            "how long after its last renewal the holder still acts; less than the above",
+            "renew deadline: how long after its last renewal the holder acts; less than the "
+            "lease duration",
             least=0.5,
             most=600,
         ),
@@ -58,7 +58,7 @@ class LeaseSettings:
         default=2.0,
         metadata=setting(
             "GPUFENCE_LEASE_RETRY_SECONDS",
-            "how often the Lease is renewed, or tried for",
+            "interval at which the Lease is renewed, or tried",
             least=0.1,
             most=60,
         ),
@@ -88,7 +88,7 @@ class ControllerSettings:
         default="",
         metadata=setting(
             IDENTITY,
-            "as whom the Lease is held; the manifest takes the pod's name",
+            "identity of this replica in the Lease; the manifest takes the pod's name",
             unset="the machine's name and a number",
         ),
     )
@@ -104,8 +104,7 @@ class ControllerSettings:
         default=frozenset(names.EXEMPT_NAMESPACES),
         metadata=setting(
             "GPUFENCE_EXEMPT_NAMESPACES",
-            "namespaces, comma-separated, in which nobody is ever released, whatever their labels "
-            "say",
+            "namespaces, comma-separated, in which no owner is released, whatever their labels say",
             kind=NAMES,
         ),
     )
@@ -113,7 +112,7 @@ class ControllerSettings:
         default=(),
         metadata=setting(
             AGENTS,
-            "where agents are that are no pods of this cluster: `NODE=URL,...`",
+            "addresses of agents that are not pods of this cluster: `NODE=URL,...`",
             kind=_AGENTS,
             unset="the agents' pods",
         ),
@@ -121,14 +120,17 @@ class ControllerSettings:
     pass_seconds: float = field(
         default=2.0,
         metadata=setting(
-            "GPUFENCE_PASS_SECONDS", "from one look at all owners to the next", least=0.1, most=60
+            "GPUFENCE_PASS_SECONDS",
+            "interval between two passes over all owners",
+            least=0.1,
+            most=60,
         ),
     )
     kinds_seconds: float = field(
         default=120.0,
         metadata=setting(
             "GPUFENCE_KINDS_SECONDS",
-            "after how long a kind of owners or autoscalers is found that was not there before",
+            "interval at which new kinds of owners and autoscalers are discovered",
             least=0.2,
             most=3600,
         ),
@@ -143,13 +145,13 @@ class ControllerSettings:
         default=5.0,
         metadata=setting(
             "GPUFENCE_REQUEST_SECONDS",
-            "the longest wait for the API server's answer to an act, or about the Lease; less than "
-            "the holder still acts",
+            "timeout of a request to the API server for an act or the Lease; less than "
+            "`GPUFENCE_LEASE_RENEW_SECONDS`",
             least=0.1,
             most=60,
         ),
     )
-    lease: LeaseSettings = field(default_factory=LeaseSettings, metadata=part("Who acts"))
+    lease: LeaseSettings = field(default_factory=LeaseSettings, metadata=part("Leader election"))
     rules: ReleaseRules = field(
         default_factory=ReleaseRules, metadata=part("When an owner is released")
     )

@@ -1,6 +1,6 @@
 """
-PURE. Put together what the watches know: who owns each pod in the end, how that one is released if
-it may be, and what people said about it.
+PURE. Put together what the watches know: who owns each pod in the end, by the way up from who
+controls it, how that one is released if it may be, and what people said about it.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from controller.cluster.projections import least_allowed
-from controller.cluster.tree import OwnerTree, SeenCluster, TopOwner
+from controller.cluster.projections import ScaleTarget, least_allowed
 from controller.model import ClusterState, OwnerKey, OwnerState, Way
 from gpufence import names
 from gpufence.errors import GpufenceError
@@ -17,16 +16,165 @@ from gpufence.idle import idle_rung, read_idle_words, read_note
 from kube.owners import is_notebook, is_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from controller.cluster.pods import KeptPod
-    from controller.model import PodState
-    from controller.rules import ReleaseRules
-    from gpufence.idle import IdleWords, ReleaseNote
+    from controller.cluster.projections import BudgetProjection, OwnerProjection, PodProjection
+    from controller.model import NodeRoom, PodState, ReleaseRules
+    from gpufence.idle import IdleRung, IdleWords, ReleaseNote
     from kube.informers.views import NamespaceView
-    from kube.owners import ApiOwner
+    from kube.owners import ApiOwner, Reference
 
-_Owned: TypeAlias = "dict[str, tuple[KeptPod, PodState]]"
+
+OWN_GROUP: Final = "apps"
+"""Owners that Kubernetes has itself: what is below one of them is of this group, too."""
+
+_MOST_STEPS: Final = 8
+_BY_KIND: Final = {
+    "DaemonSet": "a DaemonSet has a pod on each of its nodes",
+    "Job": "a Job ends by itself",
+    "Node": "a static pod belongs to its node",
+}
+
+
+class SeenCluster(NamedTuple):
+    """
+    What the watches know at one moment: pods and owners by UID, the rest by name.
+
+    `scalers` names whatever scales a target. `blind` says why it is not known what scales what;
+    `unread` the same of kinds of owners that may not be read, and `stale` of those that cannot be
+    read at the moment, by group and kind.
+    """
+
+    now: float
+    fresh: bool
+    pods: Mapping[str, PodProjection]
+    owners: Mapping[str, OwnerProjection]
+    nodes: Mapping[str, NodeRoom]
+    namespaces: Mapping[str, NamespaceView]
+    budgets: Mapping[str, BudgetProjection]
+    highest: IdleRung
+    scalers: Mapping[ScaleTarget, str]
+    blind: str = ""
+    unread: Mapping[tuple[str, str], str] = {}
+    stale: Mapping[tuple[str, str], str] = {}
+
+
+class TopOwner(NamedTuple):
+    """
+    Where the way up from a pod ends; `kept` is None where nobody knows who that is. `leader` is the
+    pod on that way that controls others.
+    """
+
+    key: OwnerKey
+    kept: OwnerProjection | None
+    why_not: str = ""
+    leader: str = ""
+
+
+class OwnerTree:
+    """Which owner is above which object."""
+
+    def __init__(self, seen: SeenCluster) -> None:
+        self._seen = seen
+        self._admitting = {
+            (kept.owner.namespace, kept.owner.controller.uid): kept
+            for kept in seen.owners.values()
+            if kept.owner.controller is not None and is_workload(kept.owner.kind)
+        }
+        self._known: dict[tuple[str, Reference], TopOwner] = {}
+        self._lost: dict[str, str] = {}
+        self.budgets: dict[str, list[BudgetProjection]] = defaultdict(list)
+        for budget in seen.budgets.values():
+            self.budgets[budget.namespace].append(budget)
+
+    def standing(self) -> Iterator[TopOwner]:
+        """Yield those that may have no pods at the moment, and count all the same."""
+        for kept in self._seen.owners.values():
+            owner = kept.owner
+            noted = names.RELEASED in owner.annotations
+            concerned = kept.template is not None or noted
+            topmost = owner.controller is None or is_workload(owner.kind)
+            if concerned and topmost and owner.namespace in self._seen.namespaces:
+                yield TopOwner(key_of(owner), kept)
+
+    def top(self, pod: PodProjection) -> TopOwner:
+        state, above = pod.state, pod.controller
+        if above is None:
+            key = OwnerKey(state.namespace, "v1", "Pod", state.name)
+            return TopOwner(key, None, "a bare pod would not be made again")
+        # A tenant may write the UID of another namespace's owner on his pods.
+        asked = state.namespace, above
+        if asked not in self._known:
+            self._known[asked] = self._climb(*asked)
+        return self._known[asked]
+
+    def scaled(self, owner: ApiOwner) -> str:
+        """Say who else scales an owner."""
+        if self._seen.blind:
+            return self._seen.blind
+        target = ScaleTarget(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
+        scaler = self._seen.scalers.get(target, "")
+        return f"{scaler} scales it" if scaler else ""
+
+    def unsure(self, key: OwnerKey) -> str:
+        """
+        Say why not everything may be known of an owner, once the way up from all pods is known: its
+        kind cannot be read at the moment, or one that may be below it and above some of its pods.
+        """
+        group = key.api_version.rpartition("/")[0]
+        below = "" if group == OWN_GROUP else self._lost.get(key.namespace, "")
+        return self._seen.stale.get((group, key.kind), "") or below
+
+    def _climb(self, namespace: str, above: Reference) -> TopOwner:
+        kept: OwnerProjection | None = None
+        scaled = leader = ""
+        for _ in range(_MOST_STEPS):
+            over = self._past_pod(namespace, above)
+            above, leader = over, leader if over is above else above.uid
+            higher = self._seen.owners.get(above.uid)
+            if higher is None or higher.owner.namespace != namespace:
+                break
+            if kept is not None:
+                scaled = scaled or self._among_scaled(kept.owner)
+            kept = higher
+            if kept.owner.controller is None:
+                break
+            above = kept.owner.controller
+        if kept is None or kept.owner.uid != above.uid:
+            kept = self._admitting.get((namespace, above.uid))
+            if kept is None:
+                key = OwnerKey(namespace, above.api_version, above.kind, above.name)
+                return TopOwner(key, None, self._unknown(namespace, above), leader)
+        elif not kept.owner.stoppable and not kept.owner.kind.scalable:
+            kept = self._admitting.get((namespace, kept.owner.uid), kept)
+        return TopOwner(key_of(kept.owner), kept, scaled, leader)
+
+    def _past_pod(self, namespace: str, above: Reference) -> Reference:
+        """Return who controls a pod that controls others, as the leader of a group does."""
+        pod = self._seen.pods.get(above.uid)
+        if pod is None or pod.controller is None or pod.state.namespace != namespace:
+            return above
+        return pod.controller
+
+    def _among_scaled(self, owner: ApiOwner) -> str:
+        target = ScaleTarget(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
+        scaler = self._seen.scalers.get(target, "")
+        return f"{scaler} scales {owner.kind.kind} {owner.name} below it" if scaler else ""
+
+    def _unknown(self, namespace: str, above: Reference) -> str:
+        kind = above.api_version.rpartition("/")[0], above.kind
+        stale = self._seen.stale.get(kind, "")
+        if stale:
+            self._lost[namespace] = stale
+        usual = f"{above.kind} {above.name} owns it, which cannot be scaled"
+        return stale or self._seen.unread.get(kind) or _BY_KIND.get(above.kind) or usual
+
+
+def key_of(owner: ApiOwner) -> OwnerKey:
+    return OwnerKey(owner.namespace, owner.kind.api_version, owner.kind.kind, owner.name)
+
+
+_Owned: TypeAlias = "dict[str, tuple[PodProjection, PodState]]"
 
 SYSTEM_PRIORITY: Final = 2 * 10**9
 """Where the priorities of Kubernetes' own classes begin."""
@@ -42,8 +190,8 @@ class _Said(NamedTuple):
     trouble: str
 
 
-class Assembler:
-    """Remembers what it read of whom, as long as that stays the same."""
+class StateBuilder:
+    """Remembers what it read of each object, as long as that stays the same."""
 
     def __init__(self, rules: ReleaseRules, exempt_namespaces: frozenset[str]) -> None:
         self._rules = rules
@@ -51,7 +199,7 @@ class Assembler:
         self._owned: _Owned = {}
         self._said: dict[str, _Said] = {}
 
-    def assemble(self, seen: SeenCluster) -> ClusterState:
+    def build(self, seen: SeenCluster) -> ClusterState:
         """Return everything at one moment."""
         tree = OwnerTree(seen)
         tops: dict[OwnerKey, TopOwner] = {top.key: top for top in tree.standing()}
@@ -106,7 +254,7 @@ class Assembler:
                 shown.append(state)
         return shown
 
-    def _with_owner(self, uid: str, kept: KeptPod, top: TopOwner, owned: _Owned) -> PodState:
+    def _with_owner(self, uid: str, kept: PodProjection, top: TopOwner, owned: _Owned) -> PodState:
         """Return a pod with its owner, the same object as long as nothing of it changes."""
         known = self._owned.get(uid)
         if known is None or known[0] is not kept or not _is_of(known[1], top):
@@ -176,7 +324,7 @@ class Assembler:
             try:
                 note = read_note(owner.annotations[names.RELEASED])
             except GpufenceError as error:
-                trouble = f"it is left alone, since nobody can tell what it was: {error}"
+                trouble = f"it is left alone, since what it was is unknown: {error}"
         self._said[owner.uid] = said = _Said(*texts, words, note, trouble)
         return said
 

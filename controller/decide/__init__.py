@@ -1,7 +1,6 @@
 """What becomes of owners whose pods do not use their GPUs: pure functions of what is known."""
 
-from controller.decide.brakes import refused, released
-from controller.decide.owners import last_look, nodes_of, why_not
+from controller.decide.owners import last_look, nodes_of, refused, released, why_not
 from controller.decide.release import decide
 from controller.decide.room import Places
 

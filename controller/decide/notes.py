@@ -3,7 +3,7 @@ PURE. What the note on an owner and its replicas say together: acts that were cu
 or undone, an owner whose place stays free comes back, and who brings one back soon after its
 release contests that.
 
-A note is written before the replicas change and again after it. So whoever finds one of a phase
+A note is written before the replicas change and again after it. So a pass that finds one of a phase
 that ends in -ing sees by the replicas how far the act came.
 """
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controller.decide.room import Places
-    from controller.model import ClusterState, OwnerKey, OwnerState, PodState
-    from controller.rules import ReleaseRules
+    from controller.model import ClusterState, OwnerKey, OwnerState, PodState, ReleaseRules
 
 _CONTESTS: Final = 2
 """Once may be chance."""
 
 _UNDER_WAY_SECONDS: Final = 10.0
-"""For so long, whoever has noted that he wakes an owner may still be about to scale it."""
+"""For so long, what has noted that it wakes an owner may still be about to scale it."""
 
 _GIVEN_UP_SECONDS: Final = 600.0
 """A wake that was noted so long ago and never happened is not what anybody wants now."""
@@ -57,7 +56,7 @@ def note_act(owner: OwnerState, places: Places, rules: ReleaseRules) -> Act | No
 def wake_act(owner: OwnerState, note: ReleaseNote, now: float) -> Act:
     """Return the act that brings an owner back because its place is free."""
     waking = note._replace(phase=ReleasePhase.WAKING, woken_at=now, woken_by=str(WakeBy.WHEN_FREE))
-    message = f"back with {replicas_text(note.replicas)}: nobody waits, and there is room"
+    message = f"back with {replicas_text(note.replicas)}: no pod waits, and there is room"
     return _wake(owner, waking, message)
 
 
@@ -216,7 +215,7 @@ def _in_the_way(
     """Return what stands against bringing an owner back; nothing where it would hinder no pod."""
     template = owner.template
     if template is None:
-        return "nobody can tell what its pods would ask for"
+        return "what its pods would ask for is unknown"
     nodes = [NodeLeft(node) for node in places.world.nodes.values()]
     allowed = [node for node in nodes if node.permits(template)]
     for waiter in waiters:

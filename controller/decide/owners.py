@@ -1,6 +1,7 @@
 """
 PURE. Since when all pods of an owner have been idle, by their conditions and by what the agents say
-just before a release, and what stands against one.
+just before a release; and what stands against one, or against all, for fear of mistakes of our own
+and of counters.
 
 The condition that a pod carries is what its agent said when it last changed; the agents themselves
 know of this moment. Who does not answer, or answers of another time or another pod, has not said
@@ -9,9 +10,12 @@ that anybody is idle.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.model import LastLook, Way
+from controller.model import LastLook, Objection, Way
 from gpufence.candidates import wanted_resources
 from gpufence.dialects import declares
 from gpufence.idle import RUNGS, IdleRung, WakeBy, WithoutGpu
@@ -21,12 +25,19 @@ from gpufence.text import minutes
 from gpufence.times import write_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.model import OwnerState, PodState
-    from controller.rules import ReleaseRules
+    from controller.model import (
+        ClusterState,
+        OwnerKey,
+        OwnerState,
+        PodState,
+        ReleaseMemory,
+        ReleaseRules,
+    )
     from gpufence.pods import Pod
     from gpufence.snapshot import PodActivityRow, Snapshot
+
 
 RUNNING: Final = "Running"
 _STALE_SECONDS: Final = 10.0
@@ -136,7 +147,7 @@ def objection(owner: OwnerState, *, contended: bool) -> str:
             f"PodDisruptionBudget lets {owner.budget} go"
         )
     if owner.words.wake is WakeBy.WHEN_FREE and not contended:
-        return "it comes back when its place is free, so it goes only for somebody who waits"
+        return "it comes back when its place is free, so it is released only for a waiting pod"
     return ""
 
 
@@ -200,7 +211,7 @@ def why_not(look: LastLook, threshold_seconds: float) -> str:
     Return what a last look has against a release of those who must have been idle for so long.
     """
     if look.idle_seconds is None or look.why_not:
-        return look.why_not or "nobody can tell"
+        return look.why_not or "unknown"
     if look.idle_seconds < threshold_seconds:
         return f"one of its pods has been idle for {minutes(look.idle_seconds)} only"
     return ""
@@ -230,5 +241,109 @@ def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:
         why = f" ({activity.why})" if activity.why else ""
         return LastLook(None, f"pod {pod.name} is {activity.state}{why}")
     if activity.idle_seconds is None:
-        return LastLook(None, f"nobody can tell since when pod {pod.name} has been idle")
+        return LastLook(None, f"it is unknown since when pod {pod.name} has been idle")
     return LastLook(activity.idle_seconds)
+
+
+_MINUTE: Final = 60.0
+RETRY_SECONDS: Final = 10.0
+"""After the last look has spoken against a release, others go first for so long."""
+
+_FEWEST_OWNERS: Final = 2
+"""Pods of one owner turn idle together whenever its queue is empty: that is no sign of a fault."""
+
+
+def watched_turns(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> ReleaseMemory:
+    """
+    Follow which pods have turned from busy to idle, and suspend releases when most do so at once:
+    a driver that has begun to report nothing looks just like that.
+
+    A pod that was idle before its agent was restarted has not turned. Of one that nobody has seen
+    before, nobody knows: it has.
+    """
+    measured = [pod for pod in world.pods if pod.gpu is not None and pod.idle in ("True", "False")]
+    idle, turned = set(memory.idle), dict(memory.turned_idle)
+    for pod in measured:
+        if pod.idle == "False":
+            idle.discard(pod.uid)
+            turned.pop(pod.uid, None)
+            continue
+        if pod.uid not in idle and pod.idle_at is not None:
+            turned[pod.uid] = pod.idle_at
+        idle.add(pod.uid)
+    living = {pod.uid for pod in world.pods if pod.uid in idle}
+    until = max(_suspended_until(measured, turned, world.now, rules), memory.suspended_until)
+    return replace(
+        memory,
+        began=world.now if memory.began is None else memory.began,
+        idle=frozenset(living),
+        turned_idle={uid: at for uid, at in turned.items() if uid in living},
+        suspended_until=until,
+    )
+
+
+def _suspended_until(
+    measured: Sequence[PodState], turned: Mapping[str, float], now: float, rules: ReleaseRules
+) -> float:
+    if len(measured) < rules.suspend_pods:
+        return 0.0
+    recent = now - rules.suspend_seconds
+    times = sorted(
+        ((turned[pod.uid], pod) for pod in measured if turned.get(pod.uid, recent) > recent),
+        key=itemgetter(0),
+    )
+    first, until = 0, 0.0
+    owners: Counter[OwnerKey | str] = Counter()
+    for last, (at, pod) in enumerate(times):
+        owners[pod.owner or pod.uid] += 1
+        while at - times[first][0] > rules.suspend_within_seconds:
+            gone = times[first][1].owner or times[first][1].uid
+            owners[gone] -= 1
+            if not owners[gone]:
+                del owners[gone]
+            first += 1
+        many = 100 * (last + 1 - first) >= rules.suspend_percent * len(measured)
+        if many and len(owners) >= _FEWEST_OWNERS:
+            until = at + rules.suspend_seconds
+    return until
+
+
+def brake(world: ClusterState, memory: ReleaseMemory) -> str:
+    """Return why nobody is announced or released at the moment; nothing where they may be."""
+    if not world.fresh:
+        return "what is known of the cluster is too old"
+    if memory.suspended_until > world.now:
+        until = write_moment(memory.suspended_until)
+        return f"most pods that are measured turned idle at once, which is doubtful: until {until}"
+    return ""
+
+
+def releases_left(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> int:
+    """
+    Return how many owners may still go in this minute, by memory, and in a leader's first minute by
+    what owners have noted, so that he does not begin to count anew. Later those, which anybody may
+    write on his own owners, hold nobody up.
+    """
+    since = world.now - _MINUTE
+    gone = {key for key, at in memory.released.items() if at > since}
+    if memory.began is None or memory.began > since:
+        gone |= {
+            owner.key
+            for owner in world.owners.values()
+            if owner.note is not None and since < owner.note.at <= world.now
+        }
+    return max(rules.per_minute - len(gone), 0)
+
+
+def released(memory: ReleaseMemory, key: OwnerKey, now: float) -> ReleaseMemory:
+    """Remember that an owner was released."""
+    recent = {other: at for other, at in memory.released.items() if at > now - _MINUTE}
+    return replace(memory, released={**recent, key: now})
+
+
+def refused(memory: ReleaseMemory, key: OwnerKey, why: str, now: float) -> ReleaseMemory:
+    """Remember that the last look, or the API server, spoke against an owner's release."""
+    recent = {
+        other: found for other, found in memory.refused.items() if now - found.at < RETRY_SECONDS
+    }
+    return replace(memory, refused={**recent, key: Objection(now, why)})

@@ -8,9 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.decide.brakes import brake, refusal, releases_left, watched_turns
 from controller.decide.notes import command, note_act, release_act, replicas_text, waking
-from controller.decide.owners import IDLE_STATE, KEPT, UNKNOWN, idleness, latest_hold, objection
+from controller.decide.owners import (
+    IDLE_STATE,
+    KEPT,
+    RETRY_SECONDS,
+    UNKNOWN,
+    brake,
+    idleness,
+    latest_hold,
+    objection,
+    releases_left,
+    watched_turns,
+)
 from controller.decide.room import Places, waited_for, waiting_pods
 from controller.model import Act, Announcement, NoticeGiven, ReleaseDecision, Standing, Step, Way
 from gpufence import names
@@ -27,8 +37,8 @@ if TYPE_CHECKING:
         OwnerState,
         PodState,
         ReleaseMemory,
+        ReleaseRules,
     )
-    from controller.rules import ReleaseRules
 
 _SLACK_SECONDS: Final = 1.0
 _IDLE_WARN: Final = f"nothing is done at it, since {names.IDLE} is warn"
@@ -103,7 +113,7 @@ class _Pass:
 
     def find_due(self) -> list[Dues]:
         """
-        Return the idle owners that go, those for whom somebody waits first, then the longest idle.
+        Return the idle owners that go, those for which a pod waits first, then the longest idle.
         """
         found = {key: idleness(owner, self._rules) for key, owner in self._left.items()}
         demanded = self._demands(found) if self._waiters else {}
@@ -167,10 +177,10 @@ class _Pass:
         """
         Do it, unless just that was refused a moment ago: others go first. Return how many are done.
         """
-        against = refusal(self._memory, act.key, self._world.now)
-        if against and act.replicas is not None:
+        against = None if act.replicas is None else self._memory.refused.get(act.key)
+        if against is not None and self._world.now - against.at < RETRY_SECONDS:
             standing = self._standings[act.key]
-            why = f"{act.step} was called off a moment ago: {against}"
+            why = f"{act.step} was called off a moment ago: {against.why}"
             self._standings[act.key] = standing._replace(step=Step.NOTHING, why=why)
             return 0
         self._acts.append(act)

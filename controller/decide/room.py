@@ -25,13 +25,19 @@ from gpufence.dialects import ADVERTISED_AS, gpushare, kai, mig, volcano
 from gpufence.errors import InvalidError
 from gpufence.idle import ReleasePhase
 from gpufence.limits import Limits, read_limits
-from gpufence.node_selection import allows, tolerates
+from gpufence.nodes import allows, tolerates
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from controller.model import ClusterState, NodeRoom, OwnerKey, OwnerState, PodState
-    from controller.rules import ReleaseRules
+    from controller.model import (
+        ClusterState,
+        NodeRoom,
+        OwnerKey,
+        OwnerState,
+        PodState,
+        ReleaseRules,
+    )
     from gpufence.cards import Card
     from gpufence.nodes import GpuNode
     from gpufence.pods import Pod
@@ -286,7 +292,7 @@ def waited_for(
     found: dict[OwnerKey, PodState] = {}
     hopeless: list[PodState] = []  # until somebody makes way, of which more may be left over
     for waiter in [pod for pod in waiters if _is_plain(pod)][:_MOST_WAITERS]:
-        if any(_is_alike(waiter, other) for other in hopeless):
+        if any(_asked(waiter) == _asked(other) for other in hopeless):
             continue
         free = next((each for each in left.values() if each.takes(waiter)), None)
         if free is not None:
@@ -381,14 +387,9 @@ def _leaving(world: ClusterState) -> frozenset[str]:
     return frozenset(pod.uid for pod in world.pods if pod.terminating or pod.owner in going)
 
 
-def _is_alike(one: PodState, other: PodState) -> bool:
-    """Return whether two pods of an owner ask for the same place."""
-    return (one.owner, one.requests, one.tolerations, one.gpu) == (
-        other.owner,
-        other.requests,
-        other.tolerations,
-        other.gpu,
-    )
+def _asked(pod: PodState) -> tuple[object, ...]:
+    """Return what decides which place a pod asks for."""
+    return pod.owner, pod.requests, pod.tolerations, pod.gpu
 
 
 def _is_plain(pod: PodState) -> bool:

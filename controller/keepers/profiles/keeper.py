@@ -24,10 +24,11 @@ from controller.keepers.profiles.figures import (
     first_day,
     needs_of,
     profiles_by_owner,
+    project_need,
+    project_profile,
     terms_of,
     today_of,
 )
-from controller.keepers.profiles.projections import keep_need, keep_profile
 from controller.keepers.profiles.writes import GONE
 from controller.pages import by_step, gauge
 from gpufence import names
@@ -49,8 +50,7 @@ from kube.repeating import Repeating
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from controller.keepers.profiles.figures import ProfileChange
-    from controller.keepers.profiles.projections import KeptNeed, KeptProfile
+    from controller.keepers.profiles.figures import NeedProjection, ProfileChange, ProfileProjection
     from controller.keepers.profiles.writes import ProfileWrites
     from kube.informers import Informers
     from kube.informers.views import NamespaceView
@@ -80,7 +80,7 @@ class ProfileSettings:
         default=10.0,
         metadata=setting(
             "GPUFENCE_PROFILE_SECONDS",
-            "from one look at what nodes remember to the next",
+            "interval at which recorded needs are read",
             least=0.1,
             most=3600,
         ),
@@ -89,7 +89,7 @@ class ProfileSettings:
         default=100,
         metadata=setting(
             "GPUFENCE_PROFILE_WRITES",
-            "how many profiles are written in one look at most; five times as many are added up",
+            "most profiles written at a time; five times as many are computed",
             most=10_000,
         ),
     )
@@ -132,8 +132,8 @@ class ProfileKeeper(Keeper):
         self._writes = writes
         self._sources = sources
         self._settings = settings
-        self._needs: Store[KeptNeed] = Store()
-        self._profiles: Store[KeptProfile] = Store()
+        self._needs: Store[NeedProjection] = Store()
+        self._profiles: Store[ProfileProjection] = Store()
         self._follow(namespace)
         self._repeating = Repeating("profiles", self._turn)
         self._waits: dict[ProfileOwner, _Wait] = {}
@@ -141,7 +141,7 @@ class ProfileKeeper(Keeper):
         self._damaged: dict[str, str] = {}
         self._next: ProfileOwner | None = None
         self._put_together: tuple[object, Mapping[ProfileOwner, RememberedNeeds]] = (None, {})
-        self._there: tuple[object, Mapping[ProfileOwner, KeptProfile]] = (None, {})
+        self._there: tuple[object, Mapping[ProfileOwner, ProfileProjection]] = (None, {})
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     def families(self) -> Iterator[Family]:
@@ -151,13 +151,13 @@ class ProfileKeeper(Keeper):
         interner = Interner()
         of_needs = Source(
             path=core("namespaces", namespace, "configmaps"),
-            keep=partial(keep_need, shared=interner, today=today),
+            keep=partial(project_need, shared=interner, today=today),
             query={"labelSelector": f"app.kubernetes.io/name={names.NEED_LABEL}"},
             page_size=8,
         )
         of_profiles = Source(
             path=group(names.PROFILE_GROUP, names.PROFILES),
-            keep=partial(keep_profile, shared=interner),
+            keep=partial(project_profile, shared=interner),
         )
         self._informers.follow(_NEEDS, of_needs, self._needs, optional=True, vital=False)
         self._informers.follow(_PROFILES, of_profiles, self._profiles, optional=True, vital=False)
@@ -243,7 +243,7 @@ class ProfileKeeper(Keeper):
     def _carry_out(
         self,
         owner: ProfileOwner,
-        before: KeptProfile | None,
+        before: ProfileProjection | None,
         change: ProfileChange,
         seen: int,
         now: float,
@@ -277,7 +277,7 @@ class ProfileKeeper(Keeper):
         self.outcomes[change.step, outcome] += 1
         return True
 
-    def _forget_old(self, needs: Mapping[str, KeptNeed], day: str) -> None:
+    def _forget_old(self, needs: Mapping[str, NeedProjection], day: str) -> None:
         """Delete what nodes remember of days that count no longer. Raises KubeError."""
         for need in needs.values():
             if need.trouble or not need.newest or need.newest >= first_day(day):
@@ -291,7 +291,7 @@ class ProfileKeeper(Keeper):
                 continue
             _log.info("forgotten: %s, whose last day was %s", need.name, need.newest)
 
-    def _tell_damaged(self, needs: Mapping[str, KeptNeed]) -> None:
+    def _tell_damaged(self, needs: Mapping[str, NeedProjection]) -> None:
         """Say once of each what cannot be read."""
         damaged = {need.name: need for need in needs.values() if need.trouble}
         for name, need in damaged.items():
@@ -302,9 +302,9 @@ class ProfileKeeper(Keeper):
 
 def families(needs: int, profiles: int, writes: Mapping[tuple[str, str], int]) -> Iterator[Family]:
     """Yield what `/metrics` says of profiles; `writes` by step and outcome."""
-    yield gauge("needs", "Nodes whose agents remember what models need.", needs)
-    yield gauge("profiles", "GPUMemoryProfiles in view.", profiles)
-    about = "Writes of GPUMemoryProfiles, by step and by what became of them."
+    yield gauge("needs", "Nodes with recorded needs.", needs)
+    yield gauge("profiles", "Watched GPUMemoryProfiles.", profiles)
+    about = "Writes of GPUMemoryProfiles, by step and outcome."
     yield by_step("profile_writes_total", about, writes)
 
 

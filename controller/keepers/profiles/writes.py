@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controller.keepers.profiles.figures import ProfileStep
+from controller.lease import check_lease
 from gpufence import names
-from gpufence.errors import GpufenceError
 from gpufence.need.profile import KIND, profile_name
 from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
@@ -18,8 +18,12 @@ from kube.workloads import read_owner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.keepers.profiles.figures import ProfileChange, ProfileOwner
-    from controller.keepers.profiles.projections import KeptNeed, KeptProfile
+    from controller.keepers.profiles.figures import (
+        NeedProjection,
+        ProfileChange,
+        ProfileOwner,
+        ProfileProjection,
+    )
     from kube import Client, JsonObject
     from kube.discovery import Kinds
     from kube.owners import ApiOwner
@@ -41,10 +45,6 @@ Its profile stays when it goes: the next pod of that name is another object, and
 """
 
 
-class NotActingError(GpufenceError):
-    """Raised before a write when the Lease may be somebody else's by the time it arrives."""
-
-
 class ProfileWrites:
     """`left` tells for how many seconds the Lease is ours. Every method raises KubeError."""
 
@@ -63,7 +63,7 @@ class ProfileWrites:
         self._namespace = namespace
 
     def carry_out(
-        self, owner: ProfileOwner, before: KeptProfile | None, change: ProfileChange
+        self, owner: ProfileOwner, before: ProfileProjection | None, change: ProfileChange
     ) -> str:
         """Do it, and return a word for what became of it."""
         if change.step is ProfileStep.CREATE:
@@ -76,7 +76,7 @@ class ProfileWrites:
             self._write_status(owner, before.uid, before.version, change)
         return "done"
 
-    def forget(self, need: KeptNeed) -> None:
+    def forget(self, need: NeedProjection) -> None:
         """Delete what a node remembers, as it was read."""
         path = core("namespaces", self._namespace, "configmaps", need.name)
         self._delete(path, need.uid, need.version)
@@ -106,7 +106,7 @@ class ProfileWrites:
             "metadata": metadata,
             "spec": {"targetRef": {"kind": owner.kind, "name": owner.name}},
         }
-        self._check()
+        check_lease(self._left, self._seconds)
         try:
             made = self._client.post(
                 PROFILE.path(owner.namespace), body, timeout_seconds=self._seconds
@@ -131,11 +131,11 @@ class ProfileWrites:
             },
             "status": change.status,
         }
-        self._check()
+        check_lease(self._left, self._seconds)
         self._client.put(f"{_path(owner)}/status", body, timeout_seconds=self._seconds)
 
     def _delete(self, path: str, uid: str, version: str) -> None:
-        self._check()
+        check_lease(self._left, self._seconds)
         condition = {"preconditions": {"uid": uid, "resourceVersion": version}}
         self._client.delete(path, condition, timeout_seconds=self._seconds)
 
@@ -161,10 +161,6 @@ class ProfileWrites:
             return self._kinds.find(_KNOWN[word], word)
         found = [kind for kind in self._kinds.all() if kind.kind == word]
         return found[0] if len(found) == 1 else None
-
-    def _check(self) -> None:
-        if self._left() <= self._seconds:
-            raise NotActingError("the Lease is not ours for long enough")
 
 
 def _path(owner: ProfileOwner) -> str:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kubectl_gpufence.output import Output
 
 _OBJECTS_BETWEEN_LOOKS = 200_000
-_TROUBLE = 1
-_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -29,20 +27,13 @@ def main() -> int:
     # look over them again and again, as is usual, takes longer than to read them.
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     # Not before: what follows takes ten times as long to load as --help takes to show.
-    from gpufence.errors import GpufenceError  # noqa: PLC0415 (see above)
-    from kubectl_gpufence.output import advice, output_to  # noqa: PLC0415 (see above)
-
     try:
-        return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ, sys.stdin))
-    except GpufenceError as error:
-        print(f"kubectl gpufence: {advice(error)}", file=sys.stderr)
-        return _TROUBLE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # `| head` has seen enough; Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        from kubectl_gpufence.output import ended, output_to  # noqa: PLC0415 (see above)
+    except ModuleNotFoundError as error:
+        sys.exit(f"kubectl gpufence: {error.name} is not installed: pip install 'gpufence[plugin]'")
+
+    output = output_to(sys.stdout, sys.stderr, os.environ, sys.stdin)
+    return ended("kubectl gpufence", lambda: run(call, os.environ, output))
 
 
 def run(call: argparse.Namespace, environ: Mapping[str, str], output: Output) -> int:

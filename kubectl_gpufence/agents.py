@@ -16,14 +16,13 @@ from gpufence.snapshot import read_snapshot
 from gpufence.text import printable
 from kube import ForbiddenError, NotFoundError, ReplyError, ServerError, UnreachableError
 from kubectl_gpufence.cluster_view import NodeAgent
-from kubectl_gpufence.pods import is_ready, name_of, node_of
 from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gpufence.shape import Object
     from gpufence.snapshot import SnapshotCut
+    from kubectl_gpufence.pods import StatusPod
 
 MOST_ASKED: Final = 32
 """Agents that are asked at the same time: as many that hang cost no more than one of them."""
@@ -68,16 +67,17 @@ class AgentPatience:
         return text
 
 
-class NotedPods(NamedTuple):
-    """The pods of agents, and why there are none."""
+class AgentPods(NamedTuple):
+    """The pods of agents, and why there are none; `hidden`: that is not to be known."""
 
-    pods: Sequence[Object]
-    note: str
+    pods: Sequence[StatusPod]
+    note: str = ""
+    hidden: bool = False
 
 
 def ask_agents(
-    pods: Iterable[Object],
-    page_of: Callable[[Object], str],
+    pods: Iterable[StatusPod],
+    page_of: Callable[[StatusPod], str],
     progress: Callable[[str], None],
     cut: SnapshotCut | None,
 ) -> tuple[NodeAgent, ...]:
@@ -86,9 +86,9 @@ def ask_agents(
     whole, and as text, too.
     """
 
-    def ask(pod: Object) -> NodeAgent:
-        name, node = name_of(pod), node_of(pod)
-        if not is_ready(pod):
+    def ask(pod: StatusPod) -> NodeAgent:
+        name, node = pod.name, pod.node
+        if not pod.ready:
             # Its node is lost, or it has not started: asking would cost the whole patience.
             return NodeAgent(node, name, ready=False, trouble="its pod is not ready")
         since = time.monotonic()
@@ -96,7 +96,10 @@ def ask_agents(
             text = page_of(pod)
             snapshot = read_snapshot(text, cut)
             agent = NodeAgent(node, name, snapshot=snapshot, text=text if cut is None else "")
-            return _of_its_node(agent, snapshot.node)
+            if not agent.is_direct or node == snapshot.node:
+                return agent
+            where = f"the agent of node {snapshot.node} is at its address"
+            return NodeAgent(node, name, trouble=where)
         except GpufenceError as error:
             return NodeAgent(
                 node,
@@ -111,13 +114,6 @@ def ask_agents(
         while (waiting := wait(asked, timeout=_PATIENCE_SECONDS)).not_done:
             progress(f"waiting for {len(waiting.not_done)} of {counted(len(asked), 'agent')}")
         return tuple(item.result() for item in asked)
-
-
-def _of_its_node(agent: NodeAgent, node: str) -> NodeAgent:
-    """Return an agent that is the one of its node: an address may lead to another node's."""
-    if not agent.is_direct or agent.node == node:
-        return agent
-    return NodeAgent(agent.node, agent.pod, trouble=f"the agent of node {node} is at its address")
 
 
 def silence_reason(error: GpufenceError) -> str:

@@ -4,12 +4,15 @@ PURE. `top cards` and `top nodes`: what each card has, holds and has promised, a
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence.fences import Fence
 from gpufence.snapshot import CardRow
 from gpufence.text import duration, printable
 from kubectl_gpufence.cluster_view import staleness
 from kubectl_gpufence.view import (
+    NOT_THERE,
     UNKNOWN,
     Bar,
     Cell,
@@ -18,6 +21,7 @@ from kubectl_gpufence.view import (
     allowed,
     amount,
     share_of,
+    total_of,
 )
 
 if TYPE_CHECKING:
@@ -166,10 +170,25 @@ def _listed(line: CardLine) -> str:
     return UNKNOWN if age is None else f"{duration(age)} ago"
 
 
-def total_of(amounts: Sequence[int | None]) -> int | None:
-    """Add up, unless one of them is unknown or there are none."""
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known and len(known) == len(amounts) else None
+def _fences(line: CardLine) -> dict[str, int] | None:
+    """Count the pods on a card by what holds them; None where no agent says."""
+    if line.snapshot is None:
+        return None
+    uses = (use for pod in line.snapshot.pods for use in pod.uses)
+    counts = Counter(use.fence for use in uses if use.card == line.card.uuid and use.fence)
+    return {word: counts[word] for word in sorted(counts, key=_strength)}
+
+
+def _strength(word: str) -> tuple[int, str]:
+    """Return the strongest first, and what a newer agent calls a fence last."""
+    return ([*Fence].index(Fence(word)) if word in {*Fence} else len(Fence)), word
+
+
+def _fence_counts(line: CardLine) -> str:
+    counts = _fences(line)
+    if counts is None:
+        return UNKNOWN
+    return ", ".join(f"{printable(word)} {count}" for word, count in counts.items()) or NOT_THERE
 
 
 CARD_FIELDS: Final[tuple[Field[CardLine], ...]] = (
@@ -177,12 +196,7 @@ CARD_FIELDS: Final[tuple[Field[CardLine], ...]] = (
     Field("uuid", lambda line: line.card.uuid, "UUID", wide=4),
     Field("index", lambda line: line.card.index, "CARD", right=True),
     Field("model", lambda line: line.card.model, "MODEL", shrinks=True, spare=2),
-    amount(
-        "total",
-        lambda line: line.card.total_bytes,
-        "TOTAL",
-        allowed,
-    ),
+    amount("total", lambda line: line.card.total_bytes, "TOTAL", allowed),
     amount("used", lambda line: line.card.used_bytes, "USED"),
     Field(
         title="SHARE",
@@ -212,18 +226,14 @@ CARD_FIELDS: Final[tuple[Field[CardLine], ...]] = (
         order=lambda line: (line.state == "ok", line.state),
     ),
     Field(title="LISTED", cell=_listed, right=True, wide=3),
+    Field("fences", _fences, "FENCE", _fence_counts, wide=5),
 )
 """What is said of a card."""
 
 NODE_FIELDS: Final[tuple[Field[NodeLine], ...]] = (
     Field("node", lambda line: line.node, "NODE", shrinks=True),
     Field("cards", lambda line: line.cards, "CARDS", right=True, spare=4, largest_first=True),
-    amount(
-        "total",
-        lambda line: line.total_bytes,
-        "TOTAL",
-        write=_known,
-    ),
+    amount("total", lambda line: line.total_bytes, "TOTAL", write=_known),
     amount("used", lambda line: line.used_bytes, "USED"),
     Field(
         title="SHARE",

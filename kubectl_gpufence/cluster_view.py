@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.cards import NodeCards, read_cards
 from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
-from gpufence.names import CARDS
+from gpufence.names import CARDS, DRIVER_LIMITS
 from gpufence.nodes import GpuNode, node_stating
 from gpufence.text import duration
 from kubectl_gpufence.pods import annotations_of, name_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpufence.shape import Object
     from gpufence.snapshot import CardRow, PodRow, Snapshot
-    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.pods import SeenPod, StatusPod
 
 STALE_SECONDS = 10.0
 """A sample older than this is said to be so; agents look once a second."""
@@ -53,12 +53,16 @@ class NodeAgent:
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """A Node: what it offers as GPUs, and what its agent wrote on it or why that cannot be read."""
+    """
+    A Node: what it offers as GPUs, and what its agent wrote on it or why that cannot be read;
+    `limits`: it is labelled as one whose driver holds pods to limits.
+    """
 
     name: str
     gpu: GpuNode | None
     cards: NodeCards | None = None
     cards_trouble: str = ""
+    limits: bool = False
 
 
 class SeenObjects(NamedTuple):
@@ -68,7 +72,7 @@ class SeenObjects(NamedTuple):
     """
 
     nodes: Mapping[str, SeenNode]
-    agent_pods: tuple[Object, ...]
+    agent_pods: tuple[StatusPod, ...]
     pods: tuple[SeenPod, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -113,7 +117,7 @@ def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:
 
 def see_node(raw: Object) -> SeenNode:
     """
-    Read a Node; its labels are of no use here, and are half of it.
+    Read a Node; all of its labels but one are of no use here, and are half of it.
 
     Raises:
         InvalidError: it is no node at all.
@@ -125,8 +129,9 @@ def see_node(raw: Object) -> SeenNode:
     except GpufenceError as error:
         trouble = str(error)
     gpu = node_stating(raw, Units(), cards)
+    limits = gpu is not None and gpu.labels.get(DRIVER_LIMITS) == "true"
     gpu = None if gpu is None else gpu._replace(labels={})
-    return SeenNode(name_of(raw), gpu, cards, trouble)
+    return SeenNode(name_of(raw), gpu, cards, trouble, limits)
 
 
 def row_of(pod: SeenPod, snapshot: Snapshot | None) -> PodRow | None:

@@ -15,13 +15,12 @@ from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError
 from kubectl_gpufence.cluster_view import cluster_of
 from kubectl_gpufence.output import advice
-from kubectl_gpufence.pods import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpufence.shape import Object
     from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenObjects
+    from kubectl_gpufence.pods import StatusPod
     from kubectl_gpufence.reader import ClusterReader
 
 T = TypeVar("T")
@@ -113,11 +112,9 @@ class LiveLooks:
         objects, trouble = self._objects.get()
         now = self._clock()
         skipped = {name: item for name, item in self._skipped.items() if item.until > now}
-        asked = [pod for pod in objects.agent_pods if name_of(pod) not in skipped]
+        asked = [pod for pod in objects.agent_pods if pod.name not in skipped]
         answers = self.reader.agents(asked, CARDS_AND_PODS)
-        spared = [
-            skipped[name_of(pod)].answer for pod in objects.agent_pods if name_of(pod) in skipped
-        ]
+        spared = [skipped[pod.name].answer for pod in objects.agent_pods if pod.name in skipped]
         self._skip(objects.agent_pods, answers)
         notes = (*objects.notes, trouble) if trouble else objects.notes
         return cluster_of(objects._replace(notes=notes), (*answers, *spared))
@@ -126,10 +123,10 @@ class LiveLooks:
         """Ask nobody any longer: whoever ends while agents hang does not wait for all of them."""
         self._over.set()
 
-    def _skip(self, pods: tuple[Object, ...], answers: tuple[NodeAgent, ...]) -> None:
+    def _skip(self, pods: tuple[StatusPod, ...], answers: tuple[NodeAgent, ...]) -> None:
         """Remember who was late, of those that are still there."""
         now = self._clock()
-        there = {name_of(pod) for pod in pods}
+        there = {pod.name for pod in pods}
         kept = {name: item for name, item in self._skipped.items() if name in there}
         for answer in answers:
             before = kept.pop(answer.pod, None)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 
+from gpufence.errors import GpufenceError, InvalidError
 from gpufence.text import printable
 from kube import ForbiddenError, UnreachableError
+from kubectl_gpufence.arguments import AGENTS, CONTROLLER
 from kubectl_gpufence.view import WIDTH, Display, csv_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from gpufence.errors import GpufenceError
     from kubectl_gpufence.view import Rows
 
 R = TypeVar("R")
+
+TROUBLE: Final = 1
+WRONG: Final = 2
+_INTERRUPTED: Final = 130
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -89,6 +96,27 @@ def output_to(
         unicode=_writes_unicode(out),
     )
     return Output(out, err, display, stdin.fileno() if sees and stdin is not None else None)
+
+
+def ended(program: str, run: Callable[[], int]) -> int:
+    """Run a program to its exit code: 1 for trouble and 2 for a wrong argument, with what to do."""
+    try:
+        return run()
+    except GpufenceError as error:
+        sys.stderr.write(f"{program}: {advice(error)}\n")
+        return WRONG if is_of_call(error) else TROUBLE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # `| head` has seen enough; Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def is_of_call(error: GpufenceError) -> bool:
+    """Return whether an argument, or a variable in its place, cannot be read."""
+    said = error.problem.field if isinstance(error, InvalidError) else ""
+    return said.startswith("--") or said in (AGENTS, CONTROLLER)
 
 
 def advice(error: GpufenceError) -> str:

@@ -1,12 +1,13 @@
-"""PURE. `top pods`: one line for each pod and card, the worst first."""
+"""PURE. `top pods`: one line for each pod and card, the worst first; and all tables of `top`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpufence import names
 from gpufence.snapshot import BUSY
-from gpufence.text import coarse
+from gpufence.text import coarse, printable
+from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness
 from kubectl_gpufence.verdicts import verdict
 from kubectl_gpufence.view import (
@@ -24,7 +25,7 @@ from kubectl_gpufence.view import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow, PodRow, Snapshot, UseRow
     from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
@@ -38,25 +39,24 @@ _BAR_WIDTH: Final = 108
 class PodLine(NamedTuple):
     """
     One pod on one card. `pod` is missing for pods that only the agent counts as using a GPU,
-    `row`, `use` and `snapshot` where nothing is measured, and then `state` says why.
+    `row`, `use` and `snapshot` where nothing is measured, and then `state` says why. `activity` is
+    what the pod does, as far as a measurement that is not old says so.
     """
 
     node: str
-    pod: SeenPod | None = None
-    row: PodRow | None = None
-    use: UseRow | None = None
-    snapshot: Snapshot | None = None
-    state: str = ""
-
-    @property
-    def namespace(self) -> str:
-        known = self.pod or self.row
-        return known.namespace if known else ""
-
-    @property
-    def name(self) -> str:
-        known = self.pod or self.row
-        return known.name if known else ""
+    pod: SeenPod | None
+    row: PodRow | None
+    use: UseRow | None
+    snapshot: Snapshot | None
+    state: str
+    namespace: str
+    name: str
+    uuid: str
+    card: CardRow | None
+    limit_bytes: int | None
+    told_bytes: int | None
+    used_bytes: int | None
+    activity: ActivityRow | PodActivityRow | None
 
     @property
     def owner(self) -> str:
@@ -73,37 +73,6 @@ class PodLine(NamedTuple):
             return self.row.mode
         plan = None if self.pod is None else self.pod.recorded.plan
         return "" if plan is None else str(plan.mode)
-
-    @property
-    def card(self) -> CardRow | None:
-        return card_of(self.snapshot, self.use.card) if self.snapshot and self.use else None
-
-    @property
-    def uuid(self) -> str:
-        return self.use.card if self.use else ""
-
-    @property
-    def limit_bytes(self) -> int | None:
-        if self.use is not None and self.use.limit_bytes is not None:
-            return self.use.limit_bytes
-        return None if self.pod is None else self.pod.limit_bytes
-
-    @property
-    def told_bytes(self) -> int | None:
-        if self.pod is not None:
-            return self.pod.told_bytes
-        return None if self.use is None else self.use.allowance_bytes
-
-    @property
-    def used_bytes(self) -> int | None:
-        return None if self.use is None else self.use.used_bytes
-
-    @property
-    def activity(self) -> ActivityRow | PodActivityRow | None:
-        """Return what the pod does, as far as a measurement that is not old says so."""
-        if self.row is None or self.snapshot is None or is_stale(self.snapshot):
-            return None
-        return self.row.activity if self.use is None else self.use.activity
 
     @property
     def processes(self) -> int | None:
@@ -124,12 +93,39 @@ class PodLine(NamedTuple):
         return self.snapshot.stale_seconds if is_stale(self.snapshot) else 0.0
 
 
+def pod_line(
+    node: str,
+    pod: SeenPod | None = None,
+    row: PodRow | None = None,
+    use: UseRow | None = None,
+    snapshot: Snapshot | None = None,
+    state: str = "",
+) -> PodLine:
+    """Put together what is known of a pod on a card."""
+    known, fresh = pod or row, snapshot is not None and not is_stale(snapshot)
+    limit = None if use is None else use.limit_bytes
+    if limit is None and pod is not None:  # which takes long to work out where no plan says it
+        limit = pod.limit_bytes
+    doing = row if use is None else use
+    return PodLine(
+        *(node, pod, row, use, snapshot, state),
+        namespace=known.namespace if known else "",
+        name=known.name if known else "",
+        uuid=use.card if use else "",
+        card=card_of(snapshot, use.card) if snapshot and use else None,
+        limit_bytes=limit,
+        told_bytes=pod.told_bytes if pod else use.allowance_bytes if use else None,
+        used_bytes=use.used_bytes if use else None,
+        activity=doing.activity if doing and row and fresh else None,
+    )
+
+
 def pod_lines(cluster: ClusterAnswers, namespace: str) -> list[PodLine]:
     """Return the lines of a namespace, or of all, by the share of the limit that is used."""
     lines = [line for pod in cluster.pods for line in _of_pod(pod, cluster)]
     listed = {pod.uid for pod in cluster.pods}
     lines += (
-        PodLine(node, None, row, use, snapshot)
+        pod_line(node, None, row, use, snapshot)
         for node, snapshot in cluster.snapshots.items()
         for row in snapshot.pods
         if row.uid not in listed and namespace in ("", row.namespace)
@@ -186,12 +182,12 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
     snapshot = None if agent is None else agent.snapshot
     row = row_of(pod, snapshot)
     if row is None:
-        yield PodLine(pod.node, pod, state=_state(pod, agent))
+        yield pod_line(pod.node, pod, state=_state(pod, agent))
         return
     for use in row.uses:
-        yield PodLine(pod.node, pod, row, use, snapshot)
+        yield pod_line(pod.node, pod, row, use, snapshot)
     if not row.uses:
-        yield PodLine(pod.node, pod, row, snapshot=snapshot, state="idle")
+        yield pod_line(pod.node, pod, row, snapshot=snapshot, state="idle")
 
 
 def _state(pod: SeenPod, agent: NodeAgent | None) -> str:
@@ -224,6 +220,14 @@ def told(line: PodLine) -> Cell:
     if pod.injected == names.INJECTED_YES or line.told_bytes is not None:
         return Cell(amount)
     return Cell("nothing", Tone.FAINT)
+
+
+def fence_on(line: PodLine) -> Cell:
+    """Return what holds the pod on the card as its agent has it, or in parentheses by its plan."""
+    if line.use is not None:
+        return Cell(printable(line.use.fence) or NOT_THERE)
+    planned = None if line.pod is None else line.pod.planned_fence
+    return Cell(NOT_THERE if planned is None else f"({planned})", Tone.FAINT)
 
 
 def verdict_on(line: PodLine) -> Cell:
@@ -263,6 +267,7 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("due", lambda line: line.use.due_seconds if line.use else None),
     Field("processes", lambda line: line.processes, "PROCESSES", _processes, wide=3),
     Field("undeclared", lambda line: line.row.undeclared if line.row else ""),
+    Field("fence", lambda line: line.use.fence if line.use else None, "FENCE", fence_on, wide=6),
     Field("activity", lambda line: line.activity.state if line.activity else None),
     Field("idle", _idle_seconds, "IDLE", idle_for, right=True, spare=2, largest_first=True),
     Field("evidence", lambda line: line.activity.evidence if line.activity else None),
@@ -275,3 +280,38 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     ),
 )
 """What is said of a pod on a card."""
+
+
+class Sheet(NamedTuple):
+    """
+    A table: what is said of each line, the lines of a cluster in the `order` of the column of this
+    title, and the words that a filter looks at.
+    """
+
+    fields: Sequence[Field[Any]]
+    lines: Callable[[ClusterAnswers, str], Sequence[Any]]
+    order: str
+    words: Callable[[Any], str]
+
+
+def _words_of_pod(line: PodLine) -> str:
+    known = f"{line.namespace}/{line.name} {line.node} {line.owner} {line.mode}"
+    return f"{known} {line.dialect} {verdict_on(line).text}"
+
+
+SHEETS: Final[Mapping[str, Sheet]] = {
+    "pods": Sheet(POD_FIELDS, pod_lines, "SHARE", _words_of_pod),
+    "cards": Sheet(
+        CARD_FIELDS,
+        lambda cluster, _: card_lines(cluster),
+        "NODE",
+        lambda line: f"{line.node} {line.card.model} {line.card.uuid} {line.state}",
+    ),
+    "nodes": Sheet(
+        NODE_FIELDS,
+        lambda cluster, _: node_lines(cluster),
+        "NODE",
+        lambda line: f"{line.node} {line.agent.text}",
+    ),
+}
+"""What can be shown, in the order in which a key leads from one to the next."""

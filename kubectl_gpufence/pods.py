@@ -6,14 +6,15 @@ little of that is kept where there are thousands.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.devices import Reading, with_devices
-from gpufence.dialects import CARD_KEYS, Undeclared, Units, Unreadable, declares
+from gpufence.dialects import CARD_KEYS, SPECS, Undeclared, Units, Unreadable, declares
 from gpufence.errors import GpufenceError, UnknownVersionError
+from gpufence.fences import Fence
 from gpufence.held import UNASKED, held_limits
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
@@ -34,6 +35,10 @@ STATUS: Final = "status"
 _NOTHING: Mapping[str, str] = {}
 _NO_CLAIMS: Mapping[str, Object | str] = {}
 _CARDS: Final = frozenset(CARD_KEYS)
+_FENCED_BY_SYSTEM: Final = {
+    **{spec.name: Fence.LIBRARY for spec in SPECS if spec.library_caps},
+    "mig": Fence.MIG,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,23 @@ class SeenPod:
         }
         lasting = [cap for name, cap in caps.items() if name not in first]
         return sum(lasting) if lasting else max(caps.values(), default=None)
+
+    @property
+    def planned_fence(self) -> Fence | None:
+        """Return what shall hold the pod by its plan, which no agent has looked at."""
+        plan = self.recorded.plan
+        if plan is None or plan.limit_bytes is None:
+            return None
+        if plan.dialect in _FENCED_BY_SYSTEM:
+            return _FENCED_BY_SYSTEM[plan.dialect]
+        settings = [
+            (item.env, one.kept and item.allowance_bytes is not None and item.done is not Done.LEFT)
+            for one in plan.containers.values()
+            for item in one.settings
+        ]
+        if any(env == names.DRIVER_LIMIT for env, _ in settings):
+            return Fence.DRIVER
+        return Fence.FRAMEWORK if any(kept for _, kept in settings) else Fence.AGENT
 
     @property
     def only_planned(self) -> bool:
@@ -231,23 +253,31 @@ def annotations_of(raw: Object) -> Mapping[str, str]:
     return as_texts(metadata.get("annotations"), "metadata.annotations")
 
 
-def is_ready(raw: Object) -> bool:
-    status = as_object(raw.get("status"), "status")
-    return any(
+class StatusPod(NamedTuple):
+    """
+    A pod of ours that can be asked. One that is asked at an address of its own is called as that.
+    """
+
+    name: str
+    node: str
+    ready: bool = True
+    port: int = STATUS_PORT
+
+
+def read_status_pod(raw: Object) -> StatusPod:
+    """Read what is needed to ask a pod of ours; its container calls the port `status`."""
+    spec, status = as_object(raw.get("spec"), "spec"), as_object(raw.get("status"), "status")
+    numbers = [
+        number
+        for container in objects(spec.get("containers"), "spec.containers")
+        for port in objects(container.get("ports"), "spec.containers[].ports")
+        if port.get("name") == STATUS and isinstance(number := port.get("containerPort"), int)
+    ]
+    ready = any(
         item.get("type") == "Ready" and item.get("status") == "True"
         for item in objects(status.get("conditions"), "status.conditions")
     )
-
-
-def status_port(raw: Object) -> int:
-    """Return the port that a pod's container calls `status`."""
-    spec = as_object(raw.get("spec"), "spec")
-    for container in objects(spec.get("containers"), "spec.containers"):
-        for port in objects(container.get("ports"), "spec.containers[].ports"):
-            number = port.get("containerPort")
-            if port.get("name") == STATUS and isinstance(number, int):
-                return number
-    return STATUS_PORT
+    return StatusPod(name_of(raw), node_of(raw), ready, next(iter(numbers), STATUS_PORT))
 
 
 def _names_gpu(annotations: Mapping[str, str]) -> bool:
@@ -300,15 +330,39 @@ def slim(pod: SeenPod) -> SeenPod:
     return replace(pod, pod=pod.pod._replace(annotations=declaring))
 
 
-def asked_of(raw: Object) -> dict[str, object]:
+class SeenEvent(NamedTuple):
+    """Something that an agent or the controller has said."""
+
+    at: str
+    reason: str
+    times: int
+    message: str
+    about: str = ""
+    warning: bool = False
+
+    @property
+    def sentence(self) -> str:
+        times = f" ({self.times} times)" if self.times > 1 else ""
+        return f"{self.at or 'at some time'} {self.reason}{times}: {self.message}"
+
+
+def read_event(item: Object) -> SeenEvent:
     """
-    Keep of a pod of ours what is needed to ask it: its name, its node, whether it is ready, and its
-    port.
+    Read an Event.
+
+    Raises:
+        InvalidError: it is none.
     """
-    port = {"name": STATUS, "containerPort": status_port(raw)}
-    ready = [{"type": "Ready", "status": "True"}] if is_ready(raw) else []
-    return {
-        "metadata": {"name": name_of(raw)},
-        "spec": {"nodeName": node_of(raw), "containers": [{"ports": [port]}]},
-        "status": {"conditions": ready},
-    }
+    metadata = as_object(item.get("metadata"), "metadata")
+    about = as_object(item.get("involvedObject"), "involvedObject")
+    last = item.get("lastTimestamp") or item.get("eventTime") or metadata.get("creationTimestamp")
+    parts = (about.get(key) for key in ("namespace", "kind", "name"))
+    count = item.get("count")
+    return SeenEvent(
+        at=as_text(last, "lastTimestamp"),
+        reason=as_text(item.get("reason"), "reason"),
+        times=count if isinstance(count, int) else 1,
+        message=as_text(item.get("message"), "message"),
+        about="/".join(as_text(part, "involvedObject") for part in parts if part),
+        warning=item.get("type") == "Warning",
+    )

@@ -12,12 +12,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpufence.addresses import read_agents, read_url
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import SYSTEM_NAMESPACE
+from gpufence.setting_kinds import read_agents, read_url
 from gpufence.snapshot import CARDS_AND_PODS
 from gpufence.text import printable
 from kube import (
@@ -34,7 +35,7 @@ from kubectl_gpufence.agents import (
     MOST_ASKED,
     SNAPSHOT,
     AgentPatience,
-    NotedPods,
+    AgentPods,
     ask_agents,
 )
 from kubectl_gpufence.arguments import AGENTS, CONTROLLER
@@ -42,18 +43,16 @@ from kubectl_gpufence.cluster_view import (
     ClusterAnswers,
     SeenNode,
     SeenObjects,
-    by_node,
     cluster_of,
     see_node,
 )
-from kubectl_gpufence.pods import AlikePlans, asked_of, name_of, node_of, see_pod, slim, status_port
+from kubectl_gpufence.pods import AlikePlans, StatusPod, node_of, read_status_pod, see_pod, slim
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gpufence.shape import Object
-    from gpufence.snapshot import SnapshotCut
+    from gpufence.snapshot import Snapshot, SnapshotCut
     from kube import Client, JsonObject
     from kubectl_gpufence.cluster_view import NodeAgent
     from kubectl_gpufence.pods import SeenPod
@@ -66,6 +65,9 @@ Query = dict[str, str | int]
 AGENT_LABEL: Final = "app.kubernetes.io/name=gpufence-agent"
 WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
 NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
+HIDDEN_AGENTS: Final = (
+    f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: nothing measured is shown"
+)
 _AGENT_SECONDS: Final = 5.0
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -80,14 +82,6 @@ class Direct:
 
     agents: Mapping[str, str] = field(default_factory=dict)
     controller: str = ""
-
-    def agent_pods(self) -> list[JsonObject]:
-        """Return what stands for the agents' pods: each is called as its address."""
-        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        return [
-            {"metadata": {"name": url}, "spec": {"nodeName": node}, "status": ready}
-            for node, url in self.agents.items()
-        ]
 
 
 def addresses(call: argparse.Namespace, environ: Mapping[str, str]) -> Direct:
@@ -165,6 +159,17 @@ class ClusterReader:
         except (NotFoundError, ForbiddenError):
             return None
 
+    def require_node(self, name: str) -> None:
+        """Raise MissingError for a node that is not there."""
+        try:
+            self.client.get(core("nodes", name))
+        except ForbiddenError:
+            return
+        except NotFoundError as error:
+            near = get_close_matches(name, self.nodes()[0], n=1)
+            remedy = f"did you mean {near[0]}?" if near else "`kubectl get nodes` lists them"
+            raise MissingError(f"there is no node {name}; {remedy}") from error
+
     def pods(
         self, namespace: str, node: str, nodes: Mapping[str, SeenNode]
     ) -> tuple[list[SeenPod], list[str]]:
@@ -189,58 +194,60 @@ class ClusterReader:
         pods = self.listed(path, keep, {"fieldSelector": chosen})
         return [pod for pod in pods if pod is not None], notes
 
-    def agent_pods(self) -> tuple[list[JsonObject], str]:
-        """Read the agents' pods, or say why they cannot be found."""
+    def agent_pods(self, node: str = "") -> AgentPods:
+        """Find the pods of all agents, or of those on one node, or say why there are none."""
         if self.direct.agents:
-            return self.direct.agent_pods(), ""
-        path = core("namespaces", SYSTEM_NAMESPACE, "pods")
-        try:
-            return self.listed(path, asked_of, {"labelSelector": AGENT_LABEL}), ""
-        except ForbiddenError:
-            return [], (
-                f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: "
-                "nothing measured is shown"
-            )
+            pods = [StatusPod(url, name) for name, url in self.direct.agents.items()]
+        else:
+            path = core("namespaces", SYSTEM_NAMESPACE, "pods")
+            try:
+                pods = self.listed(path, read_status_pod, {"labelSelector": AGENT_LABEL})
+            except ForbiddenError:
+                return AgentPods((), HIDDEN_AGENTS, hidden=True)
+        chosen = [pod for pod in pods if node in ("", pod.node)]
+        return AgentPods(chosen, "" if pods else NO_AGENTS)
 
     def agents(
-        self, pods: Iterable[Object], cut: SnapshotCut | None = None
+        self, pods: Iterable[StatusPod], cut: SnapshotCut | None = None
     ) -> tuple[NodeAgent, ...]:
         """Ask these agents for their snapshots, or for what a cut leaves of them."""
         page_of = partial(self.ask_agent, path=SNAPSHOT, query=cut and cut.query)
         return ask_agents(pods, page_of, self.progress, cut)
 
-    def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
-        """Ask the agent of one node; None where there is none."""
-        return by_node(self.agents(pod for pod in agent_pods if node_of(pod) == node)).get(node)
+    def snapshots(
+        self, nodes: Collection[str], cut: SnapshotCut
+    ) -> tuple[Mapping[str, Snapshot], Sequence[str]]:
+        """Ask the agents of these nodes, and return with their snapshots who does not answer."""
+        pods, note, _ = self.agent_pods()
+        answers = self.agents([pod for pod in pods if pod.node in nodes], cut)
+        found = cluster_of(SeenObjects({}, (), notes=(note,) if note else ()), answers)
+        return found.snapshots, found.notes
 
-    def objects_of_pods(self, namespace: str, node: str) -> SeenObjects:
+    def objects_of_pods(
+        self, namespace: str, node: str, agents: AgentPods | None = None
+    ) -> SeenObjects:
         """Read the pods of a namespace, or of all, and whom to ask about the nodes they run on."""
-        return self._objects_of_pods(namespace, node, self._agents_on(node))
-
-    def objects_of_nodes(self, node: str) -> SeenObjects:
-        """Read about one node and its cards, or about all, and whom to ask about them."""
-        return self._objects_of_nodes(node, self._agents_on(node))
-
-    def _objects_of_pods(self, namespace: str, node: str, agents: NotedPods) -> SeenObjects:
-        nodes, note = self.nodes()
-        agent_pods, agent_note = agents
+        agent_pods, note, _ = agents or self.agent_pods(node)
+        nodes, no_nodes = self.nodes()
         pods, wrong = self.pods(namespace, node, nodes)
         if namespace:
             used = {pod.node for pod in pods}
-            agent_pods = [pod for pod in agent_pods if node_of(pod) in used]
-        notes = filter(None, (note, agent_note, *wrong))
+            agent_pods = [pod for pod in agent_pods if pod.node in used]
+        notes = filter(None, (no_nodes, note, *wrong))
         return SeenObjects(nodes, tuple(agent_pods), tuple(pods), tuple(notes))
 
-    def _objects_of_nodes(self, node: str, agents: NotedPods) -> SeenObjects:
-        nodes, note = self.nodes()
-        agent_pods, agent_note = agents
+    def objects_of_nodes(self, node: str, agents: AgentPods | None = None) -> SeenObjects:
+        """Read about one node and its cards, or about all, and whom to ask about them."""
+        agent_pods, note, _ = agents or self.agent_pods(node)
+        nodes, no_nodes = self.nodes()
         chosen = {name: item for name, item in nodes.items() if node in ("", name)}
-        return SeenObjects(chosen, tuple(agent_pods), notes=tuple(filter(None, (note, agent_note))))
+        notes = filter(None, (no_nodes, note))
+        return SeenObjects(chosen, tuple(agent_pods), notes=tuple(notes))
 
     def cluster_of_pods(self, namespace: str, node: str) -> ClusterAnswers:
         """Ask about the pods of a namespace, or of all, and about the nodes they run on."""
-        agents = self._agents_on(node)
-        read = partial(self._objects_of_pods, namespace, node, agents)
+        agents = self.agent_pods(node)
+        read = partial(self.objects_of_pods, namespace, node, agents)
         if not namespace:
             return self._cluster(agents, read, CARDS_AND_PODS)
         objects = read()  # first: only the nodes of its pods are asked about
@@ -248,10 +255,10 @@ class ClusterReader:
 
     def cluster_of_nodes(self, node: str, cut: SnapshotCut) -> ClusterAnswers:
         """Ask about one node and its cards, or about all."""
-        agents = self._agents_on(node)
-        return self._cluster(agents, partial(self._objects_of_nodes, node, agents), cut)
+        agents = self.agent_pods(node)
+        return self._cluster(agents, partial(self.objects_of_nodes, node, agents), cut)
 
-    def ask_agent(self, pod: Object, path: str, query: Query | None = None) -> str:
+    def ask_agent(self, pod: StatusPod, path: str, query: Query | None = None) -> str:
         """
         Read a page of an agent, and wait no longer than agents take.
 
@@ -264,29 +271,24 @@ class ClusterReader:
         return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most), query))
 
     def proxied(
-        self, pod: Object, path: str, seconds: float | None = None, query: Query | None = None
+        self, pod: StatusPod, path: str, seconds: float | None = None, query: Query | None = None
     ) -> str:
         """Read a page of a pod's status port through the API server, or at its own address."""
         seconds = self.agent_seconds if seconds is None else seconds
-        if name_of(pod) in self.direct.agents.values():
-            return page(f"{name_of(pod)}{path}", seconds, query)
-        target = f"{name_of(pod)}:{status_port(pod)}"
+        if pod.name in self.direct.agents.values():
+            return page(f"{pod.name}{path}", seconds, query)
+        target = f"{pod.name}:{pod.port}"
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
 
     def _cluster(
-        self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut
+        self, agents: AgentPods, read: Callable[[], SeenObjects], cut: SnapshotCut
     ) -> ClusterAnswers:
         """Ask these agents while the API server lists everything else."""
         with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
             asked = beside.submit(self.agents, agents.pods, cut)
             objects = read()
             return cluster_of(objects, asked.result())
-
-    def _agents_on(self, node: str) -> NotedPods:
-        pods, hidden = self.agent_pods()
-        chosen = [pod for pod in pods if node in ("", node_of(pod))]
-        return NotedPods(chosen, hidden or ("" if pods else NO_AGENTS))
 
 
 @contextmanager

@@ -28,14 +28,30 @@ class VerdictText(NamedTuple):
 
 _EVICTED_SOON = "It is evicted unless it gives memory back."
 
+FENCES: Final = {
+    "mig": "its MIG instance has no more",
+    "driver": "the driver refuses more",
+    "mps": "the MPS server refuses more",
+    "library": "a library in the container refuses more",
+    "framework": "its frameworks are configured to take no more",
+    "agent": "nothing refuses more; its agent evicts it",
+}
+"""What each fence does, by its word (gpufence/fences.py)."""
+
+
+def fence_sentence(fence: str) -> str:
+    """Say what holds a pod; a word of a newer agent stands as it came."""
+    return f"fence {printable(fence)}" + (f", {FENCES[fence]}" if fence in FENCES else "")
+
+
 VERDICTS = {
-    "": VerdictText("not fenced", Tone.FAINT, "Its namespace has no mode, so nobody judges it."),
+    "": VerdictText("not fenced", Tone.FAINT, "Its namespace has no mode, so no limit applies."),
     "idle": VerdictText("idle", Tone.FAINT, "It holds no GPU memory. Nothing happens."),
-    "unknown": VerdictText("unknown", Tone.WARN, "Its use cannot be read, so nobody judges it."),
+    "unknown": VerdictText("unknown", Tone.WARN, "Its use is unknown, so it is not evicted."),
     "undeclared": VerdictText(
         "undeclared",
         Tone.WARN,
-        "Nothing says what it may hold: it is shown and reported, never evicted.",
+        "It has no limit: it is shown and reported, never evicted.",
     ),
     "within": VerdictText("within", Tone.GOOD, "It is within its limit. Nothing happens."),
     "unconfirmed": VerdictText(
@@ -55,7 +71,7 @@ VERDICTS = {
     "mps": VerdictText(
         "on MPS",
         Tone.WARN,
-        "Clients of the node's MPS server cannot be told apart: the pod is only reported on.",
+        "Clients of the node's MPS server cannot be distinguished: the pod is only reported.",
     ),
     "not enforced": VerdictText(
         "not enforced",
@@ -67,19 +83,18 @@ VERDICTS = {
     "only when short": VerdictText(
         "if short",
         Tone.WARN,
-        "It is over, and evicted only once the card runs short of memory for others: the operator "
-        "chose so.",
+        "It is over its limit, and evicted only under memory pressure: the operator chose so.",
     ),
     "uninjected": VerdictText(
         "if short",
         Tone.WARN,
-        "The webhook never saw it, so it is evicted only if that cures a shortage of the card.",
+        "The webhook never saw it, so it is evicted only if that ends memory pressure on the card.",
     ),
     "other card": VerdictText(
         "if short",
         Tone.WARN,
-        "It keeps to a fraction that it was told of a smaller card, so it is evicted only if that "
-        "cures a shortage of the card. Delete it, and its next pod is told one of this card.",
+        "Its fraction was computed for a smaller card, so it is evicted only if that ends memory "
+        "pressure on the card. Delete it, and the next pod gets one for this card.",
     ),
     "grace": VerdictText(
         "starting", Tone.WARN, "It has just started and is over its limit. " + _EVICTED_SOON
@@ -88,16 +103,14 @@ VERDICTS = {
     "would evict": VerdictText(
         "would evict", Tone.BAD, "In mode evict it would be evicted now; in this mode it stays."
     ),
-    "terminating": VerdictText("terminating", Tone.FAINT, "It is on its way out already."),
+    "terminating": VerdictText("terminating", Tone.FAINT, "It is terminating already."),
     "braked": VerdictText(
-        "braked", Tone.BAD, "It would be evicted now, but a brake holds all evictions back."
+        "braked", Tone.BAD, "It would be evicted now, but a brake delays all evictions."
     ),
     "backing off": VerdictText(
         "refused", Tone.BAD, "Its eviction was refused a moment ago and is tried again."
     ),
-    "queued": VerdictText(
-        "queued", Tone.BAD, "It will be evicted; another pod on the card goes first."
-    ),
+    "queued": VerdictText("queued", Tone.BAD, "It will be evicted, after another pod on the card."),
     "stuck": VerdictText(
         "stuck", Tone.BAD, "It is terminating, does not end, and still holds the memory."
     ),
@@ -108,7 +121,7 @@ EVIDENCE: Final = {
     "Loading": "its memory on a card moves, or processes come and go",
     "CPUBusy": "its processes on a card use the CPU",
     "NoKernels": "no kernels, no memory moved and nothing computed",
-    "NotMeasurable": "nobody can tell",
+    "NotMeasurable": "unknown",
 }
 """What an agent goes by, by the words of its snapshot."""
 _TIMED = frozenset({"holding", "grace"})
@@ -169,7 +182,7 @@ def activity_sentence(row: PodActivityRow, *, holds: bool) -> str:
     Return in a sentence whether a pod uses its GPU; `holds` says whether it holds memory of one.
     """
     if row.idle_seconds is None:
-        return f"Nobody can tell whether it is idle: {row.why or 'its agent does not say why'}."
+        return f"Whether it is idle is unknown: {row.why or 'its agent does not say why'}."
     evidence = EVIDENCE.get(row.evidence, row.evidence)
     if row.state == BUSY:
         share = "" if row.busy_share is None else f", for {row.busy_share:.0%} of the last minute"

@@ -184,6 +184,14 @@ def share_of(used: int | None, limit: int | None) -> float | None:
     return None if used is None or not limit else used / limit
 
 
+def total_of(amounts: Sequence[int | None], none: int | None = None) -> int | None:
+    """Add up, unless one of them is unknown; `none` where there are none."""
+    known = [amount for amount in amounts if amount is not None]
+    if len(known) < len(amounts):
+        return None
+    return sum(known) if known else none
+
+
 def percent(used: int | None, limit: int | None) -> str:
     """Write a share in whole percent, rounded up: what is over does not read as 100 %."""
     if used is None:

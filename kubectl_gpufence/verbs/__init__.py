@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from kubectl_gpufence.arguments import add_common
+from kubectl_gpufence.arguments import Parser, add_common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +57,13 @@ class Verb(NamedTuple):
 
 
 VERBS: Final = (
-    Verb("top", "who holds how much GPU memory"),
+    Verb("top", "how much GPU memory each pod holds"),
     Verb("explain", "the whole story of one pod"),
     Verb("recommend", "how much each model needs, as limits"),
     Verb("doctor", "check the installation"),
     Verb("inspect", "what the agent of one node sees"),
     Verb("dashboard", "what top shows, live, in a browser"),
-    Verb("idle", "who holds GPUs that nobody uses"),
+    Verb("idle", "which owners hold GPUs without using them"),
     Verb("keep", "no release of an owner before a moment", "idle.keep"),
     Verb("wake", "bring back what was released", "idle.wake"),
     Verb("release", "take the replicas of an idle owner", "idle.release"),
@@ -88,7 +88,7 @@ class _Version(argparse.Action):
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read a call; argparse ends the program with 2 where it cannot be read."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=_PROGRAM,
         description="Declared, injected and measured GPU memory, side by side.",
         epilog=_EXAMPLES,
@@ -102,12 +102,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         if verb.name == called:
             _fill(added, verb)
             parser.set_defaults(parser=added)
-    call = parser.parse_args(arguments)
+    call, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        call.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     call.namespace = getattr(call, "namespace", None) or ""
     call.node = getattr(call, "node", None) or ""
     if (refusal := getattr(call, "refusal", None)) and (why := refusal(call)):
         call.parser.error(why)
     return call
+
+
+def parser_of(name: str) -> argparse.ArgumentParser | None:
+    """Return what can be typed behind a verb; None for a word that is none."""
+    for verb in VERBS:
+        if verb.name == name:
+            parser = Parser(prog=f"{_PROGRAM} {name}")
+            _fill(parser, verb)
+            return parser
+    return None
 
 
 def _fill(parser: argparse.ArgumentParser, verb: Verb) -> None:

@@ -9,8 +9,8 @@ from gpufence.text import duration, printable
 from kube import ForbiddenError, NotFoundError, core
 from kubectl_gpufence.arguments import add_output, node_name
 from kubectl_gpufence.card_lines import CARD_FIELDS, card_lines
-from kubectl_gpufence.cluster_view import ClusterAnswers, card_of, is_stale
-from kubectl_gpufence.pod_lines import PodLine, card_index, held_on_card, idle_for
+from kubectl_gpufence.cluster_view import ClusterAnswers, by_node, card_of, is_stale
+from kubectl_gpufence.pod_lines import card_index, held_on_card, idle_for, pod_line
 from kubectl_gpufence.reader import MissingError
 from kubectl_gpufence.verdicts import verdict
 from kubectl_gpufence.view import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gpufence.snapshot import PodRow, ProcessRow, Snapshot
     from kubectl_gpufence.cluster_view import NodeAgent
     from kubectl_gpufence.output import Output
+    from kubectl_gpufence.pod_lines import PodLine
     from kubectl_gpufence.reader import ClusterReader
     from kubectl_gpufence.view import Display
 
@@ -64,10 +65,10 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     Raises:
         MissingError: there is no such node, no agent on it, or none that answers.
     """
-    agent_pods, hidden = reader.agent_pods()
-    if hidden:
-        raise MissingError(hidden)
-    agent = reader.agent_on(call.node, agent_pods)
+    agents = reader.agent_pods(call.node)
+    if agents.hidden:
+        raise MissingError(agents.note)
+    agent = by_node(reader.agents(agents.pods)).get(call.node)
     if agent is None:
         raise MissingError(_no_agent(call.node, reader))
     if agent.snapshot is None:
@@ -106,7 +107,7 @@ def _no_agent(node: str, reader: ClusterReader) -> str:
 
 def _head(agent: NodeAgent, snapshot: Snapshot, display: Display) -> Iterator[str]:
     driver = f", driver {snapshot.driver}" if snapshot.driver else ""
-    api = "answers" if snapshot.fresh else "is out of reach: nobody is evicted"
+    api = "answers" if snapshot.fresh else "is out of reach: no pod is evicted"
     yield from map(
         printable,
         (
@@ -129,7 +130,7 @@ def _age(snapshot: Snapshot) -> str:
 
 def _pods_table(snapshot: Snapshot, display: Display) -> list[str]:
     lines = [
-        PodLine(
+        pod_line(
             snapshot.node, None, pod, use, snapshot, "terminating" if pod.terminating else "idle"
         )
         for pod in snapshot.pods

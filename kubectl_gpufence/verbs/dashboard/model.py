@@ -5,15 +5,16 @@ numbers beside them for bars, for sorting and for counting down.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from array import array
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpufence.shape import Object, as_object, as_text
 from gpufence.text import printable
-from kubectl_gpufence.card_lines import card_lines, node_lines, total_of
-from kubectl_gpufence.cluster_view import staleness
+from kubectl_gpufence.card_lines import card_lines, node_lines
+from kubectl_gpufence.cluster_view import is_stale, staleness
 from kubectl_gpufence.pod_lines import (
     card_index,
+    fence_on,
     held_on_card,
     idle_for,
     pod_lines,
@@ -21,7 +22,6 @@ from kubectl_gpufence.pod_lines import (
     told,
     verdict_on,
 )
-from kubectl_gpufence.verbs.dashboard.history import card_key, pod_key
 from kubectl_gpufence.verdicts import verdict_parts
 from kubectl_gpufence.view import (
     UNKNOWN,
@@ -33,6 +33,7 @@ from kubectl_gpufence.view import (
     held,
     percent,
     share_tone,
+    total_of,
 )
 
 if TYPE_CHECKING:
@@ -41,47 +42,16 @@ if TYPE_CHECKING:
     from kubectl_gpufence.card_lines import CardLine, NodeLine
     from kubectl_gpufence.cluster_view import ClusterAnswers
     from kubectl_gpufence.pod_lines import PodLine
+    from kubectl_gpufence.pods import SeenEvent
+
 
 MOST_EVENTS = 200
 
 _MOST_TEXT = 1000
 
 
-class PageEvent(NamedTuple):
-    """Something that an agent or the controller has said."""
-
-    at: str
-    reason: str
-    about: str
-    times: int
-    message: str
-    warning: bool
-
-
-def read_page_event(item: Object) -> PageEvent:
-    """
-    Read an Event.
-
-    Raises:
-        InvalidError: it is none.
-    """
-    metadata = as_object(item.get("metadata"), "metadata")
-    about = as_object(item.get("involvedObject"), "involvedObject")
-    last = item.get("lastTimestamp") or item.get("eventTime") or metadata.get("creationTimestamp")
-    names = (about.get(key) for key in ("namespace", "kind", "name"))
-    count = item.get("count")
-    return PageEvent(
-        at=as_text(last, "lastTimestamp"),
-        reason=as_text(item.get("reason"), "reason"),
-        about="/".join(as_text(name, "involvedObject") for name in names if name),
-        times=count if isinstance(count, int) else 1,
-        message=as_text(item.get("message"), "message"),
-        warning=item.get("type") == "Warning",
-    )
-
-
 def page_model(
-    cluster: ClusterAnswers, namespace: str, events: Iterable[PageEvent] = ()
+    cluster: ClusterAnswers, namespace: str, events: Iterable[SeenEvent] = ()
 ) -> dict[str, object]:
     """Write all that the page shows of one look."""
     pods, cards = pod_lines(cluster, namespace), card_lines(cluster)
@@ -185,6 +155,7 @@ def _pod(line: PodLine) -> dict[str, object]:
         "mode": printable(line.mode),
         "limit": allowed(line.limit_bytes),
         "told": _cell(told(line)),
+        "fence": _cell(fence_on(line)),
         "used": held_on_card(line),
         "share": share_of_limit(line),
         "tone": _tone(line.used_bytes, line.limit_bytes),
@@ -212,7 +183,7 @@ def _verdict(line: PodLine) -> dict[str, object]:
     }
 
 
-def _event(event: PageEvent) -> dict[str, object]:
+def _event(event: SeenEvent) -> dict[str, object]:
     return {
         "at": printable(event.at),
         "reason": printable(event.reason),
@@ -246,3 +217,121 @@ def _ratio(used: int | None, limit: int | None) -> float | None:
 
 def _share(part: int, whole: int) -> float:
     return round(part / whole, 4)
+
+
+STEP_SECONDS: Final = 10.0
+HOUR_SECONDS: Final = 3600.0
+MOST_LINES: Final = 10_000
+"""Lines that are kept, those of pods that are gone among them; 360 points of one take 720 bytes."""
+
+_MOST: Final = int(HOUR_SECONDS / STEP_SECONDS)
+_WHOLE: Final = 1000
+_UNKNOWN: Final = 2**16 - 1
+
+
+def shares_of_cards(cluster: ClusterAnswers) -> dict[str, int | None]:
+    """Return how many thousandths of each card are held at this moment, None where nobody knows."""
+    return {
+        card_key(line): None
+        if line.snapshot is None or is_stale(line.snapshot)
+        else _thousandths(line.card.used_bytes, line.card.total_bytes)
+        for line in card_lines(cluster)
+    }
+
+
+def shares_of_pods(cluster: ClusterAnswers, namespace: str) -> dict[str, int | None]:
+    """
+    Return how many thousandths of its limit each pod holds on each card, or of the card where it
+    has none.
+    """
+    return {
+        pod_key(line): None if line.stale_seconds else _thousandths(line.used_bytes, _most(line))
+        for line in pod_lines(cluster, namespace)
+        if line.use is not None
+    }
+
+
+def card_key(line: CardLine) -> str:
+    return f"{line.node}/{line.card.uuid}"
+
+
+def pod_key(line: PodLine) -> str:
+    """
+    Return what no other pod has, on no other card; one that is made again under a name is another.
+    """
+    known = line.pod or line.row
+    return f"{known.uid if known else ''}/{card_index(line)}"
+
+
+def _most(line: PodLine) -> int | None:
+    if line.limit_bytes is not None or line.card is None:
+        return line.limit_bytes
+    return line.card.total_bytes
+
+
+def _thousandths(held: int | None, whole: int | None) -> int | None:
+    return None if held is None or not whole else min(held * _WHOLE // whole, _UNKNOWN - 1)
+
+
+class HourPoint(NamedTuple):
+    """A moment, and the number of the look that it comes from."""
+
+    number: int
+    at: float
+
+
+class HourHistory:
+    """Lines of an hour at most, each with a value for every point, where somebody knew one."""
+
+    def __init__(self) -> None:
+        self._points: deque[HourPoint] = deque()
+        self._lines: dict[str, array[int]] = {}
+
+    def is_due(self, at: float) -> bool:
+        return not self._points or at - self._points[-1].at >= STEP_SECONDS
+
+    def add(self, number: int, at: float, shares: Mapping[str, int | None]) -> None:
+        """Take in a look, and forget what is older than an hour."""
+        if len(self._points) == _MOST:
+            self._points.popleft()
+            for line in self._lines.values():
+                del line[0]
+        self._make_room(shares)
+        self._points.append(HourPoint(number, at))
+        for key in [*self._lines]:
+            self._lines[key].append(_written(shares.get(key)))
+            if self._lines[key].count(_UNKNOWN) == len(self._points):
+                del self._lines[key]
+
+    def since(self, number: int, now: float) -> dict[str, object]:
+        """Return the points after a look, line by line, and how many seconds ago each one was."""
+        first = next(
+            (place for place, point in enumerate(self._points) if point.number > number),
+            len(self._points),
+        )
+        new = {key: line[first:] for key, line in self._lines.items()}
+        return {
+            "ago": [round(now - point.at, 1) for point in list(self._points)[first:]],
+            "lines": {
+                key: [None if value == _UNKNOWN else value for value in line]
+                for key, line in new.items()
+                if line.count(_UNKNOWN) < len(line)
+            },
+        }
+
+    def _make_room(self, shares: Mapping[str, int | None]) -> None:
+        """
+        Begin the lines of whoever is known for the first time; those of who is gone make room.
+        """
+        begun = [key for key, value in shares.items() if value is not None]
+        begun = [key for key in begun if key not in self._lines]
+        gone = [key for key in self._lines if key not in shares]
+        for key in gone[: max(len(self._lines) + len(begun) - MOST_LINES, 0)]:
+            del self._lines[key]
+        before = array("H", [_UNKNOWN]) * len(self._points)
+        for key in begun[: max(MOST_LINES - len(self._lines), 0)]:
+            self._lines[key] = before[:]
+
+
+def _written(share: int | None) -> int:
+    return _UNKNOWN if share is None else share

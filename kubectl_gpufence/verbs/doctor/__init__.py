@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from gpufence.findings import Finding, Level
+from gpufence.errors import Finding, Level
 from kubectl_gpufence.arguments import add_output
-from kubectl_gpufence.verbs.doctor.checks_agents import check_agents, check_claims, check_namespaces
-from kubectl_gpufence.verbs.doctor.checks_scaling import check_scaling
+from kubectl_gpufence.verbs.doctor.checks_agents import (
+    check_agents,
+    check_claims,
+    check_namespaces,
+    check_scaling,
+)
+from kubectl_gpufence.verbs.doctor.checks_driver import check_driver
 from kubectl_gpufence.verbs.doctor.checks_webhook import check_rights, check_server, check_webhook
 from kubectl_gpufence.verbs.doctor.read import read_installation
 from kubectl_gpufence.view import Cell, Field, Tone, coloured, counted, records, wrapped
@@ -70,6 +75,7 @@ def examine(installation: Installation) -> list[Finding]:
         *check_rights(installation),
         *check_webhook(installation),
         *check_agents(installation),
+        *check_driver(installation),
         *check_namespaces(installation),
         *check_claims(installation),
         *check_scaling(installation),

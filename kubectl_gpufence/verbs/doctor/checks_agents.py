@@ -1,29 +1,24 @@
 """
 PURE. What is fenced and by what: checks of kill switch, agents, nodes, namespaces, their pods, and
-cards that come by resource claims (DRA).
+cards that come by resource claims (DRA), and autoscalers of GPU owners.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from gpufence.claim_requests import names_driver
-from gpufence.errors import InvalidError, shown
-from gpufence.findings import Finding, look, ok, unknown, wrong
+from gpufence.errors import Finding, InvalidError, look, ok, shown, unknown, wrong
 from gpufence.mode import MODES, Mode, highest_mode, read_mode, switch_of
 from gpufence.names import (
     CARDS,
-    DRA_CLASSES,
-    DRA_DRIVER,
     MODE,
     POLICY_CONFIGMAP,
     POLICY_DEFAULT_MAX_MODE,
     POLICY_MAX_MODE,
     SYSTEM_NAMESPACE,
 )
-from gpufence.shape import Object, as_object, as_text, as_texts, objects
-from gpufence.slices import read_slice
+from gpufence.shape import as_texts
 from gpufence.text import duration
 from kubectl_gpufence.cluster_view import is_stale, named
 from kubectl_gpufence.view import counted, readable
@@ -46,6 +41,7 @@ _NAMESPACES = "namespaces"
 _PODS = "pods"
 _ASK = "ask an administrator to run this"
 _CLAIMS: Final = "claims"
+_AUTOSCALERS: Final = "autoscalers"
 
 
 def check_agents(installation: Installation) -> Iterator[Finding]:
@@ -90,7 +86,7 @@ def _switch(installation: Installation) -> Finding:
     if switch.value is None:
         return wrong(
             _SWITCH,
-            f"there is no ConfigMap {POLICY_CONFIGMAP}: no agent evicts anybody",
+            f"there is no ConfigMap {POLICY_CONFIGMAP}: no agent evicts any pod",
             f"kubectl -n {SYSTEM_NAMESPACE} create configmap {POLICY_CONFIGMAP} "
             f"--from-literal={POLICY_MAX_MODE}=evict",
         )
@@ -100,7 +96,7 @@ def _switch(installation: Installation) -> Finding:
         for each in (POLICY_MAX_MODE, POLICY_DEFAULT_MAX_MODE):
             read_mode(data.get(each, str(Mode.EVICT)), f"data[{each}]")
     except InvalidError as error:
-        return wrong(_SWITCH, f"{error}: no agent evicts anybody", "write observe, cap or evict")
+        return wrong(_SWITCH, f"{error}: no agent evicts any pod", "write observe, cap or evict")
     mode = highest_mode(data)
     if mode is not Mode.EVICT:
         return look(
@@ -184,7 +180,7 @@ def _of_snapshot(node: str, snapshot: Snapshot, logs: str) -> Iterator[Finding]:
         yield wrong(_AGENTS, f"{node} {old}", logs)
     if not snapshot.fresh:
         text = f"the agent of {node} cannot reach the API server, or not read the kill switch"
-        yield wrong(_AGENTS, f"{text}: nobody is evicted there", logs)
+        yield wrong(_AGENTS, f"{text}: no pod is evicted there", logs)
     if snapshot.brake:
         yield look(
             _AGENTS,
@@ -233,49 +229,6 @@ def _pods(installation: Installation, fenced: set[str]) -> Iterator[Finding]:
             f"the plan of {counted(len(damaged), 'pod')} cannot be read: {named(damaged)}",
             "upgrade this plugin if the webhook is newer; else delete the pods",
         )
-
-
-class SliceCards(NamedTuple):
-    """
-    A node, and how many of its cards claims may have; `shared` of them count their memory, and give
-    a claim that asks for none at least so much.
-    """
-
-    node: str
-    cards: int
-    shared: int
-    least_bytes: int | None = None
-
-
-class ServedClass(NamedTuple):
-    """
-    A DeviceClass, and the extended resource by which pods may ask for its devices, if any; `gpus`:
-    these are NVIDIA's.
-    """
-
-    name: str
-    resource: str
-    gpus: bool = False
-
-
-def read_published(raw: Object) -> SliceCards:
-    """Read one ResourceSlice; one of another driver has no cards."""
-    spec = as_object(raw.get("spec"), "spec")
-    node = as_text(spec.get("nodeName"), "spec.nodeName")
-    if spec.get("driver") != DRA_DRIVER:
-        return SliceCards(node, 0, 0)
-    read = read_slice(raw)
-    devices = objects(spec.get("devices"), "spec.devices")
-    shared = [item for item in devices if item.get("allowMultipleAllocations") is True]
-    least = None if read is None else read.least_bytes
-    return SliceCards(node, len(devices), len(shared), least)
-
-
-def read_class(raw: Object) -> ServedClass:
-    name = as_text(as_object(raw.get("metadata"), "metadata").get("name"), "metadata.name")
-    spec = as_object(raw.get("spec"), "spec")
-    resource = as_text(spec.get("extendedResourceName"), "extendedResourceName")
-    return ServedClass(name, resource, gpus=name in DRA_CLASSES or names_driver(spec))
 
 
 def check_claims(installation: Installation) -> Iterator[Finding]:
@@ -339,8 +292,29 @@ def _claim_pods(installation: Installation) -> Iterator[Finding]:
     if without:
         yield look(
             _CLAIMS,
-            f"nothing was told to {counted(len(without), 'pod')} with claims: {named(without)}",
+            f"{counted(len(without), 'pod')} with claims and no configured value: {named(without)}",
             "kubectl gpufence explain POD says why; agents hold them to what their claims consumed",
         )
     elif planned:
         yield ok(_CLAIMS, f"{counted(len(planned), 'pod')} with claims, each with its limit")
+
+
+def check_scaling(installation: Installation) -> Iterator[Finding]:
+    """Find ScaledObjects that take away workers that work."""
+    scalers = installation.scalers
+    if scalers.hidden:
+        yield unknown(_AUTOSCALERS, scalers.hidden, "ask an administrator to run this")
+        return
+    found = scalers.value or []
+    for scaler in found:
+        if not scaler.counts_work:
+            yield look(
+                _AUTOSCALERS,
+                f"ScaledObject {scaler.namespace}/{scaler.name} of {scaler.kind}/{scaler.target} "
+                "counts what waits and not what works: a pool that keeps up looks as if it were "
+                "not needed, and a worker that is busy for longer than the cooldown is taken away",
+                "add the trigger busy of deploy/examples/keda/scaled-object.yaml",
+            )
+    if found and all(scaler.counts_work for scaler in found):
+        count = counted(len(found), "ScaledObject")
+        yield ok(_AUTOSCALERS, f"{count} of GPU owners: what waits counts, and what works")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpufence.findings import Finding, look, ok, unknown, wrong
+from gpufence.errors import Finding, look, ok, unknown, wrong
 from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from gpufence.shape import Object, as_list, as_object, as_text, objects
 from gpufence.text import duration, printable
@@ -143,7 +143,7 @@ def _endpoints(installation: Installation) -> Finding:
         return ok(_WEBHOOK, f"Service {WEBHOOK_SERVICE} has {counted(ready, 'endpoint')}")
     return wrong(
         _WEBHOOK,
-        f"Service {WEBHOOK_SERVICE} has no ready endpoint: the API server reaches nobody",
+        f"Service {WEBHOOK_SERVICE} has no ready endpoint: the API server cannot reach it",
         f"see `kubectl -n {SYSTEM_NAMESPACE} get service,endpointslices`; the Service must select "
         "the webhook's pods",
     )
@@ -155,7 +155,9 @@ def _configuration(installation: Installation) -> Iterator[Finding]:
         yield unknown(_WEBHOOK, configuration.hidden, _ASK)
         return
     if configuration.value is None:
-        text = f"there is no MutatingWebhookConfiguration {WEBHOOK_CONFIGURATION}: nobody calls it"
+        text = (
+            f"there is no MutatingWebhookConfiguration {WEBHOOK_CONFIGURATION}: it is never called"
+        )
         yield wrong(_WEBHOOK, text, _INSTALL)
         return
     hooks = {

@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from gpufence.names import MODE
-from gpufence.shape import as_object
+from gpufence.claim_requests import names_driver
+from gpufence.dialects import GPU_RESOURCES
+from gpufence.names import DRA_CLASSES, DRA_DRIVER, MODE
+from gpufence.shape import Object, as_object, as_text, objects
+from gpufence.slices import read_slice
 from kubectl_gpufence.pods import labels_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.shape import Object
     from kubectl_gpufence.cluster_view import NodeAgent, SeenNode
     from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.verbs.doctor.checks_agents import ServedClass, SliceCards
-    from kubectl_gpufence.verbs.doctor.checks_scaling import Scaler
 
 T = TypeVar("T")
 Validity = tuple[tuple[float, float], ...]
 
+_ACTIVITY: Final = "/v1/activity/"
 HOOKS: Final = tuple(
     f"{name}.gpufence.io" for name in ("observe.pods", "cap.pods", "evict.pods", "bindings")
 )
@@ -48,6 +49,89 @@ class LabelledNamespace(NamedTuple):
 
     name: str
     mode: str | None
+
+
+class SliceCards(NamedTuple):
+    """
+    A node, and how many of its cards claims may have; `shared` of them count their memory, and give
+    a claim that asks for none at least so much.
+    """
+
+    node: str
+    cards: int
+    shared: int
+    least_bytes: int | None = None
+
+
+class ServedClass(NamedTuple):
+    """
+    A DeviceClass, and the extended resource by which pods may ask for its devices, if any; `gpus`:
+    these are NVIDIA's.
+    """
+
+    name: str
+    resource: str
+    gpus: bool = False
+
+
+def read_published(raw: Object) -> SliceCards:
+    """Read one ResourceSlice; one of another driver has no cards."""
+    spec = as_object(raw.get("spec"), "spec")
+    node = as_text(spec.get("nodeName"), "spec.nodeName")
+    if spec.get("driver") != DRA_DRIVER:
+        return SliceCards(node, 0, 0)
+    read = read_slice(raw)
+    devices = objects(spec.get("devices"), "spec.devices")
+    shared = [item for item in devices if item.get("allowMultipleAllocations") is True]
+    least = None if read is None else read.least_bytes
+    return SliceCards(node, len(devices), len(shared), least)
+
+
+def read_class(raw: Object) -> ServedClass:
+    name = as_text(as_object(raw.get("metadata"), "metadata").get("name"), "metadata.name")
+    spec = as_object(raw.get("spec"), "spec")
+    resource = as_text(spec.get("extendedResourceName"), "extendedResourceName")
+    return ServedClass(name, resource, gpus=name in DRA_CLASSES or names_driver(spec))
+
+
+class Scaler(NamedTuple):
+    """A ScaledObject and what it scales; `counts_work`: a trigger of it asks the controller."""
+
+    namespace: str
+    name: str
+    version: str
+    kind: str
+    target: str
+    counts_work: bool
+
+
+def read_scaler(raw: Object) -> Scaler:
+    """Read one ScaledObject."""
+    metadata = as_object(raw.get("metadata"), "metadata")
+    spec = as_object(raw.get("spec"), "spec")
+    target = as_object(spec.get("scaleTargetRef"), "spec.scaleTargetRef")
+    triggers = objects(spec.get("triggers"), "spec.triggers")
+    asked = [as_object(trigger.get("metadata"), "metadata") for trigger in triggers]
+    return Scaler(
+        namespace=as_text(metadata.get("namespace"), "metadata.namespace"),
+        name=as_text(metadata.get("name"), "metadata.name"),
+        version=as_text(target.get("apiVersion"), "apiVersion") or "apps/v1",
+        kind=as_text(target.get("kind"), "kind") or "Deployment",
+        target=as_text(target.get("name"), "name"),
+        counts_work=any(_ACTIVITY in as_text(item.get("url"), "url") for item in asked),
+    )
+
+
+def asks_gpu(owner: Object) -> bool:
+    """Return whether the pods of an owner ask for GPUs by resources."""
+    spec = as_object(owner.get("spec"), "spec")
+    template = as_object(spec.get("template"), "spec.template")
+    pod = as_object(template.get("spec"), "spec.template.spec")
+    resources = (
+        as_object(container.get("resources"), "resources")
+        for container in objects(pod.get("containers"), "spec.containers")
+    )
+    return any(GPU_RESOURCES & as_object(each.get("limits"), "limits").keys() for each in resources)
 
 
 @dataclass(frozen=True, slots=True)

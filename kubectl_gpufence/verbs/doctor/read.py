@@ -11,28 +11,32 @@ from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import MODES
 from gpufence.shape import Object, as_object, as_text, objects
-from gpufence.snapshot import CARD_ROWS
+from gpufence.snapshot import CARD_ROWS, CARDS_AND_PODS
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kube.discovery import Kinds
 from kubectl_gpufence.cluster_view import by_node
-from kubectl_gpufence.pods import name_of
+from kubectl_gpufence.pods import read_status_pod
 from kubectl_gpufence.reader import WEBHOOK_LABEL
-from kubectl_gpufence.verbs.doctor.checks_agents import read_class, read_published
-from kubectl_gpufence.verbs.doctor.checks_scaling import asks_gpu, read_scaler
+from kubectl_gpufence.verbs.doctor.checks_driver import is_on
 from kubectl_gpufence.verbs.doctor.installation import (
     POLICIES,
     Installation,
     MaybeHidden,
     Validity,
+    asks_gpu,
+    read_class,
     read_labelled,
+    read_published,
+    read_scaler,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from kube import JsonObject
+    from kubectl_gpufence.pods import StatusPod
     from kubectl_gpufence.reader import ClusterReader
-    from kubectl_gpufence.verbs.doctor.checks_scaling import Scaler
+    from kubectl_gpufence.verbs.doctor.installation import Scaler
 
 T = TypeVar("T")
 
@@ -66,16 +70,17 @@ RIGHTS: Mapping[str, dict[str, str]] = {
 def read_installation(reader: ClusterReader) -> Installation:
     """Ask for everything; answers that do not depend on each other are asked for together."""
     nodes, no_nodes = reader.nodes()
-    agent_pods, no_agents = reader.agent_pods()
-    agents = by_node(reader.agents(agent_pods, CARD_ROWS))
+    found = reader.agent_pods()
+    deployment = _object(reader, group("apps/v1", *_SYSTEM, "deployments", names.WEBHOOK_SERVICE))
+    cut = CARDS_AND_PODS if is_on(deployment.value or {}, nodes.values()) else CARD_ROWS
+    agents = by_node(reader.agents(found.pods, cut))
     namespaces = _asked(lambda: reader.listed(core("namespaces"), read_labelled), "namespaces")
     pods = _asked(lambda: reader.pods("", "", nodes)[0], "pods of all namespaces")
-    version, system, deployment, configuration, switch, *policies = reader.together(
+    version, system, configuration, switch, *policies = reader.together(
         lambda path: _object(reader, path),
         (
             "/version",
             core(*_SYSTEM),
-            group("apps/v1", *_SYSTEM, "deployments", names.WEBHOOK_SERVICE),
             group(_ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION),
             core(*_SYSTEM, "configmaps", names.POLICY_CONFIGMAP),
             *(group(_ADMISSION, "validatingadmissionpolicies", name) for name in POLICIES),
@@ -98,7 +103,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         bindings=dict(zip(POLICIES, policies[count:], strict=True)),
         switch=switch,
         nodes=MaybeHidden(nodes, no_nodes),
-        agents=MaybeHidden(agents, no_agents),
+        agents=MaybeHidden(agents, found.note if found.hidden else ""),
         namespaces=namespaces,
         pods=pods,
         scalers=_scalers(reader, fenced),
@@ -204,18 +209,20 @@ def _trusted(configuration: Object) -> dict[str, Validity | None]:
 def _serving(reader: ClusterReader) -> dict[str, float | None]:
     """Ask each webhook how long its certificate lasts; who may not ask is told nothing."""
 
-    def page(pod: JsonObject) -> str | None:
+    def page(pod: StatusPod) -> str | None:
         try:
             return reader.proxied(pod, "/metrics")
         except GpufenceError:
             return None  # its Deployment says so, too
 
     try:
-        pods = reader.listed(core(*_SYSTEM, "pods"), as_is, {"labelSelector": WEBHOOK_LABEL})
+        pods = reader.listed(
+            core(*_SYSTEM, "pods"), read_status_pod, {"labelSelector": WEBHOOK_LABEL}
+        )
     except ForbiddenError:
         return {}
     pages = zip(pods, reader.together(page, pods), strict=True)
-    return {name_of(pod): metric(text, _EXPIRY) for pod, text in pages if text is not None}
+    return {pod.name: metric(text, _EXPIRY) for pod, text in pages if text is not None}
 
 
 def _rights(reader: ClusterReader) -> dict[str, bool]:

@@ -1,4 +1,9 @@
-"""`explain POD`: the whole story of one pod."""
+"""
+`explain POD|OWNER`: the whole story of one pod, or what is left of it.
+
+GpufenceError
+└── MissingError     neither the pod nor an Event about it is there
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,15 @@ from gpufence.devices import MOST_READ
 from gpufence.names import MODE
 from gpufence.pods import read_claims
 from kube import ForbiddenError, KubeError, NotFoundError, core, group
-from kubectl_gpufence.arguments import add_namespace, add_output, pod_name
+from kubectl_gpufence.arguments import add_namespace, add_output, owner, pod_name
+from kubectl_gpufence.cluster_view import by_node
 from kubectl_gpufence.pods import annotations_of, labels_of, name_of, node_of, see_pod
-from kubectl_gpufence.reader import NO_AGENTS, MissingError
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
-from kubectl_gpufence.verbs.explain.record import PodRecord, read_events
+from kubectl_gpufence.verbs.explain.endings import read_endings
+from kubectl_gpufence.verbs.explain.find import events_about, find
+from kubectl_gpufence.verbs.explain.gone import Gone, gone_document, gone_lines
+from kubectl_gpufence.verbs.explain.record import PodRecord
 
 if TYPE_CHECKING:
     import argparse
@@ -25,59 +33,68 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from kube import JsonObject
     from kubectl_gpufence.output import Output
-    from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.reader import ClusterReader
-    from kubectl_gpufence.verbs.explain.record import AgentEvent
 
 EXAMPLES: Final = """\
 examples:
   kubectl gpufence explain trainer-0          of the current namespace
   kubectl gpufence explain -n team-a pod/trainer-0
+  kubectl gpufence explain deploy/worker      its pod that is in most trouble
   kubectl gpufence explain trainer-0 -o json | jq '.injected.containers'
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pod", metavar="POD", type=pod_name)
+    help_text = "a pod's name, or deploy/NAME and the like: its pod that is in most trouble"
+    parser.add_argument("pod", metavar="POD|OWNER", type=_named, help=help_text)
     add_namespace(parser)
     add_output(parser, "text", "json")
 
 
+def _named(text: str) -> str:
+    """Read a pod's name, with or without `pod/`, or an owner's."""
+    short = text.removeprefix("pods/").removeprefix("pod/")
+    return owner(short) if "/" in short else pod_name(short)
+
+
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """
-    Read everything about a pod and explain it.
+    Read everything about a pod and explain it, or what is left of one that is gone.
 
     Raises:
-        MissingError: there is no such pod.
+        MissingError: neither a pod nor anything about it is there.
     """
-    record = _read(call.namespace, call.pod, reader)
+    found = find(call.namespace, call.pod, reader)
+    if isinstance(found, Gone):
+        if call.output == "json":
+            output.json(gone_document(found))
+        else:
+            output.lines(gone_lines(found, output.display))
+        return 0
+    record = _read(call.namespace, found.raw, reader)
     if call.output == "json":
         output.json(document(record))
     else:
         output.lines(explanation(record, output.display))
+        output.notes(found.notes)
     return 0
 
 
-def _read(namespace: str, name: str, reader: ClusterReader) -> PodRecord:
-    try:
-        raw = reader.client.get(core("namespaces", namespace, "pods", name))
-    except NotFoundError as error:
-        raise MissingError(
-            f"there is no pod {name} in namespace {namespace}; "
-            f"`kubectl get pods -n {namespace}` lists those that are there, -n names another"
-        ) from error
+def _read(namespace: str, raw: JsonObject, reader: ClusterReader) -> PodRecord:
     around = _namespace(reader, namespace)
     node = reader.node(node_of(raw)) if node_of(raw) else None
     options = {} if around is None else annotations_of(around)
     claims = _claims(reader, namespace, raw)
     pod = see_pod(raw, None if node is None else node.gpu, options, claims)
-    agent_pods, hidden = reader.agent_pods()
+    agents = reader.agent_pods(pod.node)
+    about = f"involvedObject.uid={pod.uid}" if pod.uid else f"involvedObject.name={pod.name}"
     return PodRecord(
         pod=pod,
         mode=None if around is None else labels_of(around).get(MODE, ""),
-        agent=reader.agent_on(pod.node, agent_pods) if pod.node else None,
-        no_agent=hidden or ("" if agent_pods else NO_AGENTS),
-        events=_events(reader, pod),
+        agent=by_node(reader.agents(agents.pods)).get(pod.node) if pod.node else None,
+        no_agent=agents.note,
+        events=events_about(reader, namespace, about),
+        endings=read_endings(raw),
     )
 
 
@@ -125,12 +142,3 @@ def _classes(reader: ClusterReader, asked: Sequence[str]) -> dict[str, Object | 
         return dict.fromkeys(map(class_key, asked), f"cannot be read: {error}")
     known = {name_of(item): item for item in listed}
     return {class_key(name): known.get(name, "does not exist") for name in asked}
-
-
-def _events(reader: ClusterReader, pod: SeenPod) -> tuple[AgentEvent, ...]:
-    chosen = f"involvedObject.uid={pod.uid}" if pod.uid else f"involvedObject.name={pod.name}"
-    path = core("namespaces", pod.namespace, "events")
-    try:
-        return read_events(reader.listed(path, dict, {"fieldSelector": chosen}))
-    except ForbiddenError:
-        return ()

@@ -17,9 +17,9 @@ from gpufence.held import UNASKED
 from gpufence.pods import EXTENDED
 from gpufence.text import duration, listed, printable
 from kubectl_gpufence.cluster_view import card_of, is_stale
-from kubectl_gpufence.verbs.explain.advice import to_do, what_will_be
 from kubectl_gpufence.verbs.explain.injected import injected
-from kubectl_gpufence.verdicts import activity_sentence, verdict
+from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
+from kubectl_gpufence.verdicts import activity_sentence, fence_sentence, verdict
 from kubectl_gpufence.view import (
     UNKNOWN,
     Bar,
@@ -48,6 +48,7 @@ def explanation(record: PodRecord, display: Display) -> list[str]:
         "INJECTED": injected(record, display),
         "WARNINGS": _bullets(record.warnings, display),
         "MEASURED": _measured(record, display),
+        "ENDED": _bullets((ending.sentence for ending in record.endings), display),
         "EVENTS": _bullets((event.sentence for event in record.events), display),
         "WHAT FOLLOWS": _bullets(what_will_be(record), display),
         "WHAT TO DO": _bullets(to_do(record), display),
@@ -104,13 +105,13 @@ def _claims(pod: Pod) -> Iterator[str]:
             if device.claim == ref.name:
                 yield f"  request {device.request}: {_amount(device)}"
     if pod.claims and pod.doubt:
-        yield f"of its claims nobody knows what they give: {pod.doubt}"
+        yield f"the amount of its claims is unknown: {pod.doubt}"
 
 
 def _amount(device: Device) -> str:
     amount, where = device.amount, device.name or "a device that is not chosen yet"
     if not amount.known:
-        return f"an amount that nobody says, of {where}"
+        return f"an unspecified amount of {where}"
     share = f", together with {device.sharers - 1} other pods" if device.sharers > 1 else ""
     return f"{'all' if amount.share else readable(amount.bytes)} of {where}{share}"
 
@@ -127,7 +128,7 @@ def _limits(record: PodRecord) -> Iterator[str]:
         what = "" if declaration.dialect == UNASKED else " no limit:"
         yield f"={what} {declaration.why_not}"
     if plan is not None and planned is not None and planned != declaration.limit_bytes:
-        yield f"the webhook reckoned with {readable(planned)} on each card ({plan.dialect})"
+        yield f"the webhook computed with {readable(planned)} on each card ({plan.dialect})"
     for use in () if record.row is None else record.row.uses:
         if use.limit_bytes is not None and use.limit_bytes != record.pod.limit_bytes:
             yield f"its agent enforces {readable(use.limit_bytes)} on card {use.card}"
@@ -138,6 +139,9 @@ def _measured(record: PodRecord, display: Display) -> Iterator[str]:
     snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
         yield from _indented([why_unmeasured(record)], display)
+        if (planned := record.pod.planned_fence) is not None:
+            seen = f"By its plan, which no agent has confirmed: {fence_sentence(planned)}."
+            yield from _indented([seen], display)
         return
     if is_stale(snapshot):
         age = snapshot.stale_seconds
@@ -171,6 +175,8 @@ def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iter
     share = coloured(Bar(use.used_bytes, use.limit_bytes).cell(display), display)
     yield printable(f"  card {index} ({use.card}{model})")
     yield f"    {amounts}  {share}  {coloured(verdict(row, use), display)}"
+    if use.fence:
+        yield f"    {fence_sentence(use.fence)}"
     for process in use.processes:
         where = f" in container {process.container}" if process.container else ""
         yield printable(f"    PID {process.pid}{where}: {held(process.used_bytes)}")

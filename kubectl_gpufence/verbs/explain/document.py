@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.plan import Done
 from kubectl_gpufence.cluster_view import card_of, is_stale
-from kubectl_gpufence.verbs.explain.advice import to_do, what_will_be
 from kubectl_gpufence.verbs.explain.chapters import why_unmeasured
+from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.view import exact
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def document(record: PodRecord) -> dict[str, object]:
         "injected": _injected(record),
         "warnings": list(record.warnings),
         "measured": _measured(record),
+        "ended": [ending._asdict() for ending in record.endings],
         "events": [
             {"at": item.at, "reason": item.reason, "times": item.times, "message": item.message}
             for item in record.events
@@ -133,6 +134,7 @@ def _use(use: UseRow, snapshot: Snapshot) -> dict[str, object]:
         "limit": exact(use.limit_bytes),
         "used": exact(use.used_bytes),
         "outcome": use.outcome,
+        "fence": use.fence,
         "over": use.over_seconds,
         "due": use.due_seconds,
         "processes": [

@@ -13,7 +13,8 @@ from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.errors import shown
 from gpufence.mode import Mode
-from gpufence.plan import Done
+from gpufence.plan import DRIVER_FORM, Done, driver_bytes
+from gpufence.quantity import MIB
 from gpufence.share import (
     AUTO_HEADROOM,
     FACTOR_TENTHS,
@@ -83,13 +84,13 @@ def injected(record: PodRecord, display: Display) -> Iterator[str]:
         yield from _slots(pod.annotations)
 
 
-def formula(figures: ShareFigures, headroom: Headroom) -> list[str]:
-    """Write A with its sum, and F where the card is known."""
+def formula(figures: ShareFigures, headroom: Headroom, card_is: str = "the card") -> list[str]:
+    """Write A with its sum, and F where the card, or what looks like it, is known."""
     part, reserve = readable(figures.limit_bytes), allowed(figures.reserve_bytes)
     card = allowed(figures.card_bytes, none="unknown")
     count = counted(figures.processes, "process", "processes")
     lines = [
-        f"L = {part}, its part; C = {reserve}, for CUDA itself; T = {card}, the card; n = {count}",
+        f"L = {part}, its part; C = {reserve}, for CUDA itself; T = {card}, {card_is}; n = {count}",
         f"A = {_rule(figures, headroom)} = {readable(figures.allowance_bytes)}",
     ]
     if figures.card_bytes:
@@ -111,7 +112,7 @@ def _course(record: PodRecord) -> Iterator[str]:
         yield _UNFENCED if record.mode == "" else _NEVER_SEEN
         return
     if pod.recorded.trouble:
-        yield f"The plan on the pod cannot be told: {pod.recorded.trouble}."
+        yield f"The plan on the pod cannot be read: {pod.recorded.trouble}."
         yield "What its containers read is here as it stands:"
         return
     if pod.injected == names.INJECTED_OPTED_OUT:
@@ -152,12 +153,15 @@ def _settings(
     groups: dict[ShareFigures | None, list[Setting]] = {}
     for setting in container.settings:
         groups.setdefault(_figures(setting, container.processes), []).append(setting)
+    card_is = "the card" if driver_bytes(container) is None else "what the driver shows as the card"
     width = max((len(setting.env) for setting in container.settings), default=0)
     values = [len(_value(setting, annotations)) for setting in container.settings]
     room = min(max(values, default=0), _VALUE_WIDTH)
     for figures, settings in groups.items():
-        same = ["the same on every card:"]
-        for line in same if figures is None else formula(figures, container.headroom):
+        lines = ["the same on every card:"]
+        if figures is not None:
+            lines = formula(figures, container.headroom, card_is)
+        for line in lines:
             yield from wrapped(line, "        ", display, first="    ")
         for setting in settings:
             head = f"      {printable(setting.env):{width}}  {_value(setting, annotations)}"
@@ -204,6 +208,8 @@ def _value(setting: Setting, annotations: Mapping[str, str]) -> str:
     """Return what the program reads; quotes make an empty value visible."""
     if setting.done is Done.LEFT:
         return "(yours)"
+    if setting.form == DRIVER_FORM:
+        return str((setting.limit_bytes or 0) // MIB)
     slot = f"{names.ENV_PREFIX}{setting.slot}"
     text = annotations.get(slot) if setting.slot else setting.user
     return "-" if text is None else printable(text) or '""'

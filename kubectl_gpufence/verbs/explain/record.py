@@ -1,20 +1,30 @@
-"""PURE. One pod and all that is known of it."""
+"""PURE. One pod: all that is known of it, what will become of it, and what to do about it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.shape import Object, as_object, as_text
-from kubectl_gpufence.cluster_view import row_of
+from gpufence.mode import MODES
+from gpufence.plan import Done
+from gpufence.share import CAP_SLACK, reserve_bytes
+from gpufence.target import MostHeld, limit_for
+from kubectl_gpufence.cluster_view import card_of, row_of
+from kubectl_gpufence.pods import read_event
+from kubectl_gpufence.verbs.explain.endings import what_helps
+from kubectl_gpufence.verdicts import what_follows
+from kubectl_gpufence.view import UNKNOWN, allowed, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpufence.plan import ContainerPlan, Setting
-    from gpufence.snapshot import PodRow, Snapshot
+    from gpufence.shape import Object
+    from gpufence.snapshot import PodRow, Snapshot, UseRow
     from kubectl_gpufence.cluster_view import NodeAgent
-    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.pods import SeenEvent, SeenPod
+    from kubectl_gpufence.verbs.explain.endings import Ending
+
 
 _REASONS = frozenset(
     {
@@ -26,36 +36,28 @@ _REASONS = frozenset(
         names.TERMINATION_STUCK,
         names.CAP_INEFFECTIVE,
         names.CAP_TOO_LOW,
+        names.LIMIT_ABSENT,
         names.UNDECLARED,
+        names.IDLE_WARNING,
+        names.IDLE_RELEASED,
+        names.IDLE_WOKEN,
     }
 )
-
-
-class AgentEvent(NamedTuple):
-    """An event of an agent about the pod."""
-
-    at: str
-    reason: str
-    times: int
-    message: str
-
-    @property
-    def sentence(self) -> str:
-        times = f" ({self.times} times)" if self.times > 1 else ""
-        return f"{self.at or 'at some time'} {self.reason}{times}: {self.message}"
 
 
 class PodRecord(NamedTuple):
     """
     What the explanation is made from. `mode` is the namespace's label, empty where it has none
-    and None where it cannot be read; `no_agent` says why none can be asked.
+    and None where it cannot be read; `no_agent` says why none can be asked; `endings` are its
+    containers that have failed.
     """
 
     pod: SeenPod
     mode: str | None = None
     agent: NodeAgent | None = None
     no_agent: str = ""
-    events: tuple[AgentEvent, ...] = ()
+    events: tuple[SeenEvent, ...] = ()
+    endings: tuple[Ending, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -80,24 +82,135 @@ class PodRecord(NamedTuple):
                 yield name, container, setting
 
 
-def read_events(items: Iterable[Object]) -> tuple[AgentEvent, ...]:
+def read_events(items: Iterable[Object]) -> tuple[SeenEvent, ...]:
     """
-    Read the agents' events about a pod, in the order in which they were last seen.
+    Read what agents and the controller have said of a pod, in the order of when they said it last.
 
     Raises:
         InvalidError: something among them is no event.
     """
-    events = (_event(item) for item in items if item.get("reason") in _REASONS)
+    events = (read_event(item) for item in items if item.get("reason") in _REASONS)
     return tuple(sorted(events, key=lambda event: event.at))
 
 
-def _event(item: Object) -> AgentEvent:
-    metadata = as_object(item.get("metadata"), "metadata")
-    last = item.get("lastTimestamp") or item.get("eventTime") or metadata.get("creationTimestamp")
-    count = item.get("count")
-    return AgentEvent(
-        at=as_text(last, "lastTimestamp"),
-        reason=as_text(item.get("reason"), "reason"),
-        times=count if isinstance(count, int) else 1,
-        message=as_text(item.get("message"), "message"),
-    )
+def what_will_be(record: PodRecord) -> Iterator[str]:
+    """Return what will become of the pod on each card, and what holds that back."""
+    snapshot, row = record.snapshot, record.row
+    if snapshot is None or row is None:
+        return
+    for use in row.uses:
+        card = card_of(snapshot, use.card)
+        where = f"card {UNKNOWN if card is None else card.index}: " if len(row.uses) > 1 else ""
+        yield where + what_follows(row, use)
+    if record.mode in MODES and row.mode in MODES[: MODES.index(record.mode)]:
+        yield (
+            f"The namespace asks for mode {record.mode}, the operator's kill switch allows no more "
+            f"than {row.mode}."
+        )
+    if snapshot.brake and row.mode:
+        yield f"No pod on this node is evicted at the moment: {snapshot.brake}."
+    if not snapshot.fresh:
+        yield "The agent cannot reach the API server: no pod on this node is evicted."
+
+
+def to_do(record: PodRecord) -> tuple[str, ...]:
+    """Return one sentence for each thing to do."""
+    plan = record.pod.recorded.plan
+    ended = what_helps(record.endings, plan)
+    sentences = (*ended, *_about_plan(record), *_about_limit(record), *_about_use(record))
+    unmeasured = record.row is None and bool(record.pod.node) and record.mode != ""
+    nothing = "Nothing is known to be wrong, but what it holds was not measured."
+    return tuple(dict.fromkeys(sentences)) or (nothing if unmeasured else "Nothing.",)
+
+
+def _about_plan(record: PodRecord) -> Iterator[str]:
+    pod = record.pod
+    if pod.recorded.newer:
+        yield "Upgrade this plugin to the version of the webhook."
+    elif pod.recorded.trouble:
+        yield f"Delete the pod, so that its controller makes it anew: its {names.PLAN} is damaged."
+    if not pod.injected and record.mode in MODES:
+        yield (
+            "Delete the pod, so that its controller makes it anew and the webhook sees it; "
+            "if that changes nothing, run `kubectl gpufence doctor`."
+        )
+    if not pod.injected and record.mode == "":
+        yield (
+            f"To have its memory fenced, label the namespace {names.MODE}=observe and look again."
+        )
+    for name, _, setting in record.settings:
+        if setting.done is Done.LOWERED:
+            yield (
+                f"{setting.env} of container {name} was lowered to what its limit allows: "
+                "ask for more memory, or set a smaller value yourself."
+            )
+        elif setting.done is Done.LEFT:
+            yield (
+                f"{setting.env} of container {name} comes from elsewhere and was left: see that it "
+                f"is within {allowed(pod.limit_bytes, none='the limit')}."
+            )
+
+
+def _about_limit(record: PodRecord) -> Iterator[str]:
+    undeclared = record.row is not None and bool(record.row.undeclared)
+    implied = not record.pod.declaration.enforced
+    if undeclared or implied or record.pod.limit_bytes is None:
+        yield (
+            f"Request an amount of GPU memory, or set the annotation {names.MEMORY}, "
+            "such as 6Gi, on the pod's template."
+        )
+
+
+def _about_use(record: PodRecord) -> Iterator[str]:
+    row = record.row
+    for use in () if row is None else row.uses:
+        used, limit = use.used_bytes, use.limit_bytes
+        count = len(use.processes)
+        if used is not None and limit is not None and used > limit:
+            enough = limit_for(MostHeld(used, count, shares=count), _reserve(record))
+            yield (
+                f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
+                f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "
+                "requests)."
+            )
+        yield from _about_processes(record, use)
+
+
+def _about_processes(record: PodRecord, use: UseRow) -> Iterator[str]:
+    plan = record.pod.recorded.plan
+    if plan is None:
+        return
+    for name, container in plan.containers.items():
+        own = [process for process in use.processes if process.container == name]
+        if len(own) > container.processes:
+            yield (
+                f"{len(own)} processes of container {name} share a card, the plan counts on "
+                f"{container.processes}: set {names.PROCESSES_PER_CARD} to {len(own)}."
+            )
+        most = _most(container, record)
+        above = [item for item in own if most is not None and (item.used_bytes or 0) > most]
+        if above:
+            yield (
+                f"Process {above[0].pid} of container {name} holds {held(above[0].used_bytes)}, "
+                f"more than it is configured to allocate ({allowed(container.cap_bytes)}) with its "
+                f"context: it ignores its settings, see docs/frameworks.md."
+            )
+
+
+def _most(container: ContainerPlan, record: PodRecord) -> int | None:
+    """Return what a process that keeps to its settings can hold at most."""
+    most = [
+        item.allowance_bytes + (item.reserve_bytes or 0)
+        for item in container.settings
+        if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
+    ]
+    slack = None if record.snapshot is None else record.snapshot.cap_slack_bytes
+    if not most or container.cap_bytes is None or not container.kept:
+        return None
+    return max(most) + (CAP_SLACK if slack is None else slack)
+
+
+def _reserve(record: PodRecord) -> int:
+    """Return the context's reserve that the plan reckoned with, else the usual one."""
+    reserves = [item.reserve_bytes for _, _, item in record.settings if item.reserve_bytes]
+    return min(reserves, default=reserve_bytes(None))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubectl_gpufence.arguments import add_output, add_scope
-from kubectl_gpufence.verbs.idle.gather import gather
 from kubectl_gpufence.verbs.idle.lines import idle_lines, idle_listing, waiting_note
+from kubectl_gpufence.verbs.idle.owners import gather
 
 if TYPE_CHECKING:
     import argparse

@@ -25,14 +25,15 @@ from kubectl_gpufence.view import (
     counted,
     exact,
     gibibytes,
+    total_of,
     wrapped,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpufence.releases import OwnerRelease, OwnerReleases
-    from gpufence.snapshot import PodRow, Snapshot
+    from gpufence.idle import OwnerRelease, OwnerReleases
+    from gpufence.snapshot import Snapshot
     from kube.owners import ApiOwner
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.view import Display
@@ -122,9 +123,7 @@ class IdleLine(NamedTuple):
 
     @property
     def held_bytes(self) -> int | None:
-        known = [use.held_bytes for use in self.placed]
-        held = [amount for amount in known if amount is not None]
-        return sum(held) if len(held) == len(known) else None
+        return total_of([use.held_bytes for use in self.placed], none=0)
 
     @property
     def gib_hours(self) -> float | None:
@@ -224,14 +223,13 @@ def use_of(item: OwnedPod, snapshot: Snapshot | None) -> PodUse:
     if row is None or activity is None:
         return PodUse(pod, NOT_KNOWN, why=f"the agent of node {pod.node} says nothing of it")
     return PodUse(
-        pod, activity.state, activity.idle_seconds, _held_by(row), activity.evidence, activity.why
+        pod,
+        activity.state,
+        activity.idle_seconds,
+        total_of([use.used_bytes for use in row.uses], none=0),
+        activity.evidence,
+        activity.why,
     )
-
-
-def _held_by(row: PodRow) -> int | None:
-    known = [use.used_bytes for use in row.uses]
-    held = [amount for amount in known if amount is not None]
-    return sum(held) if len(held) == len(known) else None
 
 
 def _rank(line: IdleLine) -> tuple[float, float, str, str]:

@@ -1,5 +1,6 @@
 """
-Owners that somebody names, and changes to them that hold only as long as nobody else interferes.
+Owners of GPU pods: what agents and the controller say of them, those that a person names, and
+changes to them that hold only as long as nobody else interferes.
 
 GpufenceError
 └── RefusedError     it can be done, and is not, for a reason that is said: a person decides
@@ -9,23 +10,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpufence.errors import GpufenceError
-from gpufence.names import RELEASED
-from kube import ConflictError, NotFoundError
-from kube.workloads import find_owner, read_owner
-from kubectl_gpufence.reader import MissingError
-from kubectl_gpufence.verbs.idle.gather import PODS
+from gpufence.errors import GpufenceError, InvalidError
+from gpufence.idle import read_owners, write_note
+from gpufence.names import CONTROLLER, RELEASED, SYSTEM_NAMESPACE
+from gpufence.shape import as_object, objects
+from gpufence.snapshot import POD_ROWS
+from kube import ConflictError, ForbiddenError, core, workloads
+from kube.owners import ApiOwner, owner_of
+from kube.workloads import read_owner
+from kubectl_gpufence.agents import silence_reason
+from kubectl_gpufence.owners import PODS, find_named, topmost_owners
+from kubectl_gpufence.pods import read_status_pod, see_pod
+from kubectl_gpufence.reader import LIVING, AddressError, page
+from kubectl_gpufence.verbs.idle.lines import OwnedPod, SeenOwners
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kube import Client
+    from gpufence.idle import OwnerReleases, ReleaseNote
+    from gpufence.shape import Object
+    from kube import Client, JsonObject
     from kube.discovery import Kinds
-    from kube.kinds import ApiKind
-    from kube.owners import ApiOwner
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.reader import ClusterReader
+
 
 _TRIES: Final = 5
-_POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 
 
 class RefusedError(GpufenceError):
@@ -42,33 +52,13 @@ def named_owner(client: Client, kinds: Kinds, namespace: str, word: str) -> ApiO
         MissingError: there is no such object.
         RefusedError: nobody can change how many replicas it has.
     """
-    called, separator, name = word.partition("/")
-    kind = _kind(kinds, called) if separator else PODS
-    try:
-        item = read_owner(client, kind, namespace, name if separator else word)
-    except NotFoundError as error:
-        raise MissingError(
-            f"there is no {kind.kind} {name or word} in namespace {namespace}; write deploy/NAME, "
-            "sts/NAME, notebook/NAME or the name of a pod, -n names another namespace"
-        ) from error
-    owner = find_owner(client, kinds, item)
+    owner = find_named(client, kinds, namespace, word)
     if owner.scalable or owner.stoppable:
         return owner
     raise RefusedError(
         f"{owner.shown} has no replicas that could be changed: nobody releases it, "
         "and nothing needs to keep or wake it"
     )
-
-
-def _kind(kinds: Kinds, called: str) -> ApiKind:
-    if called.lower() in _POD_WORDS:
-        return PODS
-    kind = kinds.called(called)
-    if kind is None:
-        raise MissingError(
-            f'this cluster knows no kind "{called}"; `kubectl api-resources` lists those it knows'
-        )
-    return kind
 
 
 def carefully(client: Client, owner: ApiOwner, change: Callable[[ApiOwner], ApiOwner]) -> ApiOwner:
@@ -91,5 +81,91 @@ def carefully(client: Client, owner: ApiOwner, change: Callable[[ApiOwner], ApiO
     raise RefusedError(f"somebody else changes {owner.shown} at this moment; look, and try again")
 
 
+def note_on(client: Client, owner: ApiOwner, note: ReleaseNote) -> ApiOwner:
+    """Write the note of a release on an owner."""
+    text = write_note(note)
+    return carefully(client, owner, lambda item: workloads.write_note(client, item, text))
+
+
 def _wants(owner: ApiOwner) -> tuple[str, int | None, bool, str | None]:
     return owner.uid, owner.replicas, owner.active, owner.annotations.get(RELEASED)
+
+
+CONTROLLER_LABEL: Final = f"app.kubernetes.io/name={CONTROLLER}"
+NO_CONTROLLER: Final = (
+    "no controller runs in this cluster: no owner is released, and the agents' measurements are "
+    "shown"
+)
+_PAGE: Final = "/v1/owners"
+_UNSCHEDULABLE: Final = "Unschedulable"
+
+
+def gather(reader: ClusterReader, namespace: str) -> SeenOwners:
+    """Ask about the GPU pods of a namespace, or of all."""
+    pods, notes = _pods(reader, namespace)
+    tops, note = topmost_owners(reader, [item for _, item, _ in pods])
+    snapshots, silent = reader.snapshots({seen.node for seen, _, _ in pods}, POD_ROWS)
+    releases, missing = read_releases(reader)
+    owned = tuple(OwnedPod(seen, tops[item.uid], waits) for seen, item, waits in pods)
+    brake = f"no owner is released: {releases.brake}" if releases and releases.brake else ""
+    said = (*notes, note, *silent, missing, brake)
+    return SeenOwners(owned, snapshots, releases, tuple(filter(None, said)))
+
+
+def read_releases(reader: ClusterReader) -> tuple[OwnerReleases | None, str]:
+    """
+    Ask the controller, the replica that leads where there are several; or say why it says nothing.
+    """
+    if reader.direct.controller:
+        url = f"{reader.direct.controller}{_PAGE}"
+        answers = [_read(lambda: page(url, reader.agent_seconds))]
+    else:
+        path = core("namespaces", SYSTEM_NAMESPACE, "pods")
+        try:
+            pods = reader.listed(path, read_status_pod, {"labelSelector": CONTROLLER_LABEL})
+        except ForbiddenError:
+            return None, f"you may not list pods in {SYSTEM_NAMESPACE}, where the controller is"
+        ready = [pod for pod in pods if pod.ready]
+        if not ready:
+            return None, "no controller is ready: no owner is released" if pods else NO_CONTROLLER
+        answers = reader.together(lambda pod: _read(lambda: reader.proxied(pod, _PAGE)), ready)
+    found = [item for item in answers if not isinstance(item, str)]
+    if not found:
+        return None, f"the controller says nothing: {answers[0]}"
+    best = max(found, key=lambda item: (item.leader, item.at))
+    return best, "" if best.leader else "no controller leads at the moment: no owner is released"
+
+
+def _pods(
+    reader: ClusterReader, namespace: str
+) -> tuple[list[tuple[SeenPod, ApiOwner, bool]], list[str]]:
+    notes: list[str] = []
+
+    def keep(raw: JsonObject) -> tuple[SeenPod, ApiOwner, bool] | None:
+        try:
+            seen = see_pod(raw, None)
+            return (seen, owner_of(PODS, raw), _waits(raw)) if seen.uses_gpu else None
+        except InvalidError as error:
+            notes.append(f"a pod cannot be read: {error}")
+            return None
+
+    path = core("namespaces", namespace, "pods") if namespace else core("pods")
+    found = reader.listed(path, keep, {"fieldSelector": LIVING})
+    return [item for item in found if item is not None], notes
+
+
+def _waits(raw: Object) -> bool:
+    status = as_object(raw.get("status"), "status")
+    return any(
+        item.get("type") == "PodScheduled" and item.get("reason") == _UNSCHEDULABLE
+        for item in objects(status.get("conditions"), "status.conditions")
+    )
+
+
+def _read(ask: Callable[[], str]) -> OwnerReleases | str:
+    try:
+        return read_owners(ask())
+    except AddressError as error:
+        return str(error)
+    except GpufenceError as error:
+        return silence_reason(error)

@@ -6,14 +6,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
-from gpufence.idle import ReleaseNote, ReleasePhase, read_note, write_note
+from gpufence.idle import ReleaseNote, ReleasePhase, read_note
 from gpufence.names import RELEASED
 from gpufence.shape import as_object
-from gpufence.times import write_moment
 from kube import ForbiddenError, as_is, group, workloads
 from kube.discovery import Kinds
 from kubectl_gpufence.arguments import add_output, add_scope, owner
-from kubectl_gpufence.verbs.idle.gather import gather
 from kubectl_gpufence.verbs.idle.lines import (
     IDLE,
     WAITS,
@@ -22,7 +20,13 @@ from kubectl_gpufence.verbs.idle.lines import (
     is_about,
     plan_lines,
 )
-from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_owner
+from kubectl_gpufence.verbs.idle.owners import (
+    RefusedError,
+    carefully,
+    gather,
+    named_owner,
+    note_on,
+)
 from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
@@ -90,7 +94,7 @@ def _plan(
     lines = idle_lines(cluster, call.namespace)
     if owner is not None:
         lines = [line for line in lines if is_about(line, owner)]
-    nothing = "nobody there has GPUs that could be released"
+    nothing = "no owner there has GPUs that could be released"
     listing = idle_listing(lines, call.namespace, nothing, cluster.notes)
     if call.output == "json" or not lines:
         output.show(listing, call.output)
@@ -158,15 +162,10 @@ def _release(client: Client, owner: ApiOwner, replicas: int, why: str) -> None:
     Write down what there was, take it, and write that down: whoever finds the first note alone
     knows how far it came.
     """
-    now = time.time()
-    note = _noted(owner, ReleaseNote(ReleasePhase.RELEASING, now, replicas, why))
-    owner = _write(client, owner, note)
-    if owner.stoppable:
-        at = write_moment(now)
-        owner = carefully(client, owner, lambda item: workloads.stop(client, item, at))
-    else:
-        owner = carefully(client, owner, lambda item: workloads.set_replicas(client, item, 0))
-    _write(client, owner, note._replace(phase=ReleasePhase.RELEASED))
+    note = _noted(owner, ReleaseNote(ReleasePhase.RELEASING, time.time(), replicas, why))
+    owner = note_on(client, owner, note)
+    owner = carefully(client, owner, lambda item: workloads.bring_to(client, item, 0))
+    note_on(client, owner, note._replace(phase=ReleasePhase.RELEASED))
 
 
 def _noted(owner: ApiOwner, note: ReleaseNote) -> ReleaseNote:
@@ -176,11 +175,6 @@ def _noted(owner: ApiOwner, note: ReleaseNote) -> ReleaseNote:
     except GpufenceError:
         return note
     return old._replace(phase=note.phase, at=note.at, replicas=note.replicas, why=note.why)
-
-
-def _write(client: Client, owner: ApiOwner, note: ReleaseNote) -> ApiOwner:
-    text = write_note(note)
-    return carefully(client, owner, lambda item: workloads.write_note(client, item, text))
 
 
 def _refusal(call: argparse.Namespace) -> str:

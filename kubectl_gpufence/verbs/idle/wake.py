@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
-from gpufence.idle import ReleasePhase, read_note, write_note
+from gpufence.idle import ReleasePhase, read_note
 from gpufence.names import RELEASED
 from kube import workloads
 from kube.discovery import Kinds
 from kubectl_gpufence.arguments import add_owner
-from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_owner
+from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_owner, note_on
 from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     note = _note(owner, call.replicas)
     if _is_there(owner, call.replicas):
         if note is not None and note.phase is not ReleasePhase.WOKEN:
-            _write(client, owner, _woken(note, ReleasePhase.WOKEN))
+            note_on(client, owner, _woken(note, ReleasePhase.WOKEN))
         output.lines([f"{owner.shown} {_what(owner)} already: nothing to be done"])
         return 0
     output.lines([f"{owner.shown} is back: {_what(_wake(client, owner, note, call.replicas))}"])
@@ -66,18 +66,15 @@ def _wake(
     if note is not None:
         note = _woken(note, ReleasePhase.WAKING)
         note = note if replicas is None else note._replace(replicas=replicas)
-        owner = _write(client, owner, note)
-    wanted = replicas if note is None else note.replicas
-    if owner.stoppable:
-        owner = carefully(client, owner, lambda item: workloads.start(client, item))
-    elif wanted is None:
+        owner = note_on(client, owner, note)
+    wanted = 1 if owner.stoppable else replicas if note is None else note.replicas
+    if wanted is None:
         raise RefusedError(
             f"{owner.shown} has no note of how many replicas it had; write --replicas N"
         )
-    else:
-        owner = carefully(client, owner, lambda item: workloads.set_replicas(client, item, wanted))
+    owner = carefully(client, owner, lambda item: workloads.bring_to(client, item, wanted))
     if note is not None:
-        owner = _write(client, owner, note._replace(phase=ReleasePhase.WOKEN))
+        owner = note_on(client, owner, note._replace(phase=ReleasePhase.WOKEN))
     return owner
 
 
@@ -96,11 +93,6 @@ def _note(owner: ApiOwner, replicas: int | None) -> ReleaseNote | None:
 
 def _woken(note: ReleaseNote, phase: ReleasePhase) -> ReleaseNote:
     return note._replace(phase=phase, woken_at=time.time(), woken_by=_BY)
-
-
-def _write(client: Client, owner: ApiOwner, note: ReleaseNote) -> ApiOwner:
-    text = write_note(note)
-    return carefully(client, owner, lambda item: workloads.write_note(client, item, text))
 
 
 def _is_there(owner: ApiOwner, replicas: int | None) -> bool:

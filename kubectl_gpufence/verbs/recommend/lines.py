@@ -1,26 +1,28 @@
-"""PURE. What every model needs and which limit would do, as table, JSON and CSV."""
+"""
+PURE. What every model needs and which limit would do, as table, JSON and CSV; and which cards those
+limits would free: how many the present pods hold, and how many would do.
+
+Pods are packed first fit, the largest first, on each model of card by itself: never on more than
+11/9 of the least number of cards and one (Johnson 1973), and as a person would do it by hand.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.need import Confidence
 from gpufence.need.measured import LEAST_PODS, LEAST_SECONDS
+from gpufence.need.rows import POD_TEMPLATE_HASH, top_owner
+from gpufence.need.summary import together
 from gpufence.text import duration
-from kubectl_gpufence.view import (
-    Cell,
-    Field,
-    Rows,
-    Tone,
-    allowed,
-    amount,
-    exact,
-)
+from kubectl_gpufence.view import Cell, Field, Rows, Tone, allowed, amount, exact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpufence.need import NeedSummary
+    from gpufence.snapshot import CardRow, PodRow, Snapshot, UseRow
+
 
 _TONES: Final = {
     Confidence.LOW: Tone.FAINT,
@@ -108,8 +110,131 @@ def need_listing(
         name="needs",
         fields=NEED_FIELDS,
         rows=items,
-        nothing=f"nobody has measured a model {where} yet",
+        nothing=f"no agent has measured a model {where} yet",
         notes=notes,
         without=("NAMESPACE",) if namespace else (),
         about={"source": source},
     )
+
+
+Owner = tuple[str, str, str]
+
+
+class PodShare(NamedTuple):
+    """
+    One pod on one card, and what it should have there: `by_target` where its owner has a target,
+    else its present limit, or what it holds.
+    """
+
+    pod: str
+    card: str
+    model: str
+    share_bytes: int
+    by_target: bool
+
+
+class Packing(NamedTuple):
+    """
+    The cards of one model: how many there are, are held, and would do for `shares` of pods, of
+    which so many count by their target.
+    """
+
+    model: str
+    memory_bytes: int
+    cards: int
+    held: int
+    needed: int
+    shares: int
+    by_target: int
+    share_bytes: int
+
+    @property
+    def freed(self) -> int:
+        return max(self.held - self.needed, 0)
+
+
+def packings(
+    snapshots: Mapping[str, Snapshot], summaries: Iterable[NeedSummary], namespace: str
+) -> list[Packing]:
+    """Pack the pods of a namespace, or of all, that hold memory on any card."""
+    targets = _targets(summaries)
+    shares: dict[str, list[PodShare]] = {}
+    cards: dict[str, list[CardRow]] = {}
+    for snapshot in snapshots.values():
+        on_node = {card.uuid: card for card in snapshot.cards}
+        for card in snapshot.cards:
+            cards.setdefault(card.model, []).append(card)
+        for pod in snapshot.pods:
+            if namespace in ("", pod.namespace):
+                for use in pod.uses:
+                    card_of_use = on_node.get(use.card)
+                    share = None if card_of_use is None else _share(pod, use, card_of_use, targets)
+                    if share is not None:
+                        shares.setdefault(share.model, []).append(share)
+    return [_packing(model, cards[model], shares.get(model, [])) for model in sorted(cards)]
+
+
+def cards_needed(shares: Iterable[PodShare], memory_bytes: int) -> int:
+    """Return how many cards of this size hold all shares, no two of one pod on the same."""
+    free: list[int] = []
+    pods: list[set[str]] = []
+    for share in sorted(shares, key=lambda item: (-item.share_bytes, item.pod, item.card)):
+        amount = min(share.share_bytes, memory_bytes)
+        place = next(
+            (at for at, left in enumerate(free) if left >= amount and share.pod not in pods[at]),
+            len(free),
+        )
+        if place == len(free):
+            free.append(memory_bytes)
+            pods.append(set())
+        free[place] -= amount
+        pods[place].add(share.pod)
+    return len(free)
+
+
+def _packing(model: str, cards: Sequence[CardRow], shares: Sequence[PodShare]) -> Packing:
+    memory = min(card.total_bytes for card in cards)
+    return Packing(
+        model,
+        memory,
+        cards=len(cards),
+        held=len({share.card for share in shares}),
+        needed=cards_needed(shares, memory),
+        shares=len(shares),
+        by_target=sum(share.by_target for share in shares),
+        share_bytes=sum(share.share_bytes for share in shares),
+    )
+
+
+def _targets(summaries: Iterable[NeedSummary]) -> dict[tuple[Owner, str], int | None]:
+    """Add up the containers of each owner on each model of card; None where one has no target."""
+    rows: dict[tuple[Owner, str], list[NeedSummary]] = {}
+    for item in summaries:
+        rows.setdefault((item.key[:3], item.key.card), []).append(item)
+    return {key: _owners_target(together(items)) for key, items in rows.items()}
+
+
+def _owners_target(groups: Sequence[Sequence[NeedSummary]]) -> int | None:
+    """Return the most that containers need which run at the same time."""
+    targets = [item.target_bytes for group in groups for item in group]
+    if None in targets:
+        return None
+    return max(sum(item.target_bytes or 0 for item in group) for group in groups)
+
+
+def _share(
+    pod: PodRow, use: UseRow, card: CardRow, targets: Mapping[tuple[Owner, str], int | None]
+) -> PodShare | None:
+    target = targets.get((_owner(pod), card.model))
+    amount = target or use.limit_bytes or use.used_bytes
+    if not amount:
+        return None
+    return PodShare(pod.uid, card.uuid, card.model, amount, bool(target))
+
+
+def _owner(pod: PodRow) -> Owner:
+    """
+    Return the owner as needs name it; an agent tells the controller, whose last part is the hash.
+    """
+    kind, _, name = (pod.owner or f"Pod/{pod.name}").partition("/")
+    return pod.namespace, *top_owner(kind, name, {POD_TEMPLATE_HASH: name.rpartition("-")[2]})

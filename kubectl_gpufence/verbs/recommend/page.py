@@ -1,8 +1,10 @@
 """
-PURE. All models' needs as one page for a browser: style and pictures inside, nothing fetched.
+PURE. All models' needs as one page for a browser: style and pictures inside, nothing fetched. Each
+model's days are a picture: what was held as bars, limit, told and target as lines.
 
 Whatever names somebody has given to things is text here and never markup; and a policy in the page
-forbids it to run or fetch anything.
+forbids it to run or fetch anything. Lines of a picture differ in their dashes, too, so that nobody
+needs colours to tell them apart; each bar says its figures in words.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.need import Confidence
+from gpufence.quantity import GIB, MIB
 from gpufence.text import limit_mebibytes, mebibytes, printable
-from kubectl_gpufence.verbs.recommend.chart import chart, chart_days, words
 from kubectl_gpufence.view import NOT_THERE, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpufence.need import NeedDay, NeedSummary
-    from kubectl_gpufence.verbs.recommend.freed import Packing
+    from kubectl_gpufence.verbs.recommend.lines import Packing
 
 
 _TITLES: Final = (
@@ -36,7 +38,11 @@ class ModelDays(NamedTuple):
 
 
 def page(
-    models: Sequence[ModelDays], cards: Sequence[Packing], where: str, notes: Sequence[str]
+    models: Sequence[ModelDays],
+    cards: Sequence[Packing],
+    where: str,
+    notes: Sequence[str],
+    style: str,
 ) -> list[str]:
     """Write the page; `where` says whose models they are, and `cards` what they are packed on."""
     title = f"GPU memory: {_text(where)}"
@@ -49,7 +55,7 @@ def page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{title}</title>",
-        f"<style>{STYLE}</style>",
+        f"<style>\n{style}</style>",
         "</head>",
         "<body>",
         f"<header><h1>{title}</h1>",
@@ -179,116 +185,198 @@ def _text(text: str) -> str:
     return escape(printable(text))
 
 
-STYLE: Final = """
-:root {
-  color-scheme: light dark;
-  --page: #f6f7f9; --card: #ffffff; --ink: #16191d; --faint: #5b6470; --line: #d9dde3;
-  --held: #7fa8d9; --over: #d2493a; --limit: #16191d; --told: #7a5ccf; --target: #14804a;
-  --warn: #9a5b00; --link: #1d5fae;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171b; --card: #1d2126; --ink: #e8eaed; --faint: #a3acb8; --line: #363c45;
-    --held: #4f7fb8; --over: #e86a5c; --limit: #e8eaed; --told: #b39df0; --target: #4fc78a;
-    --warn: #f0b35a; --link: #8ab8f0;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  margin: 0 auto; max-width: 90rem; padding: 1rem; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-}
-h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 0; overflow-wrap: anywhere; }
-header p, .about { color: var(--faint); margin: 0 0 1rem; }
-.about { margin-bottom: .5rem; overflow-wrap: anywhere; }
-a { color: var(--link); }
-.overview, article {
-  background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem;
-}
-.overview { padding: .25rem 1rem; margin-bottom: 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
-th { color: var(--faint); font-weight: 600; white-space: nowrap; }
-th:nth-child(n+5):nth-child(-n+7), td:nth-child(n+5):nth-child(-n+7) { text-align: right; }
-td:nth-child(n+5) { white-space: nowrap; font-variant-numeric: tabular-nums; }
-tbody tr:last-child td { border-bottom: 0; }
-td { overflow-wrap: anywhere; }
-td:first-child { min-width: 10rem; } td:nth-child(4) { min-width: 6rem; }
-.legend {
-  display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 0 0 1rem; color: var(--faint);
-}
-.legend i {
-  display: inline-block; width: 1.25rem; height: .7rem; margin-right: .4rem; vertical-align: -1px;
-}
-.legend i.held { background: var(--held); } .legend i.over { background: var(--over); }
-.legend i.limit, .legend i.told, .legend i.target { height: 0; vertical-align: .25rem; }
-.legend i.limit { border-top: 2px solid var(--limit); }
-.legend i.told { border-top: 2px dotted var(--told); }
-.legend i.target { border-top: 2px dashed var(--target); }
-.legend b { color: var(--over); }
-svg .mark {
-  fill: var(--over); font-size: 14px; font-weight: 700; stroke: var(--card); stroke-width: 3px;
-  paint-order: stroke;
-}
-.models {
-  display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr));
-}
-article:target { outline: 2px solid var(--link); }
-dl { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 0 0 .5rem; }
-dt { color: var(--faint); font-size: .8rem; }
-dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; }
-svg { display: block; width: 100%; max-width: 36rem; height: auto; }
-svg text { font: 10px system-ui, sans-serif; }
-.axis { fill: var(--faint); }
-.grid { stroke: var(--line); }
-rect.held { fill: var(--held); } rect.over { fill: var(--over); }
-path, .target { fill: none; stroke-width: 1.75; }
-path.limit { stroke: var(--limit); }
-path.told { stroke: var(--told); stroke-dasharray: 1.5 3; stroke-linecap: round; }
-line.target { stroke: var(--target); stroke-dasharray: 6 4; }
-.badge {
-  display: inline-block; border: 1px solid currentColor; border-radius: 1rem; padding: 0 .6rem;
-  font-size: .78rem; font-weight: 600; white-space: nowrap; color: var(--faint);
-}
-.badge.high { color: var(--target); } .badge.medium { color: var(--link); }
-.badge.capped { color: var(--warn); }
-.reasons { margin: .5rem 0; padding: 0; list-style: none; font-size: .87rem; color: var(--faint); }
-.reasons li { overflow-wrap: anywhere; }
-.reasons b { color: var(--ink); }
-details { font-size: .87rem; }
-details ul { margin: .25rem 0 0; padding-left: 1.2rem; }
-summary { cursor: pointer; color: var(--link); }
-footer { margin-top: 1.5rem; color: var(--faint); font-size: .9rem; overflow-wrap: anywhere; }
-@media screen and (max-width: 60rem) {
-  thead { position: absolute; left: -100vw; }
-  tr { display: grid; grid-template-columns: repeat(3, 1fr); padding: .6rem 0; gap: .25rem .75rem; }
-  tbody tr { border-bottom: 1px solid var(--line); }
-  tbody tr:last-child { border-bottom: 0; }
-  td:nth-child(n+1):nth-child(-n+8) {
-    border: 0; padding: 0; text-align: left; white-space: normal;
-  }
-  td:first-child, td:last-child { grid-column: 1 / -1; }
-  td:nth-child(n+2):nth-child(-n+7)::before {
-    content: attr(data-title); display: block; color: var(--faint); font-size: .75rem;
-  }
-}
-@media print {
-  :root {
-    --page: #ffffff; --card: #ffffff; --ink: #000000; --faint: #444444; --line: #bbbbbb;
-    --held: #a9c3e3; --over: #c03a2b; --limit: #000000; --told: #6546b8; --target: #0d6a3b;
-    --warn: #7a4800; --link: #000000;
-  }
-  body { max-width: none; padding: 0; font-size: 9pt; line-height: 1.35; }
-  .models { display: block; columns: 2; column-gap: .5rem; }
-  article { break-inside: avoid; padding: .5rem .6rem; margin-bottom: .5rem; }
-  article h2 { font-size: 10pt; }
-  dl, .reasons { margin: .25rem 0; }
-  svg { max-height: 34mm; }
-  table { font-size: .85em; }
-  tr { break-inside: avoid; }
-  details { display: none; }
-  a { text-decoration: none; }
-  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-}
-"""
+WIDTH: Final = 360
+HEIGHT: Final = 180
+_LEFT = 46
+_RIGHT = 8
+_TOP = 16
+_BOTTOM = 22
+_FLOOR = HEIGHT - _BOTTOM
+_WIDEST = 28.0
+_STEPS = 4
+_DATE = 14  # half of what a date is wide
+_MOST_DAYS = 28
+_NICE = (1, 2, 4, 5, 8, 10)
+
+
+class ChartDay(NamedTuple):
+    """One day of a model, all nodes together; None where nothing was told or allowed."""
+
+    day: str
+    held_bytes: int
+    told_bytes: int | None
+    limit_bytes: int | None
+    evictions: int
+    out_of_memory: bool
+
+
+class _Scale(NamedTuple):
+    """Where amounts and days are in the picture."""
+
+    top_bytes: int
+    first: int
+    days: int
+
+    def y(self, amount: int) -> float:
+        return round(_FLOOR - (_FLOOR - _TOP) * amount / self.top_bytes, 1)
+
+    def x(self, day: str) -> float:
+        """Return the left end of a day's place."""
+        return round(_LEFT + self.width * (ordinal(day) - self.first), 1)
+
+    def middle(self, day: str) -> float:
+        return round(self.x(day) + self.width / 2, 1)
+
+    @property
+    def width(self) -> float:
+        return (WIDTH - _LEFT - _RIGHT) / self.days
+
+
+def chart_days(rows: Sequence[NeedDay]) -> list[ChartDay]:
+    """Put the rows of all nodes together by day."""
+    by_day: dict[str, list[NeedDay]] = {}
+    for row in rows:
+        by_day.setdefault(row.day, []).append(row)
+    return [_together(day, by_day[day]) for day in sorted(by_day)]
+
+
+def chart(days: Sequence[ChartDay], target_bytes: int | None, about: str) -> str:
+    """
+    Draw at least one day, and none long before the last; `about` says whose they are to those who
+    cannot see it.
+    """
+    last = ordinal(days[-1].day)
+    days = [item for item in days if last - ordinal(item.day) < _MOST_DAYS]
+    scale = _scale(days, target_bytes)
+    parts = [
+        *_grid(scale),
+        *(part for day in days for part in _bar(day, scale)),
+        *_steps("told", [(item.day, item.told_bytes) for item in days], scale),
+        *_steps("limit", [(item.day, item.limit_bytes) for item in days], scale),
+        *_target(target_bytes, scale),
+        *(mark for day in days for mark in _mark(day, scale)),
+        *_dates(days, scale),
+    ]
+    label = escape(printable(about))
+    head = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">'
+    return "\n".join([head, *parts, "</svg>"])
+
+
+def ordinal(day: str) -> int:
+    """Return the number of a day such as 2026-11-19, counted from one that is long past."""
+    year, month, number = (int(part) for part in day.split("-"))
+    if month <= 2:  # noqa: PLR2004 - the year begins in March, so that leap days end it
+        year, month = year - 1, month + 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + number
+
+
+def amount_label(amount: int) -> str:
+    """Write an amount of the axis."""
+    return f"{amount // GIB} GiB" if amount % GIB == 0 else f"{amount // MIB} MiB"
+
+
+def _together(day: str, rows: Sequence[NeedDay]) -> ChartDay:
+    told = [row.told_bytes * max(row.shares, 1) for row in rows if row.told_bytes is not None]
+    return ChartDay(
+        day,
+        max(row.peak_bytes for row in rows),
+        max(told, default=None),
+        max((row.limit_bytes for row in rows if row.limit_bytes is not None), default=None),
+        sum(row.evictions for row in rows),
+        any(row.out_of_memory_limit_bytes for row in rows),
+    )
+
+
+def _scale(days: Sequence[ChartDay], target_bytes: int | None) -> _Scale:
+    amounts = [target_bytes or 0, MIB]
+    for item in days:
+        amounts += [item.held_bytes, item.told_bytes or 0, item.limit_bytes or 0]
+    first = ordinal(days[0].day)
+    return _Scale(_nice_top(max(amounts)), first, ordinal(days[-1].day) - first + 1)
+
+
+def _nice_top(most: int) -> int:
+    """Return a round amount that is above all: four steps of it are round, too."""
+    unit = GIB if most >= _STEPS * GIB else MIB
+    step = -(-most // (_STEPS * unit))
+    power = 1
+    while power * _NICE[-1] < step:
+        power *= _NICE[-1]
+    return next(nice * power for nice in _NICE if nice * power >= step) * _STEPS * unit
+
+
+def _grid(scale: _Scale) -> Iterator[str]:
+    for step in range(_STEPS + 1):
+        amount = scale.top_bytes * step // _STEPS
+        y = scale.y(amount)
+        yield f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
+        label = amount_label(amount) if amount else "0"
+        yield f'<text class="axis" x="{_LEFT - 5}" y="{y + 3.5}" text-anchor="end">{label}</text>'
+
+
+def _bar(item: ChartDay, scale: _Scale) -> Iterator[str]:
+    width = min(scale.width * 0.7, _WIDEST)
+    x = round(scale.middle(item.day) - width / 2, 1)
+    y = scale.y(item.held_bytes)
+    over = item.limit_bytes is not None and item.held_bytes > item.limit_bytes
+    place = f'x="{x}" y="{y}" width="{width:.1f}" height="{_FLOOR - y:.1f}"'
+    yield f'<rect class="{"over" if over else "held"}" {place}>'
+    yield f"<title>{escape(words(item))}</title></rect>"
+
+
+def _mark(item: ChartDay, scale: _Scale) -> Iterator[str]:
+    """Mark a day on which a limit was too small, above its bar."""
+    mark = ("!" if item.evictions else "") + ("&times;" if item.out_of_memory else "")
+    if mark:
+        x, y = scale.middle(item.day), scale.y(item.held_bytes) - 4
+        yield f'<text class="mark" x="{x}" y="{y:.1f}" text-anchor="middle">{mark}</text>'
+
+
+def words(item: ChartDay) -> str:
+    """Say a day's figures."""
+    parts = [f"{item.day}: held {mebibytes(item.held_bytes)}"]
+    if item.told_bytes is not None:
+        parts.append(f"told {limit_mebibytes(item.told_bytes)}")
+    if item.limit_bytes is not None:
+        parts.append(f"limit {limit_mebibytes(item.limit_bytes)}")
+    if item.evictions:
+        parts.append(f"evicted {item.evictions}x")
+    if item.out_of_memory:
+        parts.append("out of memory")
+    return ", ".join(parts)
+
+
+def _steps(kind: str, values: Sequence[tuple[str, int | None]], scale: _Scale) -> Iterator[str]:
+    """
+    Draw a line that stands for a day and steps from one to the next, with holes where there is no
+    value.
+    """
+    drawn = ""
+    before: str | None = None
+    for day, amount in values:
+        if amount is None:
+            before = None
+            continue
+        x, y = scale.x(day), scale.y(amount)
+        joined = before is not None and ordinal(day) == ordinal(before) + 1
+        drawn += f"{'V' if joined else f'M{x} '}{y}H{round(x + scale.width, 1)}"
+        before = day
+    if drawn:
+        yield f'<path class="{kind}" d="{drawn}"/>'
+
+
+def _target(target_bytes: int | None, scale: _Scale) -> Iterator[str]:
+    if target_bytes is not None:
+        y = scale.y(target_bytes)
+        yield f'<line class="target" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
+
+
+def _dates(days: Sequence[ChartDay], scale: _Scale) -> Iterator[str]:
+    """Write the first day and the last, and the one in the middle where there is room."""
+    places = sorted(
+        {0, len(days) // 2, len(days) - 1} if len(days) > _STEPS else {0, len(days) - 1}
+    )
+    for place in places:
+        day = days[place].day
+        x = min(scale.middle(day), WIDTH - _DATE)
+        yield f'<text class="axis" x="{x}" y="{HEIGHT - 7}" text-anchor="middle">{day[5:]}</text>'

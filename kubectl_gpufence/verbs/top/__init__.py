@@ -7,12 +7,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from gpufence.snapshot import OUTLINES
+from gpufence.snapshot import CARDS_AND_PODS, OUTLINES
 from kube import KubeError
 from kubectl_gpufence.arguments import add_interval, add_output, add_scope, node_name
-from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.output import advice
-from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
+from kubectl_gpufence.pod_lines import SHEETS
 from kubectl_gpufence.view import Rows
 
 if TYPE_CHECKING:
@@ -78,16 +77,17 @@ def _repeat(call: argparse.Namespace, reader: ClusterReader, output: Output) -> 
 
 
 def _look(call: argparse.Namespace, reader: ClusterReader) -> Rows[Any]:
-    nothing = _nothing(call)
+    if call.node:
+        reader.require_node(call.node)
     if call.what == "pods":
         cluster = reader.cluster_of_pods(call.namespace, call.node)
-        lines = pod_lines(cluster, call.namespace)
-        left_out = ("NAMESPACE",) if call.namespace else ()
-        return Rows(call.what, POD_FIELDS, lines, nothing, cluster.notes, left_out)
-    cluster = reader.cluster_of_nodes(call.node, OUTLINES)
-    if call.what == "cards":
-        return Rows(call.what, CARD_FIELDS, card_lines(cluster), nothing, cluster.notes)
-    return Rows(call.what, NODE_FIELDS, node_lines(cluster), nothing, cluster.notes)
+    else:
+        every_use = call.what == "cards" and call.output != "table"
+        cluster = reader.cluster_of_nodes(call.node, CARDS_AND_PODS if every_use else OUTLINES)
+    sheet = SHEETS[call.what]
+    left_out = ("NAMESPACE",) if call.namespace and call.what == "pods" else ()
+    lines = sheet.lines(cluster, call.namespace)
+    return Rows(call.what, sheet.fields, lines, _nothing(call), cluster.notes, left_out)
 
 
 def _nothing(call: argparse.Namespace) -> str:

@@ -6,11 +6,10 @@ the screen full of lines that it makes: a title, the table as far as it fits, an
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from gpufence.text import printable
-from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
-from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
+from kubectl_gpufence.pod_lines import SHEETS
 from kubectl_gpufence.view import (
     WIDTH,
     Cell,
@@ -25,18 +24,13 @@ from kubectl_gpufence.view import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from kubectl_gpufence.card_lines import CardLine, NodeLine
     from kubectl_gpufence.cluster_view import ClusterAnswers
-    from kubectl_gpufence.pod_lines import PodLine
     from kubectl_gpufence.view import Field
 
 L = TypeVar("L")
 
-WHATS: Final = ("pods", "cards", "nodes")
-OWN_ORDER: Final = {"pods": "SHARE", "cards": "NODE", "nodes": "NODE"}
-"""The column by which `top` orders each table, where nobody has chosen another one."""
 FOOTER: Final = (
     ("q", "quit"),
     ("/", "filter"),
@@ -161,11 +155,11 @@ def _typed(view: WatchView, key: str) -> WatchView:
 
 def _turned(view: WatchView, key: str) -> WatchView:
     """Go to another table, each of which begins in its own order."""
-    place = WHATS.index(view.what)
+    place = list(SHEETS).index(view.what)
     chosen = {"tab": place + 1, "back-tab": place - 1, "1": 0, "2": 1, "3": 2}.get(key)
     if chosen is None:
         return view
-    what = WHATS[chosen % len(WHATS)]
+    what = list(SHEETS)[chosen % len(SHEETS)]
     return view._replace(what=what, sort="", inverted=False, offset=0)
 
 
@@ -183,7 +177,7 @@ def _sorted_by(view: WatchView, key: str, titles: Sequence[str]) -> WatchView:
     step = {"<": -1, ",": -1, ">": 1, ".": 1, "f6": 1}.get(key)
     if step is None:
         return view
-    place = titles.index(view.sort or OWN_ORDER[view.what])
+    place = titles.index(view.sort or SHEETS[view.what].order)
     return view._replace(sort=titles[(place + step) % len(titles)], inverted=False, offset=0)
 
 
@@ -199,21 +193,6 @@ class Shown(NamedTuple):
     namespace: str
     at: str
     note: str = ""
-
-
-class Sheet(NamedTuple, Generic[L]):
-    """A table: its lines, what is said of each, and the words that a filter looks at."""
-
-    lines: Sequence[L]
-    fields: Sequence[Field[L]]
-    words: Callable[[L], str]
-
-
-_FIELDS: Final[Mapping[str, Sequence[Field[Any]]]] = {
-    "pods": POD_FIELDS,
-    "cards": CARD_FIELDS,
-    "nodes": NODE_FIELDS,
-}
 
 
 def screen(
@@ -243,7 +222,9 @@ def screen(
 
 def titles_of(what: str, namespace: str) -> tuple[str, ...]:
     """Return by which columns a table can be sorted, from left to right."""
-    return tuple(item.title for item in columns_of(_FIELDS[what], without=_left_out(namespace)))
+    return tuple(
+        item.title for item in columns_of(SHEETS[what].fields, without=_left_out(namespace))
+    )
 
 
 def page_of(size: ScreenSize) -> int:
@@ -253,10 +234,11 @@ def page_of(size: ScreenSize) -> int:
 
 def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], int, int]:
     """Return the table, how many lines it has, and how many there are without the filter."""
-    sheet = _sheet(view.what, shown)
+    sheet = SHEETS[view.what]
+    every = sheet.lines(shown.cluster, shown.namespace)
     wanted = view.filter.lower().split()
-    lines = [line for line in sheet.lines if _has(sheet.words(line), wanted)]
-    title = view.sort or OWN_ORDER[view.what]
+    lines = [line for line in every if _has(sheet.words(line), wanted)]
+    title = view.sort or SHEETS[view.what].order
     by = next(item for item in sheet.fields if item.title == title)
     largest_first = by.largest_first != view.inverted
     if view.sort or view.inverted:
@@ -267,20 +249,12 @@ def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], i
         columns = narrowed(columns, lines, width, display)
     marked = f"{title}{_mark(largest_first=largest_first, display=display)}"
     columns = [item._replace(title=marked) if item is by else item for item in columns]
-    return table(columns, lines, display), len(lines), len(sheet.lines)
+    return table(columns, lines, display), len(lines), len(every)
 
 
 def _mark(*, largest_first: bool, display: Display) -> str:
     down, up = ("▼", "▲") if display.unicode else ("v", "^")
     return down if largest_first else up
-
-
-def _sheet(what: str, shown: Shown) -> Sheet[Any]:
-    if what == "cards":
-        return Sheet(card_lines(shown.cluster), CARD_FIELDS, _words_of_card)
-    if what == "nodes":
-        return Sheet(node_lines(shown.cluster), NODE_FIELDS, _words_of_node)
-    return Sheet(pod_lines(shown.cluster, shown.namespace), POD_FIELDS, _words_of_pod)
 
 
 def _sorted(lines: Sequence[L], by: Field[L], *, largest_first: bool) -> list[L]:
@@ -292,19 +266,6 @@ def _sorted(lines: Sequence[L], by: Field[L], *, largest_first: bool) -> list[L]
 
 def _left_out(namespace: str) -> tuple[str, ...]:
     return ("NAMESPACE",) if namespace else ()
-
-
-def _words_of_pod(line: PodLine) -> str:
-    known = f"{line.namespace}/{line.name} {line.node} {line.owner} {line.mode}"
-    return f"{known} {line.dialect} {verdict_on(line).text}"
-
-
-def _words_of_card(line: CardLine) -> str:
-    return f"{line.node} {line.card.model} {line.card.uuid} {line.state}"
-
-
-def _words_of_node(line: NodeLine) -> str:
-    return f"{line.node} {line.agent.text}"
 
 
 def _has(text: str, wanted: Sequence[str]) -> bool:

@@ -1,0 +1,88 @@
+"""PURE. What is left of a pod, or of an owner's pods, once there is none: its Events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kubectl_gpufence.view import chapter, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kubectl_gpufence.pods import SeenEvent
+    from kubectl_gpufence.view import Display
+
+_NAME_ENDS = 5  # characters that the API server adds to a generateName
+_MOST_NAMED = 5
+
+
+class Gone(NamedTuple):
+    """
+    What somebody asked for, as `pod NAME` or `Deployment NAME`, the Events about it, and living
+    pods that were made like it, the newest first.
+    """
+
+    namespace: str
+    called: str
+    events: tuple[SeenEvent, ...] = ()
+    successors: tuple[str, ...] = ()
+
+
+def made_like(name: str, pods: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """
+    Return the pods of one template with a pod that is gone, or of the Deployment's later one; each
+    is a name with its generateName.
+    """
+    base = name[:-_NAME_ENDS] if len(name) > _NAME_ENDS else ""
+    alike = [(each, template) for each, template in pods if template and base]
+    same = tuple(each for each, template in alike if template == base)
+    above = base.rstrip("-").rpartition("-")[0]
+    later = [each for each, made in alike if above and made.rstrip("-").rpartition("-")[0] == above]
+    return same or tuple(later)
+
+
+def is_about(event: SeenEvent, owner: str) -> bool:
+    """Return whether an Event is about an owner, or about what that has made, by its name."""
+    name = event.about.rpartition("/")[2]
+    return name == owner or name.startswith(f"{owner}-")
+
+
+def gone_lines(gone: Gone, display: Display) -> Iterator[str]:
+    """Write it as chapters."""
+    what = "it is gone" if gone.called.startswith("pod ") else "it has no pod at the moment"
+    head = f"{gone.called} in namespace {gone.namespace}: {what}. Its Events are left."
+    yield from wrapped(head, "  ", display, first="")
+    events = [line for item in gone.events for line in _bullet(item.sentence, display)]
+    yield from chapter("EVENTS", events, display)
+    to_do = [line for item in what_next(gone) for line in _bullet(item, display)]
+    yield from chapter("WHAT TO DO", to_do, display)
+
+
+def gone_document(gone: Gone) -> dict[str, object]:
+    """Write the same for programs."""
+    return {
+        "v": 1,
+        "namespace": gone.namespace,
+        "name": gone.called.partition(" ")[2],
+        "gone": True,
+        "events": [
+            {"at": item.at, "reason": item.reason, "times": item.times, "message": item.message}
+            for item in gone.events
+        ],
+        "successors": list(gone.successors),
+        "to_do": list(what_next(gone)),
+    }
+
+
+def what_next(gone: Gone) -> Sequence[str]:
+    """Return what to type next."""
+    if not gone.successors:
+        return ("Its last Event says what to change, before it is created again.",)
+    first, *others = gone.successors[:_MOST_NAMED]
+    also = f" (also {', '.join(others)})" if others else ""
+    look = f"kubectl gpufence explain -n {gone.namespace} {first}"
+    return (f"A pod made like it is there: `{look}`{also}.",)
+
+
+def _bullet(sentence: str, display: Display) -> list[str]:
+    return wrapped(sentence, "    ", display, first="  - ")

@@ -1,5 +1,5 @@
 """
-Programs that are built from their published Go modules: `python -m simulator build helm cosign`.
+Programs that are built from their published Go modules: `python -m simulator build helm`.
 
 Each is built inside its module's own folder, whose `go.sum` pins what it is made of. The module
 itself is pinned in the control plane's `go/<program>.sum`.
@@ -36,6 +36,7 @@ class Published:
     name: str
     version_variable: str
     duration: str
+    cgo: bool = False
 
     @property
     def pin_file(self) -> Path:
@@ -46,7 +47,9 @@ class Published:
 
     def linker_flags(self, pin: ModulePin) -> str:
         variable = self.version_variable.format(module=pin.module)
-        return f"-s -w -X {variable}={pin.version}"
+        flags = f"-s -w -X {variable}={pin.version}"
+        # Lazily bound: what a library lacks is missed when it is called, as in NVIDIA's own build.
+        return f"{flags} -extldflags=-Wl,-z,lazy" if self.cgo else flags
 
     def folder_of(self, pin: ModulePin, cache: Path) -> Path:
         content = f"{pin.sum}{self.linker_flags(pin)}{sorted(BUILD_ENVIRONMENT.items())}".encode()
@@ -75,10 +78,13 @@ class Published:
             sources = fetched(go, pin, assets.environment, self.pin_file)
         what = f"building {self.name} {pin.version} into {program.parent}, once: {self.duration}"
         with progress.step(what):
-            module = GoModule(sources, self.linker_flags(pin))
+            module = GoModule(sources, self.linker_flags(pin), cgo=self.cgo)
             component = Component(self.name, f"./cmd/{self.name}")
             compile_component(go, module, component, program.parent, assets.environment)
 
 
 HELM: Final = Published("helm", "{module}/internal/version.version", "two minutes")
 COSIGN: Final = Published("cosign", "sigs.k8s.io/release-utils/version.gitVersion", "ten minutes")
+CDI_HOOK: Final = Published(
+    "nvidia-cdi-hook", "{module}/internal/info.version", "one minute", cgo=True
+)

@@ -29,7 +29,7 @@ from simulator.progress import Progress
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
 # Not Kubernetes' own: built from modules of their own, or packages of Debian.
-OTHERS = ("keda", "helm", "cosign", "chromium", "prometheus")
+OTHERS = ("keda", "helm", "cosign", "nvidia-cdi-hook", "chromium", "prometheus")
 _EVERY = "all"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
@@ -148,7 +148,7 @@ def compile_component(
             status = subprocess.run(
                 command,
                 cwd=module.folder,
-                env=variables | BUILD_ENVIRONMENT,
+                env=variables | BUILD_ENVIRONMENT | {"CGO_ENABLED": str(int(module.cgo))},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
@@ -199,7 +199,7 @@ def _others(assets: Assets, names: Sequence[str], progress: Progress) -> list[Pa
     if "keda" in names:
         made = keda.ensure(assets, progress)
         paths += [made.operator, made.adapter, made.resources]
-    programs = (published.HELM, published.COSIGN)
+    programs = (published.HELM, published.COSIGN, published.CDI_HOOK)
     paths += [one.ensure(assets, progress) for one in programs if one.name in names]
     for packaged in debian.PACKAGES:
         if packaged.package in names:

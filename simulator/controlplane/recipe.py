@@ -58,6 +58,7 @@ class GoModule:
     folder: Path
     linker_flags: str
     module_file: Path | None = None  # where it is not the folder's own go.mod
+    cgo: bool = False  # a program that calls C: then a C compiler is needed
 
 
 @dataclass(frozen=True)

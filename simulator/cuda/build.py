@@ -51,7 +51,7 @@ def environment(
 
 
 def _driver(flags: tuple[str, ...]) -> SharedLibrary:
-    shared = (NVML_SOURCES / "records.c", NVML_SOURCES / "statefile.c")
+    shared = tuple(NVML_SOURCES / name for name in ("groups.c", "records.c", "statefile.c"))
     sources = (*sorted((SOURCES / "driver").glob("*.c")), *shared)
     return SharedLibrary(DRIVER, sources, headers=(SOURCES,), flags=flags)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from simulator.controlplane import ControlPlaneError
-from simulator.demo import eviction, idle, need, story
+from simulator.demo import driver, eviction, idle, need, story
 from simulator.demo.cast import SIMULATED, Cast
 from simulator.demo.cast import real as cast_of
 from simulator.demo.narrator import Narrator, StoryError
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 
 
 FENCE: Final = "fence"
-STORIES: Final = {FENCE: eviction.PLAN, "idle": idle.PLAN, "need": need.PLAN}
-TOLD: Final = {"idle": idle.tell, "need": need.tell}
+STORIES: Final = {
+    FENCE: eviction.PLAN,
+    "driver": driver.PLAN,
+    "idle": idle.PLAN,
+    "need": need.PLAN,
+}
+TOLD: Final = {"driver": driver.tell, "idle": idle.tell, "need": need.tell}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,8 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--story",
         choices=STORIES,
         default=FENCE,
-        help="fence: one who takes too much is evicted; idle: one who uses nothing makes room; "
-        "need: what was measured becomes the limit (default: %(default)s)",
+        help="fence: a pod that takes too much is evicted; driver: the driver refuses it; idle: "
+        "a pod that uses nothing makes room; need: what was measured becomes the limit "
+        "(default: %(default)s)",
     )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument(

@@ -62,7 +62,7 @@ def _second_tenant(stage: Stage, say: Narrator, cast: Cast) -> str:
     say.kubectl("label", "namespace", TENANT, NEIGHBOUR, f"{names.MODE}=evict", "--overwrite")
     wait_for(lambda: stage.fences(TENANT), "the API server calls the webhook")
     say.kubectl("apply", "-n", TENANT, "-f", "-", stdin=cast.greedy)
-    pod = wait_for(lambda: _newest(stage, ""), "the tenant's pod runs")
+    pod = wait_for(lambda: newest(stage, ""), "the tenant's pod runs")
     name: str = pod["metadata"]["name"]
     say.kubectl("get", "pod", "-n", TENANT, name, "-o", jsonpath(names.SUMMARY))
     say.expect(names.INJECTED in annotations_of(pod), "it was told its limit all the same")
@@ -76,7 +76,7 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
     deadline = time.monotonic() + EVICTION_SECONDS
     peak, frame, shown = 0, "", False
     while True:
-        snapshot = _snapshot(stage)
+        snapshot = snapshot_of(stage)
         row = next((pod for pod in snapshot.pods if pod.name == name), None)
         if row is not None and row.terminating:
             break
@@ -123,7 +123,7 @@ def _frame(snapshot: Snapshot, row: PodRow) -> str:
 def _evicted(stage: Stage, say: Narrator, name: str) -> None:
     say.chapter("7. Why, for whoever asks")
     about = "type=Warning,involvedObject.kind=Pod"
-    wait_for(lambda: names.EVICTED in _reasons(stage), "the event is there")
+    wait_for(lambda: names.EVICTED in reasons(stage), "the event is there")
     say.kubectl("get", "events", "-n", TENANT, "--field-selector", about, "-o", EVENTS)
     say.tell(f"The same stands on its owner, for the time when pod {name} is forgotten.")
 
@@ -132,7 +132,7 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
     say.chapter("8. The neighbour, and the tenant's next pod")
     say.kubectl("get", "pods", "-n", NEIGHBOUR)
     say.expect(running_pod(stage, NEIGHBOUR, "trainer"), "the neighbour never noticed")
-    pod = wait_for(lambda: _newest(stage, name), "its owner has made another pod")
+    pod = wait_for(lambda: newest(stage, name), "its owner has made another pod")
     say.kubectl("get", "pods", "-n", TENANT)
     say.expect(
         names.INJECTED in annotations_of(pod),
@@ -149,19 +149,19 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
     say.kubectl("gpufence", "doctor")
 
 
-def _snapshot(stage: Stage) -> Snapshot:
+def snapshot_of(stage: Stage) -> Snapshot:
     url = f"http://{stage.agent}/v1/snapshot"
     with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:
         return read_snapshot(answer.read().decode())
 
 
-def _newest(stage: Stage, before: str) -> dict[str, Any]:
+def newest(stage: Stage, before: str) -> dict[str, Any]:
     text = stage.plane.kubectl("get", "pods", "-n", TENANT, "-o", "json").stdout
     pods: list[dict[str, Any]] = json.loads(text)["items"]
     new = [pod for pod in pods if pod["metadata"]["name"] != before]
     return next((pod for pod in new if pod["status"].get("phase") == "Running"), {})
 
 
-def _reasons(stage: Stage) -> str:
+def reasons(stage: Stage) -> str:
     where = ("-n", TENANT, "-o", "jsonpath={.items[*].reason}")
     return stage.plane.kubectl("get", "events", *where).stdout

@@ -135,7 +135,7 @@ def _applied(stage: Stage, say: Narrator) -> None:
     say.chapter("3. What was measured becomes the limit")
     say.tell(
         "Nothing has been changed so far. Now the team says in each profile that pods which are "
-        "made from now on get the target, and climbs the ladder: frameworks are told their limits, "
+        "made from now on get the target, and climbs the ladder: frameworks get their limits, "
         "and who breaks one goes."
     )
     for name in MODELS:

@@ -20,7 +20,6 @@ from simulator.controlplane import Assets, ControlPlane, PlaneOptions
 from simulator.demo.narrator import StoryError, run
 from simulator.demo.processes import DemoProgram
 from simulator.node import NodeOptions, SimulatedNode
-from simulator.nvml.build import environment as sees_cards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from simulator.progress import Progress
 
 NODE = "gpu-1"
-CARDS = "2xT4"
 AGENT = "gpufence-agent"
 HOOK_SECONDS = 30  # on a slow machine the 1 and 3 s of a cluster would let the story's pods pass
 _PROBE = {
@@ -60,14 +58,19 @@ _LEFT_OUT = frozenset(
 @dataclass(frozen=True)
 class StagePlan:
     """
-    What differs from story to story: `unit` is that of the node's cards, which `clients` pods share
-    where it counts no memory, `components` are installed beside the base, and the rest are settings
-    of the agent and of the controller, which has no part where there are none.
+    What differs from story to story: the node's `cards`, and how they are called; `unit` is theirs,
+    which `clients` pods share where it counts no memory, `components` are installed beside the
+    base, `node` is what else the node is made of, and the rest are settings of the webhook, of the
+    agent and of the controller, which has no part where there are none.
     """
 
+    cards: str = "2xT4"
+    cards_are: str = "two simulated T4 cards"
     unit: str = "GiB"
     clients: int = 1
     components: tuple[str, ...] = ()
+    node: Mapping[str, Any] = field(default_factory=dict)
+    webhook: Mapping[str, str] = field(default_factory=dict)
     agent: Mapping[str, str] = field(default_factory=dict)
     controller: Mapping[str, str] | None = None
 
@@ -118,7 +121,7 @@ def built(progress: Progress, plan: StagePlan) -> Iterator[Stage]:
         ControlPlane.start(assets, options, progress) as plane,
     ):
         folder = Path(name)
-        with progress.step(f"registering node {NODE} with two simulated T4 cards"):
+        with progress.step(f"registering node {NODE} with {plan.cards_are}"):
             node = SimulatedNode(_node_options(plane, plan))
             node.start()
         try:
@@ -137,14 +140,15 @@ def built(progress: Progress, plan: StagePlan) -> Iterator[Stage]:
 
 
 def _node_options(plane: ControlPlane, plan: StagePlan) -> NodeOptions:
-    return NodeOptions(
+    options = NodeOptions(
         kubeconfig=plane.node_kubeconfig(NODE),
         admin_kubeconfig=plane.kubeconfig(),
         name=NODE,
-        cards=CARDS,
+        cards=plan.cards,
         unit=plan.unit,
         clients=plan.clients,
     )
+    return replace(options, **plan.node)
 
 
 @contextmanager
@@ -160,7 +164,8 @@ def _webhook(
         _wait_until_served(plane, [item["metadata"]["name"] for item in kinds])
         _certificates(plane)
         _project(plane, folder)
-        webhook = DemoProgram("webhook", _webhook_environment(plane, folder), folder)
+        environment = _webhook_environment(plane, folder) | {**plan.webhook}
+        webhook = DemoProgram("webhook", environment, folder)
     with webhook:
         with progress.step("pointing the API server to the webhook"):
             _apply(plane, [_patient(_pointing_to(item, webhook.address)) for item in hooks])
@@ -215,10 +220,9 @@ def _controller(
 
 
 def _node_environment(node: SimulatedNode) -> dict[str, str]:
-    return sees_cards(node.state.path) | {
+    return node.environment | {
         "PATH": os.environ["PATH"],
         "GPUFENCE_NODE": node.name,
-        "GPUFENCE_PROC": str(node.proc_root),
         "GPUFENCE_STATUS_LISTEN": "127.0.0.1:0",
     }
 

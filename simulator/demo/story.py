@@ -43,8 +43,8 @@ def _unfenced(stage: Stage, say: Narrator, cast: Cast) -> None:
         not any(key.startswith(names.PREFIX) for key in annotations_of(pod)),
         "the pod is as its author wrote it: the webhook was not even called",
     )
-    wait_for(lambda: _held(stage, "wild") >= 6 * 1024, "it took more than it asked for")
-    say.expect(True, f"it declared 3072 MiB and holds {_held(stage, 'wild')} MiB of the card")  # noqa: FBT003 - reads as a sentence
+    taken = wait_for(lambda: _at_least(stage, 6 * 1024), "it took more than it asked for")
+    say.expect(taken, f"it declared 3072 MiB and holds {taken} MiB of the card")
     say.kubectl("delete", "namespace", "wild", "--wait=false")
 
 
@@ -79,9 +79,9 @@ def _kept_inside(stage: Stage, say: Narrator) -> None:
         "the framework met its own limit",
     )
     say.show(log)
-    held = _held(stage, "vision")
+    kept = held(stage, "vision", "trainer")
     say.expect(
-        0 < held <= 3 * 1024, f"it holds {held} MiB, context included, of the 3072 MiB declared"
+        0 < kept <= 3 * 1024, f"it holds {kept} MiB, context included, of the 3072 MiB declared"
     )
     say.tell(
         "The framework said no to itself, long before its neighbour would have died of it. The "
@@ -115,11 +115,16 @@ def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
     return annotations
 
 
-def _held(stage: Stage, namespace: str) -> int:
+def held(stage: Stage, namespace: str, name: str) -> int:
     """Return the MiB that the pod's processes hold, as the simulated driver counts them."""
-    pids = set(stage.node.pids(namespace, "trainer"))
+    pids = set(stage.node.pids(namespace, name))
     cards = stage.node.state.cards
     return sum(use.memory for card in cards for use in card.uses if use.pid in pids) // 2**20
+
+
+def _at_least(stage: Stage, mebibytes: int) -> int:
+    taken = held(stage, "wild", "trainer")
+    return taken if taken >= mebibytes else 0
 
 
 def _log(stage: Stage) -> str:

@@ -14,7 +14,9 @@ from gpufence.errors import GpufenceError
 from gpufence.quantity import UNIT_BYTES
 from simulator.node.machine import CLAIMS
 from simulator.node.node import NodeOptions, SimulatedNode
-from simulator.nvml.build import environment
+from simulator.node.toolkit import Toolkit
+from simulator.nvml.build import CURRENT, VARIANTS
+from simulator.nvml.layout import Memacct
 from simulator.progress import Progress
 
 if TYPE_CHECKING:
@@ -49,9 +51,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _introduce(node: SimulatedNode) -> None:
     print("to see its cards from another terminal (Ctrl-C here stops the node):", file=sys.stderr)
-    for name, value in environment(node.state.path).items():
-        print(f"export {name}={value}")
-    print(f"export GPUFENCE_PROC={node.proc_root}", flush=True)
+    for name, value in node.environment.items():
+        print(f"export {name}={value}", flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,7 +91,36 @@ def _parser() -> argparse.ArgumentParser:
         const=CLAIMS,
         help="publish the cards as a ResourceSlice for resource claims (DRA), and no resource",
     )
+    _add_driver(parser)
     return parser
+
+
+def _add_driver(parser: argparse.ArgumentParser) -> None:
+    variants = [variant.name for variant in VARIANTS]
+    parser.add_argument(
+        "--driver", choices=variants, default=CURRENT, help="whose library (default %(default)s)"
+    )
+    parser.add_argument(
+        "--toolkit",
+        type=Toolkit,
+        choices=list(Toolkit),
+        default=Toolkit.NONE,
+        help="1.20.1 sets the driver's limits before a container starts (default %(default)s)",
+    )
+    parser.add_argument(
+        "--memacct",
+        type=lambda text: Memacct[text.upper()],
+        choices=list(Memacct),
+        default=Memacct.MISC,
+        metavar="{off,misc,dmem}",
+        help="how the driver counts by control group (default misc)",
+    )
+    parser.add_argument(
+        "--cgroup-v1",
+        dest="cgroup_v2",
+        action="store_false",
+        help="the host has control groups of version 1, where no limit can be set",
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ PURE. What keeps a pod, or the node itself, from running.
 
     NodeError              anything below; the message says what to do
       NotYetError          a container cannot start as things are: shown as waiting, tried again
+      StartError           the runtime could not start a container: it has ended before it began
+      HookError            a program that the runtime calls before a start has failed
       RefusedPodError      the pod can never run here: its phase becomes Failed
       SetupError           the node cannot begin or do what is asked of it
 """
@@ -18,6 +20,18 @@ class NodeError(GpufenceError):
 
 class NotYetError(NodeError):
     """Raised with the kubelet's own words where a variable or a volume has no source yet."""
+
+
+class StartError(NodeError):
+    """Raised with the runtime's own words where a container that was made does not start."""
+
+
+class HookError(NodeError):
+    """Raised with the words that a hook has ended with, and its code."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class RefusedPodError(NodeError):

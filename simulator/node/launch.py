@@ -22,7 +22,7 @@ from simulator.node.api import timestamp
 from simulator.node.environment import ValueSources, command_line, references, resolve
 from simulator.node.errors import RefusedPodError, SetupError
 from simulator.node.machine import device_variables
-from simulator.node.pod import cgroup_line
+from simulator.node.pod import cgroup_lines, cgroup_path
 from simulator.node.processes import ContainerProcess
 from simulator.node.volumes import Volumes, check_volumes, relocate, volume_references
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from simulator.node.environment import Reference
     from simulator.node.machine import GpuMachine, Placement
     from simulator.node.pod import NodeContainer, NodePod
+    from simulator.node.runtime import ContainerRuntime
 
 IMAGE = "gpufence/workload"
 MODULE = ("-m", "simulator", "workload")
@@ -58,11 +59,14 @@ class StartContext:
     reader: ObjectReader
     folder: Path
     state: Path
+    runtime: ContainerRuntime
     driver: Placing | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StartedContainer:
+    """`cgroup` is what /proc says of its processes."""
+
     id: str
     cgroup: str
     process: ContainerProcess
@@ -91,7 +95,9 @@ class PodStarter:
             self._volumes.fill(pod, ValueSources(self._context.machine.address))
 
     def start(self, pod: NodePod, container: NodeContainer, restarts: int) -> StartedContainer:
-        """Start a container; raises NotYetError or RefusedPodError where that cannot be."""
+        """
+        Start a container; raises NotYetError, RefusedPodError or StartError where that cannot be.
+        """
         wanted = references(container) | volume_references(pod)
         sources = ValueSources(
             self._context.machine.address, self._context.reader.read(pod.namespace, wanted)
@@ -102,18 +108,25 @@ class PodStarter:
         places = self._volumes.mount(container, home / "root")
         variables = self._variables(pod, container, sources)
         arguments = workload_arguments(container, command_line(container, variables))
-        container_id = secrets.token_hex(32)
+        container_id, runtime = secrets.token_hex(32), self._context.runtime
+        group = cgroup_path(pod, container_id)
+        counted = runtime.begin(group, variables, self._context.machine.whole_cards)
+        seen = {name: relocate(value, places) for name, value in variables.items()}
         return StartedContainer(
             id=container_id,
-            cgroup=cgroup_line(pod, container_id),
+            cgroup=cgroup_lines(group, v2=runtime.cgroup_v2),
             process=ContainerProcess(
                 [sys.executable, *MODULE, *(relocate(word, places) for word in arguments)],
-                {name: relocate(value, places) for name, value in variables.items()},
+                {**seen, **counted},
                 home / f"{restarts}.log",
             ),
             started_at=timestamp(),
             began=time.monotonic(),
         )
+
+    def end(self, pod: NodePod, container_id: str) -> None:
+        """Take away what the runtime has made for a container that has ended."""
+        self._context.runtime.end(cgroup_path(pod, container_id))
 
     def clear(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

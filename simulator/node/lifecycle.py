@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from gpufence.backoff import doubled
+from gpufence.times import doubled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 CREATING = "ContainerCreating"
 CRASH_LOOP = "CrashLoopBackOff"
 CONFIG_ERROR = "CreateContainerConfigError"
+RUN_ERROR = "RunContainerError"
+START_ERROR = "StartError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Terminated:
     finished_at: str
     exit_code: int
     message: str = ""
+    reason: str = ""
 
 
 ContainerState: TypeAlias = Waiting | Running | Terminated
@@ -162,3 +165,22 @@ def crashed(
     if pause:
         state = Waiting(CRASH_LOOP, f"back-off {pause:.0f}s restarting container={name}")
     return replace(record, state=state, last=ending, failures=failures, due=now + pause)
+
+
+def not_started(
+    pod: NodePod,
+    name: str,
+    record: ContainerRecord,
+    ending: Terminated,
+    pauses: RestartPauses,
+    *,
+    now: float,
+) -> ContainerRecord:
+    """Note that the runtime could not start a container: an ending like others, and it waits."""
+    record = replace(record, restarts=record.restarts + record.was_started)
+    if not pod.restart.applies(ending.exit_code):
+        return ended(record, ending)
+    waits = crashed(name, record, ending, pauses, ran=0.0, now=now)
+    if isinstance(waits.state, Waiting):
+        return waits
+    return replace(waits, state=Waiting(RUN_ERROR, ending.message))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from gpufence.names import SIMULATOR_STATE
 from kube import ClientSettings, JsonObject, KubeError, Reflector, Source, as_is, connect, core
 from simulator.controlplane.processes import GuardedProcess, Surroundings
 from simulator.node.api import NodeApi, Registration
@@ -21,6 +22,10 @@ from simulator.node.lifecycle import RestartPauses
 from simulator.node.machine import CLAIMS, GpuMachine, cards_of
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
+from simulator.node.runtime import ContainerRuntime
+from simulator.node.toolkit import Toolkit
+from simulator.nvml.build import CURRENT, LIBRARY_VARIABLE, find_variant, library_path
+from simulator.nvml.layout import Memacct
 from simulator.nvml.state import State
 from simulator.progress import Progress
 
@@ -46,6 +51,9 @@ class NodeOptions:
     written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`, or
     `card` to hand them out without an amount, to so many `clients` each, or `claims` to publish
     them for resource claims (DRA).
+
+    `driver` is a variant of NVML's library, `toolkit` what starts containers, `memacct` how the
+    driver counts by control group, of which the host has version 2 or 1.
     """
 
     kubeconfig: Path
@@ -57,6 +65,10 @@ class NodeOptions:
     pauses: RestartPauses = field(default_factory=RestartPauses)
     heartbeat_seconds: float = 10.0
     stop_seconds: float = 2.0
+    driver: str = CURRENT
+    toolkit: Toolkit = Toolkit.NONE
+    memacct: Memacct = Memacct.MISC
+    cgroup_v2: bool = True
 
 
 class SimulatedNode:
@@ -105,6 +117,36 @@ class SimulatedNode:
     def proc_root(self) -> Path:
         return self._proc.folder
 
+    @property
+    def cgroup_root(self) -> Path:
+        """Where its containers have their control groups: a folder like /sys/fs/cgroup."""
+        return self._runtime.root
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """NVIDIA's container toolkit, as the next container to start finds it."""
+        return self._runtime.toolkit
+
+    @toolkit.setter
+    def toolkit(self, toolkit: Toolkit) -> None:
+        self._runtime.toolkit = toolkit
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables of a program that runs on the node beside its pods."""
+        return {
+            SIMULATOR_STATE: str(self._state.path.absolute()),
+            LIBRARY_VARIABLE: str(self._library),
+            "GPUFENCE_PROC": str(self.proc_root),
+            "GPUFENCE_CGROUP_ROOT": str(self.cgroup_root),
+        }
+
+    def change_driver(self, variant: str) -> None:
+        """Install another driver: clients from before fail, those that start now load this one."""
+        self._link(variant)
+        self._state.upgrade_driver(find_variant(variant).driver)
+        self._state.groups.memacct = self._state.groups.memacct
+
     def pids(self, namespace: str, name: str) -> list[int]:
         run = self._pods.find(f"{namespace}/{name}")
         if run is None:
@@ -123,12 +165,15 @@ class SimulatedNode:
         self._folder = self._temporary_folder(undo)
         self._state = State.create(self._folder / "cards", self._options.cards, seed=self.name)
         self._proc = ProcRoot(self._folder / "proc")
+        self._library = self._folder / "driver"
+        self._link(self._options.driver)
+        self._runtime = self._container_runtime()
         unit, clients = self._options.unit, self._options.clients
         machine = GpuMachine(self.name, ADDRESS, cards_of(self._state), unit, clients)
         api = NodeApi(client)
         driver = Driver(client, machine) if machine.unit == CLAIMS else None
         folder, cards = self._folder / "pods", self._state.path.absolute()
-        context = StartContext(machine, api, folder, cards, driver)
+        context = StartContext(machine, api, folder, cards, self._runtime, driver)
         self._pods = Pods(context, api, self._options.pauses, self._progress.say)
         administrator = None
         if self._options.admin_kubeconfig is not None:
@@ -143,6 +188,20 @@ class SimulatedNode:
         self._run("pods", self._look_after, undo)
         self._run("heartbeat", lambda: self._beat(registration), undo)
         self._progress.say(f"node {self.name} is registered with {len(machine.cards)} cards")
+
+    def _link(self, variant: str) -> None:
+        """Let the folder of the driver's libraries be another's, at once."""
+        aside = self._library.with_suffix(".new")
+        aside.symlink_to(library_path(variant).parent)
+        aside.rename(self._library)
+
+    def _container_runtime(self) -> ContainerRuntime:
+        self._state.groups.memacct = self._options.memacct
+        groups, state = self._folder / "cgroup", self._state.path.absolute()
+        v2 = self._options.cgroup_v2
+        runtime = ContainerRuntime(groups, self._library, state, cgroup_v2=v2)
+        runtime.toolkit = self._options.toolkit
+        return runtime
 
     def _temporary_folder(self, undo: ExitStack) -> Path:
         folder = undo.enter_context(

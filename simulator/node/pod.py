@@ -113,16 +113,21 @@ def read_pod(pod: Object) -> NodePod:
     )
 
 
-def cgroup_line(pod: NodePod, container_id: str) -> str:
+def cgroup_path(pod: NodePod, container_id: str) -> str:
     """
-    Return the only line of /proc/PID/cgroup, as kubelet, systemd and containerd name it on a host
-    with control groups of version 2. A Guaranteed pod has no level for its class.
+    Return where a container's control group is, as kubelet, systemd and containerd name it. A
+    Guaranteed pod has no level for its class.
     """
     uid, top, quality = pod.uid.replace("-", "_"), "kubepods", pod.quality.lower()
     scope = f"cri-containerd-{container_id}.scope"
     if pod.quality == GUARANTEED:
-        return f"0::/{top}.slice/{top}-pod{uid}.slice/{scope}\n"
-    return f"0::/{top}.slice/{top}-{quality}.slice/{top}-{quality}-pod{uid}.slice/{scope}\n"
+        return f"/{top}.slice/{top}-pod{uid}.slice/{scope}"
+    return f"/{top}.slice/{top}-{quality}.slice/{top}-{quality}-pod{uid}.slice/{scope}"
+
+
+def cgroup_lines(path: str, *, v2: bool = True) -> str:
+    """Return /proc/PID/cgroup of a process in this group: of version 1 with two of many lines."""
+    return f"0::{path}\n" if v2 else f"5:memory:{path}\n1:name=systemd:{path}\n"
 
 
 def _container(container: Object) -> NodeContainer:

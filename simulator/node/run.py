@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpufence.errors import GpufenceError
 from kube import ConflictError, KubeError, NotFoundError
 from simulator.node.api import timestamp
-from simulator.node.errors import RefusedPodError
+from simulator.node.errors import RefusedPodError, StartError
 from simulator.node.launch import check_pod
 from simulator.node.lifecycle import (
     CONFIG_ERROR,
+    START_ERROR,
     Running,
     Terminated,
     Waiting,
@@ -19,6 +21,7 @@ from simulator.node.lifecycle import (
     ended,
     fresh,
     next_steps,
+    not_started,
     started,
 )
 from simulator.node.status import PodFailure, failed_status, pod_status
@@ -28,11 +31,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from simulator.node.launch import PodStarter, StartedContainer
-    from simulator.node.lifecycle import RestartPauses
+    from simulator.node.lifecycle import ContainerRecord, RestartPauses
     from simulator.node.pod import NodePod
 
 MINIMUM_GRACE_SECONDS = 2.0
 AGAIN_SECONDS = 1.0
+_NEVER = "1970-01-01T00:00:00Z"
+_START_CODE = 128
 _OVER = {"Succeeded", "Failed"}
 _SHUT_DOWN = PodFailure("Terminated", "Pod was terminated in response to imminent node shutdown.")
 
@@ -155,6 +160,7 @@ class PodRun:
             if code is None:
                 continue
             del self._running[name]
+            self._starter.end(self.pod, container.id)
             self._changed = True
             ending = Terminated(
                 container.id,
@@ -176,6 +182,9 @@ class PodRun:
         container = next(one for one in self.pod.containers if one.name == name)
         try:
             begun = self._starter.start(self.pod, container, record.restarts)
+        except StartError as error:
+            self._records[name] = self._not_started(name, error, now)
+            self._say(f"{name} did not start: {error}")
         except (GpufenceError, OSError) as error:
             waiting = Waiting(CONFIG_ERROR, str(error))
             self._records[name] = replace(record, state=waiting, due=now + AGAIN_SECONDS)
@@ -185,6 +194,14 @@ class PodRun:
             cards = self._starter.cards
             where = " and ".join(f"card {card.index} ({card.uuid})" for card in cards)
             self._say(f"{name} started on {where or 'no card'}")
+
+    def _not_started(self, name: str, error: StartError, now: float) -> ContainerRecord:
+        """As containerd keeps a container whose start has failed: it has ended, and never began."""
+        ending = Terminated(
+            secrets.token_hex(32), _NEVER, timestamp(), _START_CODE, str(error), START_ERROR
+        )
+        record, pauses = self._records[name], self._context.pauses
+        return not_started(self.pod, name, record, ending, pauses, now=now)
 
     def _stop(self, name: str, now: float) -> None:
         process = self._running[name].process

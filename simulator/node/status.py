@@ -117,7 +117,7 @@ def _state(state: ContainerState) -> dict[str, object]:
     if isinstance(state, Terminated):
         ending = {
             "exitCode": state.exit_code,
-            "reason": "Error" if state.exit_code else "Completed",
+            "reason": state.reason or ("Error" if state.exit_code else "Completed"),
             "startedAt": state.started_at,
             "finishedAt": state.finished_at,
             "containerID": RUNTIME + state.container_id,

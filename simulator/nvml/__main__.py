@@ -20,7 +20,7 @@ from simulator.nvml.build import (
     library_path,
 )
 from simulator.nvml.faults import EVERY, Fault, NvmlCode
-from simulator.nvml.layout import FaultAction, Lists
+from simulator.nvml.layout import NO_LIMIT, FaultAction, Lists, Memacct
 from simulator.nvml.state import DEFAULT_SEED, State
 
 if TYPE_CHECKING:
@@ -104,6 +104,19 @@ def _clear(arguments: argparse.Namespace) -> None:
         faults.remove(arguments.number)
 
 
+def _memacct(arguments: argparse.Namespace) -> None:
+    State.open(arguments.state).groups.memacct = Memacct[arguments.kind.upper()]
+
+
+def _totals(arguments: argparse.Namespace) -> None:
+    State.open(arguments.state).groups.totals_capped = arguments.kind == "capped"
+
+
+def _limits(arguments: argparse.Namespace) -> None:
+    for line in _limit_lines(State.open(arguments.state)):
+        print(line)
+
+
 def _build(_: argparse.Namespace) -> None:
     for variant in VARIANTS:
         print(f"{variant.name}: {library_path(variant.name)}", flush=True)
@@ -127,8 +140,19 @@ def _read_argument(text: str) -> int:
 
 
 def describe(state: State) -> str:
-    """List cards, their instances and processes, and the active faults."""
-    return "\n".join([*_cards(state), *_faults(state)])
+    """List cards, their instances and processes, the limits of groups, and the active faults."""
+    return "\n".join([*_cards(state), *_limit_lines(state), *_faults(state)])
+
+
+def _limit_lines(state: State) -> Iterator[str]:
+    places = {place: index for index, place in enumerate(state.indices)}
+    for limit in state.groups.limits():
+        hard = "no limit" if limit.hard == NO_LIMIT else f"limit {_mib(limit.hard)}"
+        gone = "" if Path(limit.group).is_dir() else ", which is gone"
+        yield (
+            f"card {places[limit.card]}: {hard}, {_mib(limit.soft)} reserved, {_mib(limit.used)}"
+            f" counted for {limit.group}{gone}"
+        )
 
 
 def _cards(state: State) -> Iterator[str]:
@@ -195,7 +219,7 @@ def _parser() -> argparse.ArgumentParser:
             choices=RUNTIMES,
             help="also a CUDA driver, and this major's runtime",
         )
-    _verb(verbs, "show", _show, "list cards, processes and faults")
+    _verb(verbs, "show", _show, "list cards, processes, limits and faults")
     put = _verb(verbs, "put", _put, "list any PID on a card")
     put.add_argument("--card", required=True, help="index, index:instance or UUID")
     put.add_argument("--pid", type=int, required=True)
@@ -207,6 +231,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_fault(verbs)
     clear = _verb(verbs, "clear", _clear, "remove one fault or all")
     clear.add_argument("number", type=int, nargs="?")
+    memacct = _verb(verbs, "memacct", _memacct, "load the driver anew, to count by control group")
+    memacct.add_argument("kind", choices=[one.name.lower() for one in Memacct])
+    totals = _verb(verbs, "totals", _totals, "say whether a limit changes a device's size, too")
+    totals.add_argument("kind", choices=("capped", "uncapped"))
+    _verb(verbs, "limits", _limits, "list what control groups may have of a card")
     build = verbs.add_parser("build", help="compile every variant of the library")
     build.set_defaults(verb=_build)
     return parser

@@ -31,8 +31,16 @@ class Variant:
 
 
 CURRENT = "current"
+LIMITED = "615"
 VARIANTS = (
     Variant(CURRENT, "580.95.05", 13000, "every symbol, version 3 lists of 24 bytes an entry"),
+    Variant(
+        LIMITED,
+        "615.71.09",
+        13040,
+        "also sets and reads memory limits by control group, as none before 615 does",
+        {"MEMORY_LIMITS": 1},
+    ),
     Variant(
         "535.98",
         "535.98",

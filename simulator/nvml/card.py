@@ -71,15 +71,6 @@ class SimulatedCard:
         self._layout.extra = amount
 
     @property
-    def limit(self) -> int:
-        """What version 2 of the memory info tells as if the caller's cgroup were limited to it."""
-        return self._layout.limit
-
-    @limit.setter
-    def limit(self, amount: int) -> None:
-        self._layout.limit = amount
-
-    @property
     def accounting(self) -> bool:
         """Tell whether processes that begin are accounted, as root may have wanted."""
         return bool(self._layout.accounting)

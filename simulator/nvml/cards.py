@@ -80,6 +80,7 @@ def model_named(name: str) -> Model:
 
 def fill(target: layout.StateLayout, cards: Sequence[Blueprint], seed: str) -> None:
     target.card_count = len(cards)
+    target.memacct = layout.Memacct.MISC
     for place, blueprint in enumerate(cards):
         target.order[place] = place
         _fill_card(target.cards[place], blueprint, place, seed)

@@ -21,13 +21,14 @@ import threading
 import weakref
 from contextlib import contextmanager
 from ctypes import sizeof
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakValueDictionary
 
 from simulator.nvml import layout
 from simulator.nvml.errors import StateFileError
+from simulator.nvml.groups import own_group
 from simulator.nvml.layout import ALLOCATION_LOCK, RECORD_LOCKS
 
 if TYPE_CHECKING:
@@ -42,15 +43,20 @@ _START_TIME_FIELD = 22
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Who a process is: its PID, the namespace that PID counts in, and when it started."""
+    """
+    Who a process is: its PID, the namespace that PID counts in, and when it started.
+
+    `group` is the folder of the control group that it counts to.
+    """
 
     pid: int
     name_space: int
     started: int
+    group: str = field(default="", compare=False)
 
     @classmethod
     def own(cls) -> ProcessIdentity:
-        return cls(os.getpid(), own_namespace(), _own_start())
+        return cls(os.getpid(), own_namespace(), _own_start(), own_group())
 
 
 def own_namespace() -> int:

@@ -12,7 +12,7 @@ from enum import IntEnum, IntFlag
 from typing import Annotated, TypeAlias, TypeVar, get_type_hints
 
 MAGIC = int.from_bytes(b"gpufence", "little")
-VERSION = 5
+VERSION = 6
 
 MAX_CARDS = 16
 MAX_INSTANCES = 7
@@ -20,9 +20,12 @@ MAX_RECORDS = 1024
 MAX_LEVELS = 8
 MAX_FAULTS = 64
 MAX_ACCOUNTS = 128
+MAX_LIMITS = 256
+MAX_CHARGES = 4
 MAX_FUNCTIONS = 128
 TEXT_SIZE = 96
 SHORT_TEXT_SIZE = 32
+PATH_SIZE = 400
 
 RECORD_LOCKS = 0x10000000
 ALLOCATION_LOCK = 0x20000000
@@ -31,6 +34,7 @@ ALLOCATION_LOCK = 0x20000000
 ANY_CARD = -1
 NO_INSTANCE = -1
 NOT_SUPPORTED = 0xFFFFFFFF
+NO_LIMIT = 0xFFFFFFFFFFFFFFFF
 
 
 class Liveness(IntEnum):
@@ -47,6 +51,22 @@ class Lists(IntFlag):
     COMPUTE = 1
     GRAPHICS = 2
     MPS = 4
+
+
+class Memacct(IntEnum):
+    """How the driver counts memory by control group, as its RmMemacctMode says."""
+
+    OFF = 0
+    MISC = 1
+    DMEM = 2
+
+
+class LimitStatus(IntEnum):
+    """What an entry of the table of limits is."""
+
+    FREE = 0
+    CLAIMED = 1
+    SET = 2
 
 
 class FaultAction(IntEnum):
@@ -70,6 +90,7 @@ Large: TypeAlias = Annotated[int, c_uint64]
 LargeSigned: TypeAlias = Annotated[int, c_int64]
 Text: TypeAlias = Annotated[bytes, c_char * TEXT_SIZE]
 ShortText: TypeAlias = Annotated[bytes, c_char * SHORT_TEXT_SIZE]
+PathText: TypeAlias = Annotated[bytes, c_char * PATH_SIZE]
 
 S = TypeVar("S", bound=type[Structure])
 
@@ -100,7 +121,6 @@ class CardLayout(Structure):
     total: Large
     reserved: Large
     extra: Large
-    limit: Large
     bus: Number
     pci_device: Number
     capability_major: Number
@@ -132,6 +152,13 @@ class LevelLayout(Structure):
 
 
 @laid_out
+class ChargeLayout(Structure):
+    bytes: Large
+    limit: Number
+    unused: Number
+
+
+@laid_out
 class RecordLayout(Structure):
     sequence: Large
     memory: Large
@@ -149,6 +176,18 @@ class RecordLayout(Structure):
     level_count: Number
     accounted: Number
     levels: Annotated[Array[LevelLayout], LevelLayout * MAX_LEVELS]
+    charges: Annotated[Array[ChargeLayout], ChargeLayout * MAX_CHARGES]
+    group: PathText
+
+
+@laid_out
+class LimitLayout(Structure):
+    soft: Large
+    hard: Large
+    inode: Large
+    status: Number
+    card: Signed
+    group: PathText
 
 
 @laid_out
@@ -185,10 +224,13 @@ class StateLayout(Structure):
     record_count: Number
     fault_count: Number
     order: Annotated[Array[c_uint32], c_uint32 * MAX_CARDS]
+    memacct: Number
+    totals_capped: Number
     driver: ShortText
     calls: Annotated[Array[c_uint64], c_uint64 * MAX_FUNCTIONS]
     cards: Annotated[Array[CardLayout], CardLayout * MAX_CARDS]
     faults: Annotated[Array[FaultLayout], FaultLayout * MAX_FAULTS]
     account_count: Large
     accounts: Annotated[Array[AccountLayout], AccountLayout * MAX_ACCOUNTS]
+    limits: Annotated[Array[LimitLayout], LimitLayout * MAX_LIMITS]
     records: Annotated[Array[RecordLayout], RecordLayout * MAX_RECORDS]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from simulator.nvml import layout
 from simulator.nvml.errors import CardFullError, TableFullError
 from simulator.nvml.file import ProcessIdentity, own_namespace
+from simulator.nvml.groups import Groups
 from simulator.nvml.layout import Lists, Liveness
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Holding:
         with self._processes.locks.allocation():
             grown = memory + managed - record.memory - record.managed
             self._processes.check_room(self.place, grown)
+            self._processes.check_limit(record, memory - record.memory)
             record.memory = memory
             record.managed = managed
             record.peak = max(record.peak, memory)
@@ -111,6 +113,7 @@ class ProcessLedger:
     def __init__(self, file: StateFile) -> None:
         self._file = file
         self.locks = file.locks
+        self.groups = Groups(file, self._living_records)
 
     def record(self, slot: int) -> layout.RecordLayout:
         return self._file.layout.records[slot]
@@ -127,17 +130,17 @@ class ProcessLedger:
         *,
         lists: Lists = Lists.COMPUTE,
         kept: bool = False,
+        group: str = "",
     ) -> Holding:
         """
         Register any PID by its number.
 
         It is listed while a process with that number lives or, if `kept`, until it is released:
-        NVML may also list PIDs that have no /proc entry.
+        NVML may also list PIDs that have no /proc entry. `group` is its control group's folder.
         """
-        identity = ProcessIdentity(pid, own_namespace(), 0)
-        return self._claim(
-            place, memory, lists, Liveness.KEPT if kept else Liveness.CHECKED, identity
-        )
+        identity = ProcessIdentity(pid, own_namespace(), 0, group)
+        kind = Liveness.KEPT if kept else Liveness.CHECKED
+        return self._claim(place, memory, lists, kind, identity)
 
     def living(self, card: int = layout.ANY_CARD) -> Iterator[Use]:
         for slot in range(self._file.layout.record_count):
@@ -149,6 +152,12 @@ class ProcessLedger:
                 place = CardPlace(record.card, record.instance)
                 lists, kind = Lists(record.lists), Liveness(record.kind)
                 yield Use(pid, place, record.memory, record.managed, lists, kind)
+
+    def _living_records(self, card: int) -> Iterator[layout.RecordLayout]:
+        for slot in range(self._file.layout.record_count):
+            record = self.record(slot)
+            if record.group and record.card == card and self._pid(slot, record) is not None:
+                yield record
 
     def room(self, place: CardPlace) -> Room:
         """Measure a card or an instance as an allocation would find it."""
@@ -171,6 +180,17 @@ class ProcessLedger:
         if wanted > room.free:
             raise CardFullError(wanted, room.free, room.usable)
 
+    def check_limit(self, record: layout.RecordLayout, grown: int) -> None:
+        """
+        Raise CardFullError unless the driver lets the record's group have so much more.
+
+        Else it counts from now on. Call it under the allocation lock.
+        """
+        room = self.groups.headroom(record.card, record.group.decode())
+        if grown > room and record.instance == layout.NO_INSTANCE:
+            raise CardFullError(grown, room, self._file.layout.cards[record.card].total)
+        self.groups.charge(record, grown)
+
     def release(self, slot: int) -> None:
         with self.locks.allocation():
             self._keep_account(self.record(slot))
@@ -184,13 +204,20 @@ class ProcessLedger:
             self.check_room(place, memory)
             slot = self._free_slot(kind)
             record = self.record(slot)
+            record.card, record.instance = place.card, place.instance
+            record.group = identity.group.encode()
+            record.charges = type(record.charges)()
+            try:
+                self.check_limit(record, memory)
+            except CardFullError:
+                self.locks.drop(slot)
+                raise
             record.sequence |= 1
             record.memory, record.managed, record.peak = memory, 0, memory
             record.since = _microseconds()
             record.accounted = self._file.layout.cards[place.card].accounting
             record.pid = identity.pid
             record.started, record.name_space = identity.started, identity.name_space
-            record.card, record.instance = place.card, place.instance
             record.lists, record.kind = lists, kind
             record.level_count = 0
             record.status = USED

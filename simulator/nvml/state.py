@@ -28,6 +28,7 @@ class State:
         self._file = file
         self.faults = Faults(file)
         self.processes = ProcessLedger(file)
+        self.groups = self.processes.groups
 
     @classmethod
     def create(cls, path: Path, cards: str, *, seed: str = DEFAULT_SEED) -> Self:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from simulator.nvml.errors import CardFullError
+from simulator.nvml.groups import own_group
 from simulator.nvml.layout import NO_INSTANCE, Lists
 from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError
 from simulator.workload.frameworks.budget import Budget, Device, Dies, OnCpu, Shortage
@@ -130,8 +131,16 @@ class FrameworkMemory:
 
     def _device(self) -> Device:
         room = self._state.processes.room(self._place)
-        capability = self._state.cards[self._place.card].capability
-        return Device(self._index, room.usable, room.free, capability)
+        groups = self._state.groups
+        limit, used = groups.shown(self._place.card, own_group())
+        total = min(limit, room.usable)
+        return Device(
+            index=self._index,
+            total=total,
+            free=min(max(0, limit - used), room.free),
+            capability=self._state.cards[self._place.card].capability,
+            size=total if groups.totals_capped else room.usable,
+        )
 
     def _shortage(
         self, wanted: int, limit: int | None, free: int | None = None

@@ -32,14 +32,15 @@ static struct amounts measure(const struct call *call)
 }
 
 #if MEMORY_INFO_V2
-/* Since r615 version 2 answers for the caller's own cgroup, and version 1 for the card. */
+/* Since r615 version 2 answers for the caller's own control group, and version 1 for the card. */
 static struct amounts limited(const struct call *call)
 {
     struct amounts amounts = measure(call);
-    uint64_t limit = call->card->limit;
-    if (limit != 0 && limit < amounts.total) {
+    uint64_t used, limit = shown_limit(call, own_group(), &used);
+    if (call->state->totals_capped && limit < amounts.total) {
         amounts.total = limit;
-        amounts.free = rest(limit, amounts.reserved + amounts.allocated);
+        amounts.reserved = 0;
+        amounts.free = rest(limit, used) < amounts.free ? rest(limit, used) : amounts.free;
     }
     return amounts;
 }

@@ -30,6 +30,8 @@
     X(nvmlDeviceGetPciInfo_v3)                    \
     X(nvmlDeviceGetMemoryInfo)                    \
     X(nvmlDeviceGetMemoryInfo_v2)                 \
+    X(nvmlDeviceGetMemoryLimits_v1)               \
+    X(nvmlDeviceSetMemoryLimits_v1)               \
     X(nvmlDeviceGetBAR1MemoryInfo)                \
     X(nvmlDeviceGetConfComputeMemSizeInfo)        \
     X(nvmlDeviceGetComputeRunningProcesses)       \

@@ -33,6 +33,9 @@
 #ifndef MEMORY_INFO_V2
 #define MEMORY_INFO_V2 1
 #endif
+#ifndef MEMORY_LIMITS
+#define MEMORY_LIMITS 0
+#endif
 
 typedef const void *device_t;
 
@@ -88,6 +91,22 @@ bool look(const struct call *call, uint32_t slot, struct seen *seen);
 bool concerns(const struct call *call, const struct record *record);
 uint64_t used_by_processes(const struct call *call);
 void keep_account(struct state *state, struct record *record);
+
+/* groups.c; simulator/cuda is built with it, too */
+#define NO_LIMIT UINT64_MAX
+bool is_group(const char *path);
+bool is_top_group(const char *path);
+bool is_counted_by_kernel(const char *path);
+bool go_up(char *path);
+const char *own_group(void);
+struct limit *find_limit(const struct call *call, const char *group);
+struct limit *nearest_limit(const struct call *call, const char *group);
+uint64_t used_by_group(const struct call *call, const char *group);
+uint64_t used_of_limit(const struct call *call, const struct limit *limit);
+uint64_t headroom(const struct call *call, const char *group);
+uint64_t shown_limit(const struct call *call, const char *group, uint64_t *used);
+void charge_group(const struct call *call, struct record *record, uint64_t bytes);
+void discharge_group(struct record *record, uint64_t bytes);
 
 /* levels.c */
 #define SAMPLE_MICROSECONDS UINT64_C(100000)

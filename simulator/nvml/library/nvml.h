@@ -34,6 +34,16 @@ struct memory_v2 {
     uint64_t total, reserved, free, used;
 };
 
+struct limits_to_set {
+    const char *name_space;
+    uint64_t soft, hard;
+};
+
+struct limits_to_get {
+    const char *name_space;
+    uint64_t soft, hard, used;
+};
+
 /* Version 1 ends after memory; 535.43 to 535.86 wrote the protected memory into version 3, too. */
 struct process_info {
     uint32_t pid;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define STATE_MAGIC UINT64_C(0x65636e6566757067) /* "gpufence" */
-#define STATE_VERSION 5
+#define STATE_VERSION 6
 
 #define MAX_CARDS 16
 #define MAX_INSTANCES 7
@@ -19,9 +19,12 @@
 #define MAX_LEVELS 8
 #define MAX_FAULTS 64
 #define MAX_ACCOUNTS 128
+#define MAX_LIMITS 256
+#define MAX_CHARGES 4
 #define MAX_FUNCTIONS 128
 #define TEXT_SIZE 96
 #define SHORT_TEXT_SIZE 32
+#define PATH_SIZE 400
 
 /* A live holder keeps a POSIX write lock on the byte RECORD_LOCKS + slot. Far beyond the contents. */
 #define RECORD_LOCKS INT64_C(0x10000000)
@@ -43,6 +46,15 @@ enum record_kind {
 };
 
 enum list { LIST_COMPUTE = 1, LIST_GRAPHICS = 2, LIST_MPS = 4 };
+
+/* How the driver counts memory by control group, chosen when it is loaded: as RmMemacctMode says. */
+enum memacct {
+    MEMACCT_OFF = 0,
+    MEMACCT_MISC = 1, /* a map of its own: flat, the nearest limited group counts */
+    MEMACCT_DMEM = 2, /* the kernel's controller: every group counts, and all above it */
+};
+
+enum limit_status { LIMIT_FREE = 0, LIMIT_CLAIMED = 1, LIMIT_SET = 2 };
 
 enum action {
     ACTION_RETURN = 1,        /* argument: the code */
@@ -74,7 +86,6 @@ struct card {
     uint64_t total;
     uint64_t reserved;
     uint64_t extra; /* used on the device, but by no process */
-    uint64_t limit; /* what version 2 tells a caller whose cgroup is limited; 0: no limit */
     uint32_t bus;
     uint32_t pci_device;
     uint32_t capability_major;
@@ -105,6 +116,13 @@ struct level {
     uint32_t decoder;
 };
 
+/* What of a record's memory misc has charged to a limit: its place in the table plus 1; 0: none. */
+struct charge {
+    uint64_t bytes;
+    uint32_t limit;
+    uint32_t unused;
+};
+
 struct record {
     _Atomic uint64_t sequence; /* odd while the record is being written */
     uint64_t memory;
@@ -122,6 +140,18 @@ struct record {
     uint32_t level_count; /* all there ever were; the newest are kept, in a ring */
     uint32_t accounted;
     struct level levels[MAX_LEVELS];
+    struct charge charges[MAX_CHARGES]; /* the newest last */
+    char group[PATH_SIZE]; /* the control group's folder; empty: of no group that counts */
+};
+
+/* What one control group may have of one card; UINT64_MAX is no limit. */
+struct limit {
+    uint64_t soft;
+    uint64_t hard;
+    uint64_t inode; /* of the group's folder when it was set */
+    _Atomic uint32_t status;
+    int32_t card;
+    char group[PATH_SIZE];
 };
 
 /* An accounted process that has ended, or let go of all it held. */
@@ -156,12 +186,15 @@ struct state {
     uint32_t record_count; /* records beyond this one were never used */
     uint32_t fault_count;
     uint32_t order[MAX_CARDS]; /* NVML index -> place in cards */
+    uint32_t memacct;
+    uint32_t totals_capped; /* 1: a group's limit is the total wherever one asks for a total */
     char driver[SHORT_TEXT_SIZE]; /* empty: the library's own version */
     _Atomic uint64_t calls[MAX_FUNCTIONS];
     struct card cards[MAX_CARDS];
     struct fault faults[MAX_FAULTS];
     uint64_t account_count; /* all there ever were; the newest are kept, in a ring */
     struct account accounts[MAX_ACCOUNTS];
+    struct limit limits[MAX_LIMITS];
     struct record records[MAX_RECORDS];
 };
 

@@ -10,12 +10,18 @@ Variables = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A card as the framework finds it through CUDA, in bytes."""
+    """
+    A card as the framework finds it through CUDA, in bytes.
+
+    `total` is what is said beside `free`, `size` a property of the device: where the driver limits
+    the process, the first is the limit.
+    """
 
     index: int
     total: int
     free: int
     capability: tuple[int, int]
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

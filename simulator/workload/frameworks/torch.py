@@ -54,7 +54,7 @@ def decide(variables: Variables, device: Device) -> Decision:
             return Dies(f"RuntimeError: Unrecognized key '{key}' in {name}")
     if fraction is None:
         return Budget(None, f"{name} sets no {FRACTION}")
-    return Budget(int(device.total * fraction), f"{name} sets {FRACTION} {fraction:g}")
+    return Budget(int(device.size * fraction), f"{name} sets {FRACTION} {fraction:g}")
 
 
 def decide_old(variables: Variables, device: Device) -> Decision:

@@ -1,7 +1,8 @@
 """
 Grow in pieces until the framework refuses, and say as one line of JSON where that was.
 
-It is asked in JSON, too: `framework`; `limit`, a cap of the program's own in MiB; `before` and
+It is asked in JSON, too: `framework`; `first`, the MiB of an allocation ahead of the pieces;
+`limit`, a cap of the program's own in MiB; `before` and
 `between`, Python that runs ahead of the framework's import and behind it, as a user's would.
 """
 
@@ -41,9 +42,10 @@ def probe(asked: dict[str, Any]) -> dict[str, Any]:
         answer["version"] = allocator.version
         exec(asked.get("between", ""), {})  # noqa: S102 - the same
         held: list[object] = []
-        while len(held) < MOST_PIECES:
-            held.append(allocator.take(PIECE))
-            answer["held"] = len(held) * PIECE >> 20
+        sizes = [asked["first"] << 20] if "first" in asked else []
+        for size in [*sizes, *([PIECE] * MOST_PIECES)]:
+            held.append(allocator.take(size))
+            answer["held"] += size >> 20
     except RefusedError as refused:
         answer["said"] = str(refused)
     except NoGpuError as error:

@@ -148,13 +148,10 @@ EXPORT int cuDeviceGetUuid_v2(struct uuid *uuid, int ordinal)
 
 EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int ordinal)
 {
-    uint64_t room, total;
     int code = begin(bytes, ordinal);
-    if (code != CU_SUCCESS)
-        return code;
-    ledger_room(&devices[ordinal], &room, &total);
-    *bytes = total;
-    return CU_SUCCESS;
+    if (code == CU_SUCCESS)
+        *bytes = ledger_total(&devices[ordinal]);
+    return code;
 }
 
 EXPORT int cuDeviceGetPCIBusId(char *text, int length, int ordinal)

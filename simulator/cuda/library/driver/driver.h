@@ -29,6 +29,7 @@ void ledger_give(struct device *device, uint64_t bytes);
 uint64_t ledger_take_managed(struct device *device, uint64_t bytes);
 void ledger_give_managed(struct device *device, uint64_t bytes);
 void ledger_room(const struct device *device, uint64_t *free_bytes, uint64_t *total);
+uint64_t ledger_total(const struct device *device);
 
 /* visible.c: which cards CUDA_VISIBLE_DEVICES leaves */
 int find_devices(const struct state *state, struct device devices[MAX_DEVICES]);

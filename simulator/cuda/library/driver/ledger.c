@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../../nvml/library/library.h"
@@ -62,7 +63,10 @@ static void end_allocation(void)
 static struct call place_of(const struct device *device)
 {
     return (struct call){
-        .state = mapping.state, .slot = device->slot, .instance = device->place,
+        .state = mapping.state,
+        .card = &mapping.state->cards[device->slot],
+        .slot = device->slot,
+        .instance = device->place,
     };
 }
 
@@ -80,10 +84,38 @@ static uint64_t free_on(const struct device *device)
     return taken < usable(device) ? usable(device) - taken : 0;
 }
 
+static uint64_t least(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* What a program is told: of the card or, where its control group is limited, of that limit. */
 void ledger_room(const struct device *device, uint64_t *free_bytes, uint64_t *total)
 {
-    *total = usable(device);
-    *free_bytes = free_on(device);
+    uint64_t used;
+    struct call call = place_of(device);
+    uint64_t limit = shown_limit(&call, own_group(), &used);
+    *total = least(limit, usable(device));
+    *free_bytes = least(limit == NO_LIMIT ? limit : limit - least(used, limit), free_on(device));
+}
+
+/* The device's size, of which no document says whether a limit changes it. */
+uint64_t ledger_total(const struct device *device)
+{
+    uint64_t room, total;
+    if (!mapping.state->totals_capped)
+        return usable(device);
+    ledger_room(device, &room, &total);
+    return total;
+}
+
+/* What is free, and what the control group may still have of it. */
+static uint64_t allowed_on(const struct device *device)
+{
+    struct call call = place_of(device);
+    if (device->instance != NULL)
+        return free_on(device);
+    return least(free_on(device), headroom(&call, own_group()));
 }
 
 static bool is_taken(uint32_t slot)
@@ -108,6 +140,8 @@ static void write_record(struct record *record, const struct device *device)
     record->lists = LIST_COMPUTE;
     record->kind = KIND_HELD;
     record->level_count = 0;
+    memset(record->charges, 0, sizeof record->charges);
+    strcpy(record->group, own_group());
     record->status = RECORD_USED;
     record->sequence++;
 }
@@ -146,9 +180,11 @@ static void leave_if_empty(struct device *device)
 bool ledger_take(struct device *device, uint64_t bytes)
 {
     begin_allocation();
-    bool fits = bytes <= free_on(device);
+    bool fits = bytes <= allowed_on(device);
     struct record *record = fits ? own_record(device) : NULL;
     if (record != NULL) {
+        struct call call = place_of(device);
+        charge_group(&call, record, bytes);
         record->memory += bytes;
         if (record->memory > record->peak)
             record->peak = record->memory;
@@ -162,6 +198,7 @@ void ledger_give(struct device *device, uint64_t bytes)
     begin_allocation();
     if (device->record >= 0) {
         mapping.state->records[device->record].memory -= bytes;
+        discharge_group(&mapping.state->records[device->record], bytes);
         leave_if_empty(device);
     }
     end_allocation();

@@ -13,3 +13,8 @@
 true
 {{- end -}}
 {{- end -}}
+
+{{- /* The webhook's setting of the driver's limits: YAML takes a plain on and off for true and false. */ -}}
+{{- define "gpufence.driverLimits" -}}
+{{- if kindIs "bool" .Values.driverLimits }}{{ ternary "on" "off" .Values.driverLimits }}{{ else }}{{ .Values.driverLimits }}{{ end -}}
+{{- end -}}

@@ -1,9 +1,9 @@
 """
 What holds for all tests: no deadline for an example on a machine that may be busy, long first, what
-computes between what waits, and no coverage of searches, whose many examples it would slow down
-by half.
+computes between what waits, and coverage where it is needed, since it slows down by half.
 """
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,17 +12,20 @@ import pytest
 from coverage import Coverage
 from hypothesis import settings
 
-from tests.support import tried
-from tests.support.examples import examples
-from tests.support.leftovers import Running
-from tests.support.sources import ROOT
+from tests.support import running
+from tests.support.running import Running, examples
+from tools import ROOT
 
 LONG_FIRST: Final = (
     "tests/integration/agent/chaos/",
     "tests/adversary/test_live",
-    "tests/integration/demo/",
-    "tests/integration/agent/",
+    "tests/integration/test_story",
+    "tests/integration/controller/",
+    "tests/integration/deploy/test_apply",
+    "tests/integration/claims/",
     "tests/integration/certs/",
+    "tests/integration/agent/",
+    "tests/integration/plugin/",
     "tests/integration/",
     "tests/contract/",
     "tests/http/",
@@ -39,7 +42,10 @@ WAITING_PART: Final = 0.85
 So far into the list what waits is spread; after that there are only short files, for a common end.
 """
 
-UNCOVERED: Final = ("tests/property/", "tests/adversary/test_judge")
+EVERYTHING: Final = "GPUFENCE_COVER_EVERYTHING" in os.environ
+COVERED: Final = ("tests/golden/", "tests/http/", "tests/unit/")
+"""What reaches the branches of pure modules; to follow all tests takes a fifth more CPU time."""
+UNCOVERED: Final = ("tests/property/", "tests/adversary/test_judge", "tests/unit/house/test_style")
 
 settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
@@ -58,23 +64,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Within a folder the order stays random.
     """
-    tried.try_what_can_be(config, items)
+    running.try_what_can_be(config, items)
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
     when = _spread([item.nodeid.partition("::")[0] for item in items])
     items.sort(key=lambda item: when[item.nodeid.partition("::")[0]])
     for item in items:
-        if item.nodeid.startswith(UNCOVERED):
+        if item.nodeid.startswith(UNCOVERED) or not (EVERYTHING or item.nodeid.startswith(COVERED)):
             item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    tried.hear_of_worker(node.config, node.workeroutput)
+    running.hear_of_worker(node.config, node.workeroutput)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    counts: dict[str, int] = config.stash.get(tried.NOT_TRIED, {})
-    for line in tried.sentences(counts):
+    counts: dict[str, int] = config.stash.get(running.NOT_TRIED, {})
+    for line in running.sentences(counts):
         terminalreporter.write_line(line)
 
 
@@ -95,12 +101,13 @@ def nothing_left() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def followed() -> Iterator[None]:
     """
-    Cover the programs that a module's tests start, as far as they end by themselves or by SIGTERM.
+    Cover the programs that a module's tests start, as far as they end by themselves or by SIGTERM,
+    where everything is covered.
 
     It costs each of them half a second, so where many tests start the same one, few follow it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        if Coverage.current() is not None:
+        if EVERYTHING and Coverage.current() is not None:
             patch.setenv("COVERAGE_PROCESS_START", str(ROOT / "pyproject.toml"))
         yield
 

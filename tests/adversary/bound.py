@@ -13,9 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent.model.policy import Budgets
-from gpufence.backoff import doubled
+from gpufence.times import doubled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent.model.policy import EvictionPolicy
 
 HOUR: Final = 3600.0
@@ -67,6 +69,14 @@ def seconds_until_gone(
     first, most = policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds
     waits = (doubled(first, most, count) for count in range(policy.refusals_before_delete - 1))
     return seconds + policy.termination_seconds + most + sum(waits)
+
+
+def beyond_driver(limit_bytes: int, of_containers: Iterable[int]) -> int:
+    """
+    Return what a pod can hold above its limit where the driver holds each of its containers to one:
+    nothing, unless these add up to more. Managed memory is no card's, and in no bound.
+    """
+    return max(sum(of_containers) - limit_bytes, 0)
 
 
 def most_taken(

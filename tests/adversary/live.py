@@ -20,10 +20,8 @@ from simulator.node import NodeOptions, RestartPauses, SimulatedNode
 from tests.adversary.stage import HELD_BY_IDLE_THIEF, INNOCENT, PROMISED_TO_THIEF
 from tests.adversary.tricks import Kind, Scheme, Trick
 from tests.support import objects
-from tests.support.agent.node_site import NodeSite
-from tests.support.agent.restarting import Agent
+from tests.support.agent.node_site import Agent, NodeSite, pod, workload
 from tests.support.builders import T4_BYTES
-from tests.support.node_ground import pod, workload
 
 FASTER: Final = 15
 NODE: Final = "adversary"

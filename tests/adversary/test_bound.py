@@ -17,7 +17,7 @@ from tests.adversary.bound import (
 from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.world import World
 from tests.support.builders import T4_BYTES
-from tests.support.sources import ROOT
+from tools import ROOT
 
 POLICY = EvictionPolicy()
 PAGE = (ROOT / "docs" / "isolation.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.support.figures import Figure, as_markdown, as_text
+from tests.support.observing import Figure, as_markdown, as_text
 
 
 def report(

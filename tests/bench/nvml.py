@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.nvml.state import State
-from tests.support.nvml_client import Client
+from tests.support.driver import Client
 from tests.support.observing import eventually
 from tests.support.workload import Program
 

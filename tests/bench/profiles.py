@@ -18,10 +18,9 @@ from gpufence.quantity import GIB, MIB
 from gpufence.times import write_moment
 from kube import core, group
 from simulator.controlplane import Assets, ControlPlane, PlaneOptions
-from tests.support.controller.process import ControllerProcess
-from tests.support.controller.site import PROFILES, ControllerSite
+from tests.support.controller.site import PROFILES, ControllerProcess, ControllerSite
+from tests.support.objects import deployment
 from tests.support.observing import memory_of, wait_until
-from tests.support.owners import deployment
 
 NODES: Final = 500
 NODES_OF_OWNER: Final = 3

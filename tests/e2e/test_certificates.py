@@ -5,10 +5,9 @@ import base64
 import pytest
 
 from gpufence import names
-from tests.e2e.site import OVERLAY, RealSite, notes
-from tests.e2e.tenants import pod
+from tests.e2e.site import OVERLAY, RealSite, notes, pod
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 DAILY = "certs-now"
 

@@ -11,7 +11,7 @@ import pytest
 from simulator.cluster import cgroups
 from simulator.cluster.cluster import PREFIX
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 COMMAND = (sys.executable, "-m", "simulator", "cluster", "--node", "passing")
 

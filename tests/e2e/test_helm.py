@@ -14,11 +14,10 @@ from gpufence import names
 from simulator.controlplane import Assets
 from simulator.progress import Progress
 from simulator.published import HELM
-from tests.e2e.site import OVERLAY, QUICK, SYSTEM, RealSite, notes
-from tests.e2e.tenants import deployment, pod
-from tests.support.helm import CHART, FROM, Helm
-from tests.support.manifests import ROOT
+from tests.e2e.site import OVERLAY, QUICK, SYSTEM, RealSite, deployment, notes, pod
+from tests.support.programs import CHART, FROM, Helm
 from tests.support.site import AGENT, WEBHOOK
+from tools import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

@@ -5,10 +5,9 @@ The start-up hook in containers of a real container runtime, in whose images it 
 import pytest
 
 from gpufence import names
-from tests.e2e.site import Json, RealSite
-from tests.e2e.tenants import pod
+from tests.e2e.site import Json, RealSite, pod
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 # The workload's image runs `python3 -m simulator`, which its own PYTHONPATH alone can find.
 ASK = (

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from gpufence import names
-from tests.e2e.site import OVERLAY, QUICK, RealSite
-from tests.e2e.tenants import deployment
-from tests.support.manifests import own_overlay
+from tests.e2e.site import OVERLAY, QUICK, RealSite, deployment
 from tests.support.site import AGENT, WEBHOOK
+from tools.manifests import own_overlay
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 PARTS = ("idle-release", "need")
 WORKER = "worker"

@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.site import SYSTEM, RealSite
 from tests.support.site import AGENT, WEBHOOK
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 PYTHON = "/opt/gpufence/bin/python"
 FIND = "import importlib.util, sys; print(*filter(importlib.util.find_spec, sys.argv[1:]))"

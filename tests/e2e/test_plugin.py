@@ -2,10 +2,9 @@
 
 import pytest
 
-from tests.e2e.site import RealSite
-from tests.e2e.tenants import deployment
+from tests.e2e.site import RealSite, deployment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 
 def test_declared_told_and_measured_side_by_side(site: RealSite, team: str) -> None:

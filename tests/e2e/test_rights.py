@@ -6,11 +6,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.e2e.site import SYSTEM, RealSite
-from tests.e2e.tenants import pod
+from tests.e2e.site import SYSTEM, RealSite, pod
 from tests.support.site import AGENT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.e2e
 
 ELSEWHERE = "elsewhere"
 NOWHERE = ""

@@ -3,8 +3,7 @@
 import pytest
 
 from gpufence import names
-from tests.e2e.site import SYSTEM, RealSite, notes, restarts
-from tests.e2e.tenants import deployment, pod
+from tests.e2e.site import SYSTEM, RealSite, deployment, notes, pod, restarts
 from tests.support.site import AGENT, WEBHOOK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from gpufence import names
-from tests.e2e.site import OVERLAY, Json, RealSite, notes
-from tests.e2e.tenants import deployment, pod
+from tests.e2e.site import OVERLAY, Json, RealSite, deployment, notes, pod
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 
 @dataclass(frozen=True)

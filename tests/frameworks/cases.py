@@ -5,13 +5,15 @@ Every pod asks for 8 GiB of a card of 40 GiB, so that a framework is told 5734 M
 card. A program grows in pieces of 64 MiB until it is refused; what stands here is where that is.
 """
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulator.wheels.catalog import WHEEL_SETS, WheelSet
+from simulator.wheels.catalog import WHEEL_SETS, WheelSet, find_wheels
 
 CARD = "A100-40"
 LIMIT_GIB = 8
+LIMIT_MIB = LIMIT_GIB << 10
 TOLD_MIB = 5734
 
 ALL = 40000
@@ -22,6 +24,12 @@ ARENA = 38464
 
 QUARTER_LESS = 30208
 """What JAX takes of a card by itself."""
+
+OF_A_LIMIT = {"jax": LIMIT_MIB * 3 // 4, "tensorflow": LIMIT_MIB - 300 - 1536}
+"""
+What a framework takes at once, and no more, of a limit that the driver holds: JAX three quarters,
+TensorFlow what is free but 1536 MiB.
+"""
 
 OURS = 5632
 OURS_IN_BYTES = 5696
@@ -253,3 +261,11 @@ CASES: dict[str, tuple[Case, ...]] = {
 def every_case() -> list[tuple[WheelSet, Case]]:
     """Each environment with each case of its framework, one environment after the other."""
     return [(one, case) for one in WHEEL_SETS for case in CASES[one.framework]]
+
+
+VARIABLE = "GPUFENCE_FRAMEWORKS_ONLY"
+
+
+def is_chosen(name: str) -> bool:
+    only = {find_wheels(one).name for one in os.environ.get(VARIABLE, "").split()}
+    return not only or name in only

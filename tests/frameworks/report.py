@@ -6,6 +6,7 @@ What was measured, as data and as the tables of docs/frameworks.md.
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,14 @@ from simulator.wheels.catalog import WHEEL_SETS
 from tests.frameworks.cases import CASES, TOLD_MIB
 
 RESULTS = Path(__file__).with_name("results.json")
+LIMITED = Path(__file__).with_name("limited.json")
+NOTHING, INJECTED, HOOKED = "no variable", "as injected", "as injected, with the start-up hook"
+HALF = "a share of 0.5"
+LIMITED_CASES = (NOTHING, INJECTED, HOOKED, HALF)
+TOTALS = ("uncapped", "capped")
+BY_SIZE = frozenset({"torch-2.15", "torch-2.10"})
+"""Those that take a share of the device's size; the others take it of what cuMemGetInfo says."""
+
 TITLES = {
     "torch": "PyTorch",
     "jax": "JAX",
@@ -22,35 +31,43 @@ TITLES = {
 }
 
 Result = dict[str, Any]
+Results = dict[str, dict[str, Result]]
 
 
-def load() -> dict[str, dict[str, Result]]:
+def load(path: Path = RESULTS) -> Results:
     """Return the results by environment and case."""
-    if not RESULTS.exists():
+    if not path.exists():
         return {}
-    results: dict[str, dict[str, Result]] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    results: Results = json.loads(path.read_text(encoding="utf-8"))
     return results
 
 
 def store(wheels: str, case: str, result: Result) -> None:
     """Replace one result, in the order of the catalog and the cases."""
-    results = load()
+    cases = {one.name: [case.name for case in CASES[one.framework]] for one in WHEEL_SETS}
+    _store(RESULTS, (wheels, case, result), cases)
+
+
+def store_limited(wheels: str, case: str, result: Result) -> None:
+    """Replace one result of a container that the driver limits."""
+    cases = [f"{name}, {totals}" for name in LIMITED_CASES for totals in TOTALS]
+    _store(LIMITED, (wheels, case, result), dict.fromkeys((one.name for one in WHEEL_SETS), cases))
+
+
+def _store(path: Path, new: tuple[str, str, Result], cases: Mapping[str, Sequence[str]]) -> None:
+    wheels, case, result = new
+    results = load(path)
     results.setdefault(wheels, {})[case] = result
     ordered = {
-        one.name: {
-            known.name: results[one.name][known.name]
-            for known in CASES[one.framework]
-            if known.name in results[one.name]
-        }
-        for one in WHEEL_SETS
-        if one.name in results
+        one: {name: results[one][name] for name in known if name in results[one]}
+        for one, known in cases.items()
+        if one in results
     }
-    text = json.dumps(ordered, indent=1, ensure_ascii=False)
-    RESULTS.write_text(f"{text}\n", encoding="utf-8")
+    path.write_text(f"{json.dumps(ordered, indent=1, ensure_ascii=False)}\n", encoding="utf-8")
 
 
 def tables() -> str:
-    """Return a table for each framework: the cases, and where each version stopped."""
+    """Return a table for each framework: cases with a webhook, and where each version stopped."""
     results = load()
     return "\n\n".join(_table(framework, results) for framework in CASES)
 
@@ -61,6 +78,7 @@ def _table(framework: str, results: dict[str, dict[str, Result]]) -> str:
     rows = [
         [case.name, *(_cell(results[one.name].get(case.name)) for one in columns)]
         for case in CASES[framework]
+        if not case.alone
     ]
     dates = [max(each["on"] for each in results[one.name].values()) for one in columns]
     lines = [["the pod", *heads], ["---"] * (len(columns) + 1), *rows, ["measured on", *dates]]
@@ -75,10 +93,24 @@ def _cell(result: Result | None) -> str:
     if result["code"]:
         when = "ends with" if result["held_mib"] else "does not start"
         return f"**{when}**: `{result['said']}`"
-    kept = "capped" if result["held_mib"] <= TOLD_MIB else "not capped"
-    warned = ", warned of" if result["warned"] else ""
-    return f"{kept}, {result['held_mib']} MiB{warned}"
+    held = f"{result['held_mib']} MiB"
+    warned = ", warned" if result["warned"] else ""
+    return held if result["held_mib"] <= TOLD_MIB else f"**{held}**{warned}"
+
+
+def limited_table() -> str:
+    """Return what each framework had of a limit that the driver holds."""
+    results = load(LIMITED)
+    columns = [f"{name}, {totals}" for name in LIMITED_CASES for totals in TOTALS]
+    lines = [["framework", *columns, "measured on"], ["---"] * (len(columns) + 2)]
+    for one in WHEEL_SETS:
+        found = results.get(one.name)
+        if found:
+            cells = [f"{found[name]['held_mib']}" if name in found else "" for name in columns]
+            on = max(each["on"] for each in found.values())
+            lines.append([f"{TITLES[one.framework]} {one.version}", *cells, on])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{tables()}\n")
+    sys.stdout.write(f"{tables()}\n\n{limited_table()}\n")

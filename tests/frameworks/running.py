@@ -15,12 +15,14 @@ from typing import Any
 import yaml
 
 from gpufence import names
+from simulator.nvml.groups import GROUP, GroupTree
 from simulator.nvml.state import State
 from simulator.wheels.catalog import WheelSet
 from simulator.wheels.install import packages_of
 from simulator.wheels.launch import command, ours, variables
 from simulator.workload.real.probe import SIGN
 from tests.frameworks.cases import CARD, LIMIT_GIB, Case
+from tests.support.driver import set_limit
 
 PROBE = "simulator.workload.real.probe"
 MOST_RESIDENT = 10 << 30
@@ -43,9 +45,24 @@ class Injected:
     site_line: str = ""
 
 
-def inject(case: Case, folder: Path) -> Injected:
+@dataclass(frozen=True)
+class Leaf:
+    """A container's control group that the driver limits; `capped` is the device's size, too."""
+
+    limit_mib: int
+    capped: bool = False
+
+    def made(self, machine: State, folder: Path) -> dict[str, str]:
+        """Make it; return the variable by which a process counts to it."""
+        group = GroupTree(folder / "cgroup").add("pod/leaf")
+        set_limit(machine.path, group, self.limit_mib << 20)
+        machine.groups.totals_capped = self.capped
+        return {GROUP: str(group)}
+
+
+def inject(case: Case, folder: Path, settings: Mapping[str, str] | None = None) -> Injected:
     """Let gpufence's own command rewrite the pod, and read its variables as a kubelet would."""
-    pod = _rewritten(case)
+    pod = _rewritten(case, settings or {})
     annotations: dict[str, str] = pod["metadata"]["annotations"]
     told = {
         item["name"]: item["value"] if "value" in item else _referred(item, annotations)
@@ -59,7 +76,7 @@ def inject(case: Case, folder: Path) -> Injected:
     return Injected(told, annotations.get(names.WARNINGS, ""), line)
 
 
-def _rewritten(case: Case) -> dict[str, Any]:
+def _rewritten(case: Case, settings: Mapping[str, str]) -> dict[str, Any]:
     env = [{"name": name, "value": value} for name, value in (case.user or {}).items()]
     container = {
         "name": "trainer",
@@ -76,7 +93,10 @@ def _rewritten(case: Case) -> dict[str, Any]:
     program = [str(Path(sys.executable).with_name("gpufence-webhook")), "rewrite", "-f", "-"]
     card = ["--card", "40960Mi", "--compute-capability", "8.0"]
     text = subprocess.check_output(
-        [*program, *card, "-o", "yaml"], input=json.dumps(pod), text=True
+        [*program, *card, "-o", "yaml"],
+        input=json.dumps(pod),
+        text=True,
+        env={**os.environ, **settings},
     )
     rewritten: dict[str, Any] = yaml.safe_load(text)
     return rewritten
@@ -108,24 +128,32 @@ def run_probe(
     injected: Injected,
     asked: Mapping[str, Any] | None = None,
     flags: tuple[str, ...] = (),
+    leaf: Leaf | None = None,
 ) -> Outcome:
     """
     Grow until refused, on a machine of one card; raises AssertionError where memory of this machine
     is short.
     """
     words = json.dumps({"framework": wheels.framework, **(asked or {})})
-    return run(wheels, folder, (*flags, *ours(PROBE, words)), injected)
+    return run(wheels, folder, (*flags, *ours(PROBE, words)), injected, leaf)
 
 
-def run(wheels: WheelSet, folder: Path, arguments: tuple[str, ...], injected: Injected) -> Outcome:
+def run(
+    wheels: WheelSet,
+    folder: Path,
+    arguments: tuple[str, ...],
+    injected: Injected,
+    leaf: Leaf | None = None,
+) -> Outcome:
     """Run the environment's Python with the variables and the line of a container."""
     machine = State.create(folder / "cards", CARD)
+    counted = {} if leaf is None else leaf.made(machine, folder)
     own = {name: os.environ[name] for name in KEPT if name in os.environ}
     output = folder / "output"
     with output.open("wb") as stream, _mounted(wheels, injected.site_line):
         process = subprocess.Popen(
             command(wheels, arguments),
-            env=variables(wheels, machine.path, {**own, **injected.variables}),
+            env=variables(wheels, machine.path, {**own, **counted, **injected.variables}),
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.frameworks.chosen import is_chosen
+from tests.frameworks.cases import is_chosen
 
 COMMAND = [sys.executable, "-m", "simulator", "demo", "--framework", "torch"]
 

@@ -22,7 +22,7 @@ from simulator.controlplane.programs import (
 )
 from simulator.progress import Progress
 from simulator.published import HELM
-from tests.support.kubernetes import expect_what_is_missing
+from tests.support.site import expect_what_is_missing
 
 PLAIN = (ETCD, API_SERVER, KUBECTL)
 FULL = (*PLAIN, CONTROLLER_MANAGER, SCHEDULER)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import PACKAGES, ROOT
+from tests.support.tree import PACKAGES
+from tools import ROOT
 
 # The build backend looks for its own program beside the interpreter through PATH.
 _ENVIRONMENT = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin"}

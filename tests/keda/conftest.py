@@ -11,7 +11,7 @@ from simulator.controlplane import Assets
 from simulator.progress import Progress
 from tests.keda.servers import missing, packages_line
 from tests.keda.site import KedaSite, running
-from tests.support.controller.process import ControllerProcess
+from tests.support.controller.site import ControllerProcess
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,4 @@
-"""
-PURE. A queue, its workers and a HorizontalPodAutoscaler, event by event.
-
-What of each is modelled: messages arrive at random and take a fixed time each; a worker takes one
-at a time, whoever has been free for longest the next; a replica takes its time to start, and one
-that is taken away finishes its message. The autoscaler is Kubernetes' own with its defaults, on
-metrics of the form AverageValue: the largest of them counts, a difference of a tenth is none, at
-most twice as many or four more in each round, and never fewer than were wanted in the last window.
-"""
+"""What should become of a queue by calculation, and the loads on it."""
 
 from __future__ import annotations
 
@@ -14,12 +6,14 @@ import heapq
 import math
 import random
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
 
 TOLERANCE: Final = 0.1
 _SYNC_SECONDS: Final = 15.0
@@ -262,3 +256,33 @@ def _summary(
         ordered[int(len(ordered) * 0.99)],
         sum(wait > settings.target for wait in ordered) / len(ordered),
     )
+
+
+MESSAGE_SECONDS: Final = 2.0
+START_SECONDS: Final = 20.0
+WARM_UP_SECONDS: Final = 240.0
+LENGTH_SECONDS: Final = 1440.0
+MOST: Final = 24
+
+_WAVE_SECONDS = 1200.0
+_CALM, _LOUD = 3.0, 8.0
+
+
+def _steady(_: float) -> float:
+    return 8.5 / MESSAGE_SECONDS
+
+
+def _wave(at: float) -> float:
+    return (6 + 3 * math.sin(2 * math.pi * at / _WAVE_SECONDS)) / MESSAGE_SECONDS
+
+
+def _burst(at: float) -> float:
+    return (_LOUD if at % _WAVE_SECONDS > _WAVE_SECONDS * 0.75 else _CALM) / MESSAGE_SECONDS
+
+
+LOADS: Final[Mapping[str, Callable[[float], float]]] = {
+    "steady": _steady,
+    "wave": _wave,
+    "burst": _burst,
+}
+"""Messages a second at a time."""

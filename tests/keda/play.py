@@ -9,8 +9,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from tests.keda.loads import MESSAGE_SECONDS, WARM_UP_SECONDS
-from tests.keda.model import percentile
+from tests.keda.model import MESSAGE_SECONDS, WARM_UP_SECONDS, percentile
 from tests.keda.site import PACE, Sight, Watch
 
 if TYPE_CHECKING:

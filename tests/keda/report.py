@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.keda.loads import LOADS
+from tests.keda.model import LOADS
 from tests.keda.play import Outcome
 
 RESULTS: Final = Path(__file__).with_name("results.json")

@@ -9,7 +9,7 @@ from pathlib import Path
 from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from simulator.keda.programs import free_ports
 from simulator.workload.stomp import BrokerError, StompClient
-from tests.support.tried import program
+from tests.support.running import program
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 60.0

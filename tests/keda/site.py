@@ -25,17 +25,15 @@ from simulator.controlplane import ControlPlane, PlaneOptions
 from simulator.keda import Keda
 from simulator.keda.build import ensure
 from simulator.node import NodeOptions, SimulatedNode
-from tests.keda.loads import MOST, START_SECONDS
+from tests.keda.model import MOST, START_SECONDS
 from tests.keda.servers import LOOPBACK, Broker
-from tests.support.agent.node_site import NodeSite
-from tests.support.agent.process import AgentProcess
-from tests.support.controller.process import ControllerProcess
-from tests.support.controller.site import COMPONENT
-from tests.support.manifests import objects as manifests
+from tests.support.agent.node_site import AgentProcess, NodeSite
+from tests.support.controller.site import COMPONENT, ControllerProcess
 from tests.support.observing import wait_until
-from tests.support.prometheus import Prometheus, Target, prometheus
+from tests.support.programs import Prometheus, Target, prometheus
 from tests.support.site import PATIENCE_SECONDS, RIGHTS
-from tests.support.sources import ROOT
+from tools import ROOT
+from tools.manifests import objects as manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

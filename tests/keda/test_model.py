@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.keda.loads import LOADS
 from tests.keda.model import (
+    LOADS,
     Rule,
     Settings,
     arrivals,

@@ -14,7 +14,7 @@ from gpufence.dialects import Units
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, phase_sums, read_pod
 from gpufence.quantity import GIB, MIB
-from tests.support import claims
+from tests.support import builders
 from tests.support.agent.builders import CARDS as AGENT_CARDS
 from tests.support.agent.builders import card_sample, process_of, uses
 from tests.support.agent.builders import pod as agent_pod
@@ -43,23 +43,23 @@ def claiming(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     kinds = {"regular": container, "side": sidecar, "init": container}
     made: dict[str, list[dict[str, Any]]] = {
         kind: [
-            claims.claiming(make(f"{kind}-{place}"), **uses)
+            builders.claiming(make(f"{kind}-{place}"), **uses)
             for place, uses in enumerate(draw(st.lists(_uses, max_size=3)))
         ]
         for kind, make in kinds.items()
     }
     early = draw(st.permutations([*made["side"], *made["init"]]))
-    refs = [claims.by_name(name, name) for name in CLAIMS]
-    refs.append(claims.by_name(AGAIN, CLAIMS[0]))
+    refs = [builders.by_name(name, name) for name in CLAIMS]
+    refs.append(builders.by_name(AGAIN, CLAIMS[0]))
     raw = pod(*made["regular"], init=early, resourceClaims=refs)
     found = {}
     for name in CLAIMS:
         given_to = [
-            claims.result(f"gpu-{card}", f"{amount}Mi", request)
+            builders.result(f"gpu-{card}", f"{amount}Mi", request)
             for request, card, amount in draw(_results)
         ]
         users = tuple(f"uid-{place}" for place in range(1, draw(_users) + 1))
-        found[name] = claims.allocated(claims.claim(name), *given_to, users=users)
+        found[name] = builders.allocated(builders.claim(name), *given_to, users=users)
     return raw, {**found, AGAIN: found[CLAIMS[0]]}
 
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from simulator.progress import Progress
 from tests.scale import report
-from tests.scale.desk import measure_plugin
 from tests.scale.real_agents import (
     SLOW,
     Fleet,
@@ -24,10 +23,10 @@ from tests.scale.real_agents import (
     real_agents,
     resting,
 )
-from tests.scale.service import measure_churn, services
+from tests.scale.service import measure_churn, measure_plugin, services
 from tests.scale.size import MOST_NODES, MOST_PODS, Size
 from tests.scale.stage import Stage, staged
-from tests.support.figures import Figure, as_text
+from tests.support.observing import Figure, as_text
 
 _SETTLE_SECONDS: Final = 12.0
 _LONG_SECONDS, _SHORT_SECONDS = 60.0, 10.0

@@ -11,8 +11,7 @@ from gpufence.cards import Card, NodeCards, write_cards
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
 from tests.scale import size
-from tests.support.large import large_node, large_pod
-from tests.support.owners import controlled, deployment
+from tests.support.objects import controlled, deployment, large_node, large_pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
 from webhook.fleet import Fleet
 from webhook.rewrite.binding import exact_values

@@ -17,12 +17,10 @@ from simulator.nvml.build import environment
 from simulator.nvml.state import State
 from simulator.progress import Progress
 from tests.scale import size
-from tests.scale.audit import Asked
-from tests.scale.relay import Relay
+from tests.scale.audit import Asked, Relay
 from tests.scale.stage import Stage
-from tests.support.figures import Figure, at_most
-from tests.support.http_server import LOOPBACK
-from tests.support.observing import wait_until
+from tests.support.observing import Figure, at_most, wait_until
+from tests.support.servers import LOOPBACK
 from tests.support.site import AGENT, surroundings
 
 MOST_REQUESTS: Final = 0.05

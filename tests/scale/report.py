@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.scale.size import Size
-from tests.support.figures import Figure
+from tests.support.observing import Figure
 
 RESULTS: Final = Path(__file__).with_name("results.json")
 SHOWN: Final = (Size(500, 5000, 2, 20), Size())

@@ -16,18 +16,17 @@ from kube import core
 from simulator.controlplane import Assets, ControlPlane, PlaneOptions
 from simulator.progress import Progress
 from tests.scale import objects, size
-from tests.scale.audit import Audit
+from tests.scale.audit import Audit, Relay
 from tests.scale.programs import Access
-from tests.scale.relay import Relay
 from tests.scale.seed import sow
 from tests.scale.size import Size
 from tests.support.authority import Authority
-from tests.support.http_server import own_address
-from tests.support.manifests import COMPONENTS
-from tests.support.manifests import objects as manifests
 from tests.support.observing import cpu_seconds, memory_mib, processes_naming
+from tests.support.servers import own_address
 from tests.support.site import RIGHTS
 from tests.support.webhook_site import APPLIED, WebhookSite
+from tools.manifests import COMPONENTS
+from tools.manifests import objects as manifests
 
 _CONTROLLER: Final = "gpufence-controller"
 _READY_SECONDS: Final = 600.0  # an API server that comes back has thousands of objects to read

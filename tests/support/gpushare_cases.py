@@ -16,12 +16,16 @@ from urllib.parse import unquote
 from gpufence.names import GPUSHARE_COUNT, GPUSHARE_MEMORY
 from gpufence.quantity import MIB
 from kube import JsonObject
-from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
-from kubectl_gpufence.gpushare.tables import Holdings, summary
-from tests.support.api_server import ApiServer, reply
+from kubectl_gpufence.gpushare.books import (
+    Holdings,
+    read_book,
+    read_booking,
+    summary,
+    with_bookings,
+)
 from tests.support.builders import container
-from tests.support.http_server import Exchange
 from tests.support.plugin import card_row, snapshot
+from tests.support.servers import ApiServer, Exchange, reply
 
 FOLDER: Final = Path(__file__).parents[1] / "golden" / "gpushare"
 INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"

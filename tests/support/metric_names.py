@@ -10,8 +10,7 @@ from controller.keepers.profiles.keeper import families as profile_families
 from controller.loop import LastPass
 from controller.model import ClusterState, ReleaseDecision, ReleaseMemory
 from service.exposition import Family, write_page
-from tests.support.agent.concerned import ConcernedNode
-from tests.support.agent.scene import ABOUT, busy_state
+from tests.support.agent.node import ABOUT, ConcernedNode, busy_state
 from webhook import metrics as webhook_metrics
 
 _FAMILY = re.compile(r"^# TYPE (\S+) (\w+)$", re.MULTILINE)

@@ -27,6 +27,18 @@ def function(name: str) -> Any:
     return pynvml._nvmlGetFunctionPointer(name)
 
 
+def limit(index: int, group: str, hard: int, soft: int = 0) -> None:
+    wanted = pynvml.c_nvmlSetMemoryLimits_v1_t(group.encode(), soft, hard)
+    pynvml.nvmlDeviceSetMemoryLimits_v1(card(index), wanted)
+
+
+def limits(index: int, group: str) -> list[int]:
+    """Read a control group's soft and hard limit, and what counts to it."""
+    asked = pynvml.c_nvmlGetMemoryLimits_v1_t(group.encode())
+    pynvml.nvmlDeviceGetMemoryLimits_v1(card(index), asked)
+    return [asked.softLimit, asked.hardLimit, asked.currentUsed]
+
+
 def raw(name: str, device: Any, capacity: int | None) -> tuple[int, int]:
     """
     Call a list function as C would: the code and the count it answers; None is no buffer at all.

@@ -1,14 +1,14 @@
-"""
-Pods with plans, nodes and agents' snapshots as the plugin meets them.
-
-The plans are the webhook's own: they are what the plugin has to tell.
-"""
+"""Pods with plans, nodes and snapshots as the plugin meets them, and the plugin in this process."""
 
 import copy
 import io
+import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -21,10 +21,17 @@ from gpufence.snapshot import (
     UseRow,
     write_snapshot,
 )
+from kube import JsonObject
+from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenNode, by_node, see_node
+from kubectl_gpufence.output import Output
 from kubectl_gpufence.pods import SeenPod, see_pod
+from kubectl_gpufence.verbs import parse
+from kubectl_gpufence.view import Display
 from tests.support.builders import APP, T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
+from tests.support.servers import Answer, ApiServer, refusal, reply
+from webhook.policy import WebhookPolicy
 from webhook.rewrite.binding import exact_values
 
 NODE = "gpu-1"
@@ -58,6 +65,7 @@ def raw_pod(
     bound: bool = True,
     annotations: Mapping[str, str] | None = None,
     namespace: Mapping[str, str] | None = None,
+    policy: WebhookPolicy = POLICY,
     **spec: Any,
 ) -> dict[str, Any]:
     """
@@ -69,10 +77,11 @@ def raw_pod(
         if item["image"] == APP:
             item["image"] = "registry.example/torch:1"  # which keeps to its variables
     if mode is not None:
-        made = rewritten(made, mode, namespace)[0]
+        made = rewritten(made, mode, namespace, policy=policy)[0]
     if bound:
+        where = gpu_node(raw_node())._replace(driver="615.71.09")
         made["metadata"]["annotations"] |= (
-            exact_values(copy.deepcopy(made), gpu_node(raw_node()), POLICY) if mode else {}
+            exact_values(copy.deepcopy(made), where, POLICY) if mode else {}
         )
         made["spec"]["nodeName"] = NODE
     made["status"] = {"phase": "Running" if bound else "Pending"}
@@ -146,3 +155,87 @@ def agent(state: Snapshot | None, trouble: str = "", **changes: Any) -> NodeAgen
 
 def cluster(*pods: SeenPod, agents: tuple[NodeAgent, ...] = (), **changes: Any) -> ClusterAnswers:
     return replace(ClusterAnswers(pods, by_node(agents), {NODE: seen_node()}), **changes)
+
+
+SYSTEM = "/api/v1/namespaces/gpufence-system/pods"
+PODS = "/api/v1/namespaces/team-a/pods"
+AGENT = f"{SYSTEM}/gpufence-agent-x:8080/proxy/v1/snapshot"
+DENIED = refusal(403, "Forbidden", "not yours")
+ABSENT = refusal(404, "NotFound", "not here")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the plugin answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Desk:
+    """A cluster of one node, one agent and one pod, until a test says otherwise."""
+
+    def __init__(self, server: ApiServer, folder: Path) -> None:
+        self.server = server
+        self._config = folder / "config"
+        self.environ = {"KUBECONFIG": str(self._config)}
+        self._config.write_text(yaml.safe_dump(_kubeconfig(server.url)))
+        self.get("/api/v1/nodes", listed(raw_node()))
+        self.get(SYSTEM, listed(agent_pod()))
+        self.get(AGENT, reply(write_snapshot(snapshot()).encode()))
+        self.get(PODS, listed(raw_pod()))
+        self.get("/api/v1/pods", listed(raw_pod()))
+        self.get(f"{PODS}/trainer-0", reply(raw_pod()))
+        self.get(f"/api/v1/nodes/{NODE}", reply(raw_node()))
+        self.get("/api/v1/namespaces/team-a", reply(namespace("team-a", "evict")))
+        self.get("/api/v1/namespaces/team-a/events", listed())
+        self.get("/api/v1/namespaces/empty/pods", listed())
+        self.get("/api/v1/namespaces/empty/events", listed())
+        self.get("/apis/keda.sh/v1alpha1/scaledobjects", ABSENT)
+
+    def get(self, path: str, answer: Answer) -> None:
+        self.server.on(f"GET {path}", answer)
+
+    def run(
+        self, *arguments: str, out: io.StringIO | None = None, err: io.StringIO | None = None
+    ) -> Said:
+        """Run the plugin; errors that end it are the caller's to expect."""
+        out, err = out or io.StringIO(), err or io.StringIO()
+        verb, *rest = arguments
+        call = parse([verb, "--request-timeout", "20s", *rest])
+        code = run(call, self.environ, Output(out, err, Display(width=100)))
+        return Said(code, out.getvalue(), err.getvalue())
+
+
+def listed(*items: JsonObject) -> Answer:
+    return reply({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": list(items)})
+
+
+def agent_pod(name: str = "gpufence-agent-x", node: str = NODE, ready: str = "True") -> JsonObject:
+    return {
+        "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": [{"name": "agent"}]},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def namespace(name: str, mode: str) -> JsonObject:
+    return {"metadata": {"name": name, "labels": {"gpufence.io/mode": mode}}}
+
+
+def _kubeconfig(url: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}}
+        ],
+    }

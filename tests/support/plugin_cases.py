@@ -16,10 +16,10 @@ from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
-from kubectl_gpufence.pods import SeenPod, see_pod
+from kubectl_gpufence.pods import SeenEvent, SeenPod, see_pod
 from kubectl_gpufence.verbs.doctor import examine, findings_lines
 from kubectl_gpufence.verbs.explain.chapters import explanation
-from kubectl_gpufence.verbs.explain.record import AgentEvent, PodRecord
+from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import (
     SeenOwners,
     idle_lines,
@@ -29,11 +29,9 @@ from kubectl_gpufence.verbs.idle.lines import (
 )
 from kubectl_gpufence.verbs.inspect import inspection
 from kubectl_gpufence.view import Display, columns_of, table
-from tests.support import sick
+from tests.support import verb_cases
 from tests.support.builders import container, gpushare, sidecar
 from tests.support.gpushare_cases import GPUSHARE_CASES
-from tests.support.idle_cases import alone, led
-from tests.support.need_cases import NEED_CASES
 from tests.support.plugin import (
     CARD,
     LIMIT,
@@ -47,6 +45,9 @@ from tests.support.plugin import (
     snapshot,
     use_row,
 )
+from tests.support.rewriting import POLICY
+from tests.support.verb_cases import NEED_CASES, alone, led
+from webhook.policy import DriverLimits
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
 TERMINAL = Display(width=100)
@@ -57,6 +58,7 @@ def holding(used: int = 3500 * MIB) -> NodeAgent:
     """Build an agent whose one pod is over its limit."""
     busy = ActivityRow("busy", 0.0, "Busy")
     over = use_row(used, outcome="holding", over_seconds=12.0, due_seconds=18.0, activity=busy)
+    over = over._replace(fence="framework")
     row = pod_row(over, activity=PodActivityRow(*busy, busy_share=0.417))
     return agent(snapshot(row))
 
@@ -95,7 +97,9 @@ def odd() -> ClusterAnswers:
     rows = (
         pod_row(use_row(None, outcome="unknown", processes=())),
         pod_row(use_row(GIB, limit_bytes=None, outcome="undeclared"), uid="nobody", name="thief"),
-        pod_row(use_row(GIB, card="GPU-gone"), uid="moved", name="moved", mode="observe"),
+        pod_row(
+            use_row(GIB, card="GPU-gone", fence="driver"), uid="moved", name="moved", mode="observe"
+        ),
         pod_row(use_row(GIB), uid="early", name="early", injected=False),
         pod_row(
             use_row(3 * GIB + 1, outcome="holding", over_seconds=130.0, due_seconds=0.0),
@@ -103,7 +107,11 @@ def odd() -> ClusterAnswers:
             name="observed",
             mode="observe",
         ),
-        pod_row(use_row(GIB, outcome="brand new"), uid="later", name="later\x1b[31m"),
+        pod_row(
+            use_row(GIB, outcome="brand new", fence="new\x1b[31m"),
+            uid="later",
+            name="later\x1b[31m",
+        ),
         pod_row(uid="idle", name="idle")._replace(
             uses=(), activity=PodActivityRow("idle", 4000.0, "NoKernels", busy_share=0.0)
         ),
@@ -153,7 +161,9 @@ def odd_cards() -> ClusterAnswers:
         card_row(1, mps=True, reserved_bytes=None, listed_seconds_ago=None),
         card_row(2, committed_bytes=20 * GIB, unattributed_bytes=None, model=""),
     )
-    cut_off = snapshot(cards=rows, fresh=False)
+    fences = ("driver", "agent", "newer", "agent")
+    uses = (use_row(GIB, card="GPU-1", fence=fence) for fence in fences)
+    cut_off = snapshot(pod_row(*uses), cards=rows, fresh=False)
     braked = snapshot(node="gpu-2", brake="the agent has just started")
     lost = snapshot(node="gpu-3", trouble="no driver", cards=())
     return cluster(
@@ -209,7 +219,7 @@ def _with_env(*entries: Mapping[str, object]) -> dict[str, object]:
 
 
 def _hostile() -> list[str]:
-    event = AgentEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
+    event = SeenEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
     odd = {names.MEMORY: "1Gi", names.FRAMEWORK: "\x1b]0;title\x07\u202e"}
     pod = seen_pod(mode=Mode.CAP, annotations=odd)
     return explanation(PodRecord(pod, None, None, "you may not", (event,)), TERMINAL)
@@ -289,6 +299,9 @@ CASES: dict[str, Callable[[], list[str]]] = {
             annotations={names.ARGS: "enabled"},
         )
     ),
+    "explain-driver": lambda: explained(
+        seen_pod(policy=replace(POLICY, driver_limits=DriverLimits.ON)), mode="cap"
+    ),
     "explain-opted-out": lambda: explained(seen_pod(annotations={names.INJECT: "disabled"})),
     "explain-library": lambda: explained(
         seen_pod(container(**{names.HAMI_MEMORY: "2000", names.NVIDIA_GPU: "1"}))
@@ -328,8 +341,8 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "release-plan": lambda: plan_lines(
         idle_listing(idle_lines(led(), ""), "team-a", "", ()), TERMINAL
     ),
-    "doctor-healthy": lambda: list(findings_lines(examine(sick.healthy()), TERMINAL)),
-    "doctor-bare": lambda: list(findings_lines(examine(sick.bare()), TERMINAL)),
-    "doctor-sick": lambda: list(findings_lines(examine(sick.sick()), TERMINAL)),
-    "doctor-denied": lambda: list(findings_lines(examine(sick.denied()), TERMINAL)),
+    "doctor-healthy": lambda: list(findings_lines(examine(verb_cases.healthy()), TERMINAL)),
+    "doctor-bare": lambda: list(findings_lines(examine(verb_cases.bare()), TERMINAL)),
+    "doctor-sick": lambda: list(findings_lines(examine(verb_cases.sick()), TERMINAL)),
+    "doctor-denied": lambda: list(findings_lines(examine(verb_cases.denied()), TERMINAL)),
 }

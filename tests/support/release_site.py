@@ -16,17 +16,16 @@ from controller.model import (
     OwnerKey,
     OwnerState,
     PodState,
+    ReleaseRules,
     Step,
     Way,
 )
-from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung, IdleWords
 from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
-from tests.support.agent.scripted import Fault, ScriptedCard, Work
 from tests.support.agent.watching import POLICY
-from tests.support.release import NOW, WORDS, node_room, owner_key, pod_state
-from tests.support.release_api import Api, Leader, Stored
+from tests.support.agent.world import LONG_SECONDS, Fault, ScriptedCard, Work
+from tests.support.release import NOW, WORDS, Api, Leader, Stored, node_room, owner_key, pod_state
 
 LOOK_SECONDS = POLICY.interval_seconds
 ENDING_SECONDS = 10.0
@@ -49,6 +48,17 @@ class Body:
     idle_at: float | None = None
 
 
+class LookedAway(NamedTuple):
+    """What pods have done since the last look, and for how long nobody has looked."""
+
+    doing: Mapping[str, Work] = {}
+    seconds: float = 0.0
+
+    def after(self, doing: Mapping[str, Work]) -> "LookedAway":
+        works = {name: work for name, work in self.doing.items() if work is not Work.REST}
+        return LookedAway({**doing, **works}, self.seconds + LOOK_SECONDS)
+
+
 class MeasuredNode:
     """A node whose one card several pods share, and the agent that watches it."""
 
@@ -61,6 +71,7 @@ class MeasuredNode:
         self.card = self._scripted.watched
         self._said: Mapping[str, LastCondition] = NOTHING_SAID
         self._silent_for = 0.0
+        self._unlooked = LookedAway()
 
     def start(self, body: Body) -> None:
         self.bodies[body.name] = body
@@ -81,7 +92,12 @@ class MeasuredNode:
         for name, work in doing.items():
             if work is not Work.REST and not (unseen and work is Work.KERNELS):
                 self.bodies[name].active_at = now
-        self._scripted.look(doing, fault)
+        away = self._unlooked = self._unlooked.after(doing)
+        if fault is Fault.LONG_GAP and away.seconds < LONG_SECONDS:
+            return
+        self._unlooked = LookedAway()
+        there = {name: work for name, work in away.doing.items() if name in self.bodies}
+        self._scripted.look(there, fault, seconds=away.seconds)
         self._tell(now)
 
     def _tell(self, now: float) -> None:
@@ -108,7 +124,9 @@ class MeasuredNode:
                 rows.append(PodRow(pod.uid, pod.namespace, name, activity=activity))
         at = "2027-01-15T08:00:00Z"
         node = self.room.node.name
-        return Snapshot(node, "1", at, at, fresh=True, stale_seconds=0.0, pods=tuple(rows))
+        return Snapshot(
+            node, "1", at, at, fresh=True, stale_seconds=self._unlooked.seconds, pods=tuple(rows)
+        )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The webhook's decisions in one call, and what they look like afterwards."""
+"""The webhook's decisions in one call, the reviews before and what they look like afterwards."""
 
 import copy
 import json
@@ -62,9 +62,10 @@ def rewritten_with_claims(
     claims: Mapping[str, Any],
     mode: Mode = Mode.CAP,
     fleet: Fleet = NO_FLEET,
+    policy: WebhookPolicy = POLICY,
 ) -> dict[str, Any]:
     """Return a pod with resource claims as the API server would have it."""
-    said = rewrite(copy.deepcopy(pod), mode, {}, fleet, POLICY, claims=claims)
+    said = rewrite(copy.deepcopy(pod), mode, {}, fleet, policy, claims=claims)
     assert isinstance(said, Rewrite), said
     return applied(pod, said)
 
@@ -119,3 +120,53 @@ def _value(entry: dict[str, Any], annotations: dict[str, str]) -> str | None:
     path = entry["valueFrom"].get("fieldRef", {}).get("fieldPath", "")
     key = path.removeprefix("metadata.annotations['").removesuffix("']")
     return annotations.get(key, "") if key.startswith(names.ENV_PREFIX) else None
+
+
+def pod(**metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "trainer", **metadata},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    }
+
+
+def review(**request: Any) -> dict[str, Any]:
+    """Make a review of a pod's creation; None leaves a field of the request out."""
+    usual = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "team-a",
+        "operation": "CREATE",
+        "userInfo": {"username": "somebody"},
+        "object": pod(),
+        "oldObject": None,
+        "dryRun": False,
+    }
+    said = {key: value for key, value in (usual | request).items() if value is not None}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": said}
+
+
+def binding(**metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "trainer", "namespace": "team-a", "uid": "pod-uid", **metadata},
+        "target": {"kind": "Node", "name": "node-t4"},
+    }
+
+
+def binding_review(item: dict[str, Any] | None = None, **request: Any) -> dict[str, Any]:
+    usual = {
+        "kind": {"group": "", "version": "v1", "kind": "Binding"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "subResource": "binding",
+        "name": "trainer",
+        "object": item or binding(),
+    }
+    return review(**(usual | request))
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()

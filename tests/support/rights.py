@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
 from gpufence import names
-from tests.support.manifests import BASE, COMPONENTS, components, objects
-from tests.support.sources import ROOT
+from tools import ROOT
+from tools.manifests import BASE, COMPONENTS, components, objects
 
 PAGE = ROOT / "docs" / "isolation.md"
 VIEWER = "gpufence-viewer"
 """People's role, which nothing binds; what it grants stands in the table under its name."""
 EVERYWHERE, HERE = "everywhere", names.SYSTEM_NAMESPACE
-_HEAD = ("account", "with", "where", "may", "on")
+_HEAD = ("account", "with", "where", "may")
 _TABLE = re.compile(r"<!-- table of tests\.support\.rights:table -->\n(.*?)<!-- end", re.DOTALL)
 
 
@@ -27,23 +28,33 @@ class Held(NamedTuple):
 
 
 def table() -> str:
-    """Return the rights of each account that the manifests bind, rule by rule."""
+    """Return the rights of each account that the manifests bind, one row for each place."""
     lines = ["| " + " | ".join(_HEAD) + " |", "|---" * len(_HEAD) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in sorted(set(_rows())))])
+    granted: dict[tuple[str, ...], list[str]] = {}
+    for *place, rule in sorted(set(_rows())):
+        granted.setdefault(tuple(place), []).append(rule)
+    rows = [" | ".join((*place, "; ".join(rules))) for place, rules in granted.items()]
+    return "\n".join([*lines, *(f"| {row} |" for row in rows)])
 
 
 def shown() -> set[Held]:
     """Read the page's table again."""
     (text,) = _TABLE.findall(PAGE.read_text(encoding="utf-8"))
-    held = set()
+    held: set[Held] = set()
     for line in text.splitlines()[2:]:
-        account, _, where, verbs, what = (cell.strip() for cell in line.strip("|").split(" | "))
-        resources, _, objects_ = what.partition(" named ")
-        for verb in verbs.split(", "):
-            for resource in resources.split(", "):
-                for name in objects_.split(", "):
-                    held.add(Held(account.strip("` "), where, verb, resource, name.strip("` |")))
+        account, _, where, rules = (cell.strip() for cell in line.strip("|").split(" | "))
+        held.update(
+            Held(account.strip("` "), where, verb, resource, name.strip("` |"))
+            for rule in rules.split("; ")
+            for verb, resource, name in _granted(rule)
+        )
     return held
+
+
+def _granted(rule: str) -> Iterator[tuple[str, str, str]]:
+    verbs, _, what = rule.partition(" on ")
+    resources, _, objects_ = what.partition(" named ")
+    return product(verbs.split(", "), resources.split(", "), objects_.split(", "))
 
 
 def _rows() -> Iterator[tuple[str, ...]]:
@@ -57,7 +68,12 @@ def _rows() -> Iterator[tuple[str, ...]]:
         for account, role in _bound(items):
             where = EVERYWHERE if role[0] == "ClusterRole" else HERE
             for rule in roles[role].get("rules") or []:
-                yield f"`{account}`", part or "", where, ", ".join(rule["verbs"]), _of(rule)
+                yield (
+                    f"`{account}`",
+                    part or "",
+                    where,
+                    f"{', '.join(rule['verbs'])} on {_of(rule)}",
+                )
 
 
 def _bound(items: Iterable[dict[str, Any]]) -> Iterator[tuple[str, tuple[str, str]]]:

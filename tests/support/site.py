@@ -1,30 +1,57 @@
-"""
-An API server with objects of gpufence on it, as its administrator works with it.
-
-What each kind of tests needs beside that is in a class of its own.
-"""
+"""An API server with objects of gpufence on it, as its administrator works with it."""
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 from uuid import uuid4
 
+import pytest
+
 from gpufence import names
-from kube import ClientSettings, JsonObject, KubeError, NotFoundError, PatchType, connect, core
-from simulator.controlplane import ControlPlane
+from kube import (
+    ClientSettings,
+    InvalidRequestError,
+    JsonObject,
+    KubeError,
+    NotFoundError,
+    PatchType,
+    connect,
+    core,
+    group,
+)
+from simulator.controlplane import Assets, ControlPlane
+from simulator.controlplane.programs import API_SERVER
 from tests.support import objects
-from tests.support.kubernetes import IMPERSONATION, running_minor
-from tests.support.manifests import BASE, moved, plain_rights
-from tests.support.manifests import objects as manifests
+from tests.support.observing import wait_until
+from tests.support.tree import moved, plain_rights
+from tools.manifests import BASE
+from tools.manifests import objects as manifests
 
 PATIENCE_SECONDS = 60.0
 AGENT, CERTS, WEBHOOK = "gpufence-agent", "gpufence-certs", "gpufence-webhook"
+CLUSTER_WIDE = {
+    *("Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "DeviceClass"),
+    *("MutatingWebhookConfiguration", "PriorityClass"),
+}
 RIGHTS = frozenset({"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
+
+
+def path_of(item: JsonObject) -> str:
+    """Return where an object is, of the kinds that tests apply."""
+    kind, metadata = item["kind"], item["metadata"]
+    plural = f"{kind.lower().removesuffix('y')}ies" if kind.endswith("y") else f"{kind.lower()}s"
+    place = () if kind in CLUSTER_WIDE else ("namespaces", metadata.get("namespace", "default"))
+    rest = (*place, plural, metadata["name"])
+    version = item["apiVersion"]
+    return core(*rest) if version == "v1" else group(version, *rest)
 
 
 class Kubectl(Protocol):
@@ -50,8 +77,10 @@ class Site:
         self.admin.close()
 
     def apply(self, *items: JsonObject) -> None:
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-        self.kubectl("apply", "--server-side", "-f", "-", stdin=listed)
+        """Apply as kubectl does, without a process that first reads all that the server can do."""
+        query = {"fieldManager": "kubectl", "fieldValidation": "Strict"}
+        for item in items:
+            self.admin.patch(path_of(item), item, PatchType.APPLY, query)
 
     def exists(self, path: str) -> bool:
         try:
@@ -165,3 +194,98 @@ def run(
 def surroundings(environment: Mapping[str, str]) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONIOENCODING": "utf-8", **environment}
+
+
+SINCE: Final = "since"
+IMPERSONATION: Final = 36  # constrained impersonation: before it agents act by their own account
+AS_ITS_NODE: Final = (IMPERSONATION, "agents act as the node they run on, and as no other")
+DAMAGED: Final = (34, "a webhook whose patch is no JSON stops nobody (`failurePolicy: Ignore`)")
+BY_CLAIMS: Final = (34, "nodes publish cards for resource claims (`resource.k8s.io/v1`)")
+BY_MEMORY: Final = (36, "the scheduler counts the memory of a card that claims share")
+
+
+def minor_of(version: str) -> int:
+    found = re.search(r"v1\.(\d+)\.", version)
+    assert found, version
+    return int(found.group(1))
+
+
+@cache
+def running_minor() -> int:
+    """Ask the API server of KUBEBUILDER_ASSETS; without one it is that of our own build."""
+    assets = Assets.from_environment(os.environ)
+    given = assets.given / API_SERVER if assets.given else None
+    if given is None or not given.is_file():
+        return minor_of(assets.recipe.kubernetes)
+    said = subprocess.run([given, "--version"], capture_output=True, text=True, check=True)
+    return minor_of(said.stdout)
+
+
+def expect_what_is_missing(items: Iterable[pytest.Item]) -> None:
+    """Note what each test shows, and expect it to fail where its Kubernetes is too old for that."""
+    for item in items:
+        marker = item.get_closest_marker(SINCE)
+        if marker is None:
+            continue
+        minor, what = marker.args
+        item.user_properties.append((SINCE, what))
+        if minor > running_minor():
+            reason = f"since 1.{minor}: {what}"
+            missing = pytest.mark.xfail(reason=reason, strict=True)
+            skipped = pytest.mark.skip(reason=reason)
+            item.add_marker(skipped if marker.kwargs.get("skip") else missing)
+
+
+ADMISSION: Final = "admissionregistration.k8s.io/v1"
+KINDS: Final = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+
+
+def policy_path(item: JsonObject) -> str:
+    """Return where a policy or binding is."""
+    return group(ADMISSION, KINDS[item["kind"]], item["metadata"]["name"])
+
+
+def wait_until_enforced(site: Site) -> None:
+    """
+    Wait until every policy is enforced that is there by now: one more is made, which refuses one
+    ConfigMap, and the API server takes up all of them together.
+    """
+    name = f"marker-{uuid4().hex[:8]}"
+    made = _refusing(name)
+    site.apply(*made)
+    try:
+        wait_until(lambda: _is_refused(site, name), "policies are not enforced")
+    finally:
+        for item in made:
+            site.drop(policy_path(item))
+
+
+def _refusing(name: str) -> tuple[JsonObject, JsonObject]:
+    configmaps = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["configmaps"],
+    }
+    refusal = {"expression": f"object.metadata.name != '{name}'"}
+    specs: tuple[JsonObject, JsonObject] = (
+        {"matchConstraints": {"resourceRules": [configmaps]}, "validations": [refusal]},
+        {"policyName": name, "validationActions": ["Deny"]},
+    )
+    policy, binding = (
+        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, spec in zip(KINDS, specs, strict=True)
+    )
+    return policy, binding
+
+
+def _is_refused(site: Site, name: str) -> bool:
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    try:
+        site.admin.post(core("namespaces", "default", "configmaps"), item, {"dryRun": "All"})
+    except InvalidRequestError:
+        return True
+    return False

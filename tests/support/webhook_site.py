@@ -1,11 +1,9 @@
-"""
-A control plane on which gpufence's own manifests are applied, and what tests do there.
-
-Nothing of the manifests is changed but where the API server finds the webhook and, except where a
-test is about just that, how long it waits for it: it lets pods pass when that is over.
-"""
+"""A control plane with gpufence's own manifests, and the webhook as a real process."""
 
 import base64
+import http.client
+import signal
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
@@ -18,12 +16,86 @@ from kube import PatchType, core, group
 from simulator.controlplane import ControlPlane
 from tests.support import objects
 from tests.support.authority import Authority, write_secret
-from tests.support.manifests import found
 from tests.support.observing import wait_until
-from tests.support.policies import ADMISSION, KINDS
-from tests.support.site import RIGHTS, PlaneSite
-from tests.support.webhook import Webhook
+from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
+from tests.support.site import ADMISSION, KINDS, RIGHTS, PlaneSite
+from tests.support.tree import found
 from webhook.metrics import NODES
+
+
+class Webhook(ServingProcess):
+    """Runs `python -m webhook` on free ports; use it as a context manager."""
+
+    def __init__(self, tls_dir: Path, trust: ssl.SSLContext, **settings: str) -> None:
+        self.trust = trust
+        environment = {
+            "HOME": str(tls_dir),
+            "GPUFENCE_LISTEN": f"{LOOPBACK}:0",
+            "GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0",
+            "GPUFENCE_TLS_DIR": str(tls_dir),
+            "GPUFENCE_CLUSTER": "none",
+            "GPUFENCE_DEFAULT_CARD": "15360Mi",
+            "GPUFENCE_DRAIN_SECONDS": "0",
+            **settings,
+        }
+        super().__init__(("webhook",), environment)
+
+    @property
+    def port(self) -> int:
+        return self.port_of("listen")
+
+    @property
+    def status_port(self) -> int:
+        return self.port_of("statusListen")
+
+    @property
+    def url(self) -> str:
+        return f"https://{LOOPBACK}:{self.port}"
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def connect(self, trust: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(
+            LOOPBACK, self.port, context=trust or self.trust, timeout=PATIENCE_SECONDS
+        )
+
+    def post(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Send a body on a connection of its own."""
+        connection = self.connect()
+        try:
+            return ask(connection, "POST", path, body)
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Ask the status port."""
+        connection = http.client.HTTPConnection(
+            LOOPBACK, self.status_port, timeout=PATIENCE_SECONDS
+        )
+        try:
+            status, body = ask(connection, "GET", path)
+            return status, body.decode()
+        finally:
+            connection.close()
+
+    def calls(self) -> float:
+        """Count the reviews that were answered."""
+        return self.metric("gpufence_webhook_requests_total")
+
+    def metric(self, start: str) -> float:
+        """Add up the lines of /metrics that begin so."""
+        _, page = self.get("/metrics")
+        return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith(start))
+
+
+def ask(
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None
+) -> tuple[int, bytes]:
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    return response.status, response.read()
+
 
 HOOK_SECONDS = 30  # the longest there is: on a busy machine the shipped 1 and 3 s can be too short
 FAIL_OPEN = "apiserver_admission_webhook_fail_open_count"

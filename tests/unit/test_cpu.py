@@ -3,8 +3,8 @@
 import sys
 from types import FrameType
 
-from tests.support import cpu
-from tests.support.cpu import quiet_seconds
+from tests.support import observing
+from tests.support.observing import quiet_seconds
 
 
 def _call_often(times: int) -> None:
@@ -18,9 +18,9 @@ def _nothing() -> None:
 
 def test_a_call_is_told_by_the_yardstick() -> None:
     """Twice the yardstick's own loop takes twice what the yardstick takes on a quiet machine."""
-    told = quiet_seconds(cpu._yardstick, lambda: 2 * cpu._STEPS, rounds=40)
+    told = quiet_seconds(observing._yardstick, lambda: 2 * observing._STEPS, rounds=40)
 
-    assert 1.5 * cpu.YARDSTICK_SECONDS < told < 3 * cpu.YARDSTICK_SECONDS
+    assert 1.5 * observing.YARDSTICK_SECONDS < told < 3 * observing.YARDSTICK_SECONDS
 
 
 def test_no_tracer_is_told_of_the_call() -> None:

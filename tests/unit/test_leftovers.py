@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 
-from tests.support.leftovers import Running
+from tests.support.running import Running
 
 CHILD = "import sys; print(); sys.stdin.read()"
 

@@ -10,7 +10,7 @@ from gpufence.held import held_limits
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
 from gpufence.share import ShareTerms, allowance, reserve_bytes
-from tests.support.vectors import Vector, vectors
+from tests.support.tree import Vector, vectors
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)

@@ -23,8 +23,9 @@ from simulator.controlplane.older import ensure, read_releases
 from simulator.controlplane.recipe import read_recipe
 from simulator.progress import Progress
 from simulator.published import HELM
-from tests.support.sources import ROOT, shown
+from tests.support.tree import shown
 from tests.versions.report import RESULTS, read_junit, row, store, summary
+from tools import ROOT
 
 # Every folder in which what the API server does decides: objects, policies, rights, hooks, watches.
 # Left out is what is about nodes, GPUs, processes or the simulator itself, and what plays weather.
@@ -42,7 +43,7 @@ PATHS: Final = (
     "tests/integration/deploy/test_stolen_token.py",
     "tests/integration/kube",
     "tests/integration/plugin/test_plugin.py",
-    "tests/integration/plugin/test_profiles.py",
+    "tests/integration/plugin/test_recommend.py",
     "tests/integration/webhook",
 )
 _WORKERS: Final = "2"

@@ -14,7 +14,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from simulator.controlplane.older import read_releases
-from tests.support.kubernetes import SINCE
+from tests.support.site import SINCE
 
 RESULTS: Final = Path(__file__).with_name("results.json")
 TOKEN: Final = "token: "

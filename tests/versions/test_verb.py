@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kubernetes import SINCE
-from tests.support.sources import ROOT
+from tests.support.site import SINCE
 from tests.versions.__main__ import read_chosen
 from tests.versions.report import TOKEN, read_junit, row, summary
+from tools import ROOT
 
 NEWEST = "1.37"
 JUNIT = f"""<testsuites><testsuite>

@@ -11,14 +11,14 @@ from pathlib import Path
 from gpufence.quantity import GIB, MIB
 from kube import ChangeType, Client, JsonObject, Reflector, Source, as_is, core
 from tests.bench.agent.machine import CARDS, EVICTING, NODE, Machine, machine
-from tests.support.agent.process import AgentProcess
-from tests.support.figures import Figure, at_most, percentile
-from tests.support.observing import eventually
+from tests.support.agent.node_site import AgentProcess
+from tests.support.observing import Figure, at_most, eventually, percentile
 
 ROUNDS = 25
 INTERVAL_SECONDS = 1.0
 HOLD_SECONDS = 1.0
 ALLOWED_SECONDS = 0.2
+ACCEPTED_SECONDS = 0.5
 SETTLE_SECONDS = (3 * INTERVAL_SECONDS, 7 * INTERVAL_SECONDS)
 PATIENCE_SECONDS = 60.0
 SETTINGS = {
@@ -80,7 +80,7 @@ def measure() -> list[Figure]:
     one_interval = INTERVAL_SECONDS + ALLOWED_SECONDS
     return [
         Figure(f"hold passed -> accepted, of {len(own)}, p50", percentile(own, 50), "s"),
-        at_most("  p99", percentile(own, 99), "s", one_interval),
+        at_most("  p99", percentile(own, 99), "s", ACCEPTED_SECONDS),
         Figure("over the limit -> seen to go, less the hold, p50", percentile(seen, 50), "s"),
         at_most("  p99", percentile(seen, 99), "s", one_interval + INTERVAL_SECONDS),
     ]

@@ -16,15 +16,14 @@ from gpufence import names
 from gpufence.quantity import MIB
 from kube import Client, PatchType, core
 from simulator.controlplane import Assets, ControlPlane
-from simulator.node.pod import cgroup_line, read_pod
+from simulator.node.pod import cgroup_lines, cgroup_path, read_pod
 from simulator.node.processes import ProcRoot
 from simulator.nvml.build import environment
 from simulator.nvml.processes import CardPlace, Holding
 from simulator.nvml.state import State
 from simulator.progress import Progress
-from tests.support.agent.process import AgentProcess
-from tests.support.large import large_pod
-from tests.support.objects import agent_pod, namespace
+from tests.support.agent.node_site import AgentProcess
+from tests.support.objects import agent_pod, large_pod, namespace
 from tests.support.site import AGENT, PlaneSite
 
 NODE = "bench"
@@ -64,7 +63,7 @@ class Machine:
         path = core("namespaces", namespace, "pods")
         made = self.client.post(path, _manifest(name, namespace, units))
         self.client.patch(f"{path}/{name}/status", _running(container), PatchType.MERGE)
-        line = cgroup_line(read_pod(made), container)
+        line = cgroup_lines(cgroup_path(read_pod(made), container))
         tenant = Tenant(namespace, name, str(made["metadata"]["uid"]), line)
         self.tenants[tenant.uid] = tenant
         return tenant

@@ -13,7 +13,7 @@ from gpufence.quantity import MIB
 from simulator.progress import Progress
 from tests.bench.agent.machine import CARDS, EVICTING, Machine, crowd, machine
 from tests.bench.agent.ticks import PER_CARD, PODS, TICKS, Reading, after, hurry, read
-from tests.support.agent.process import AgentProcess
+from tests.support.agent.node_site import AgentProcess
 
 HOURS = 5
 MOST_MIB_AN_HOUR = 0.25

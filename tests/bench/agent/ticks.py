@@ -16,9 +16,15 @@ from pathlib import Path
 from gpufence.quantity import GIB
 from simulator.nvml.build import environment
 from tests.bench.agent.machine import CARDS, Machine, Tenant, crowd, machine
-from tests.support.agent.process import AgentProcess
-from tests.support.figures import Figure, at_most
-from tests.support.observing import MEASURING, children_naming, cpu_seconds, memory_mib
+from tests.support.agent.node_site import AgentProcess
+from tests.support.observing import (
+    MEASURING,
+    Figure,
+    at_most,
+    children_naming,
+    cpu_seconds,
+    memory_mib,
+)
 
 PODS, PER_CARD = 110, 25
 TICKS = 3600

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.bench._report import report
 from tests.bench.webhook import bindings, cpu, footprint, throughput
 from tests.support.authority import Authority, write_files
-from tests.support.figures import Figure
+from tests.support.observing import Figure
 
 
 def parts() -> dict[str, Callable[[], list[Figure]]]:

@@ -9,7 +9,7 @@ from simulator.controlplane import Assets, ControlPlane
 from simulator.progress import Progress
 from tests.support import objects
 from tests.support.authority import Authority
-from tests.support.figures import Figure, at_most, percentile
+from tests.support.observing import Figure, at_most, percentile
 from tests.support.webhook_site import WebhookSite
 
 PODS = 300

@@ -13,9 +13,9 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.bench.webhook import sample
-from tests.support.figures import Figure, at_most
-from webhook.cluster import WithoutCluster
-from webhook.frameworks.figures import container_figures
+from tests.support.observing import Figure, at_most
+from webhook.cluster import ClusterView
+from webhook.frameworks.table import blank_settings
 from webhook.hooks import PodHook
 from webhook.policy import WebhookPolicy
 from webhook.review import PODS, JsonObject, Reply, read_review
@@ -31,7 +31,7 @@ def measure() -> list[Figure]:
     """Measure the whole and its parts, best of several rounds."""
     body = sample.review()
     policy = WebhookPolicy(default=CandidateCard(Units(gpushare_bytes=GIB), 15360 * MIB, (7, 5)))
-    cluster = WithoutCluster()
+    cluster = ClusterView()
     hook = PodHook(Mode.CAP, cluster, policy)
 
     def whole() -> Reply:
@@ -48,14 +48,14 @@ def measure() -> list[Figure]:
         best = math.inf
         for _ in range(ROUNDS):
             fresh = [copy.deepcopy(pod) for pod in pods]
+            blank_settings.cache_clear()
             own_settings.cache_clear()
-            container_figures.cache_clear()
             gc.collect()
             began = time.perf_counter()
             for pod in fresh:
                 if forgetting:
+                    blank_settings.cache_clear()
                     own_settings.cache_clear()
-                    container_figures.cache_clear()
                 rewrite(pod, Mode.CAP, {}, cluster.fleet(), policy)
             best = min(best, time.perf_counter() - began)
         return best / len(pods) * 1e6

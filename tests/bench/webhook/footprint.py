@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.webhook import load, programs, sample
-from tests.support.api_server import ApiServer, reply, watch
 from tests.support.authority import Authority
-from tests.support.figures import Figure, at_most
-from tests.support.large import large_node
-from tests.support.observing import memory_mib
+from tests.support.objects import large_node
+from tests.support.observing import Figure, at_most, memory_mib
+from tests.support.servers import ApiServer, reply, watch
 
 NODES, PAGE = 5000, 100
 PODS, CONNECTIONS = 5000, 8

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import uvloop
 
-from tests.support.figures import percentile
+from tests.support.observing import percentile
 
 
 @dataclass(frozen=True)

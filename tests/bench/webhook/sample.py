@@ -6,7 +6,7 @@ and pods of which each is another.
 import json
 from typing import Any
 
-from tests.support.large import large_pod
+from tests.support.objects import large_pod
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from tests.bench.webhook import load, programs, sample
 from tests.support.authority import Authority
-from tests.support.figures import Figure, at_least, at_most
-from tests.support.observing import cpu_seconds
+from tests.support.observing import Figure, at_least, at_most, cpu_seconds
 
-CONNECTIONS = (1, 2, 4, 8, 16, 32, 64)
+CONNECTIONS = (1, 8, 64)
 JUDGED = 8
 SECONDS = 3.0
 SLICES, SLICE_SECONDS = 8, 0.7

@@ -1,16 +1,21 @@
 """What a sample says of healthy cards, and when their processes are listed."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from agent.clock import boottime
 from agent.nvml.sampler import Sampler
 from gpufence.cards import Card
+from gpufence.names import SIMULATOR_STATE
 from gpufence.quantity import MIB
+from simulator.nvml.build import LIMITED
+from simulator.nvml.groups import GROUP, GroupTree
 from simulator.nvml.layout import Lists
 from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import COMPUTE, NOBODY, Start, cards, held, put, used
+from tests.support.driver import set_limit
 
 
 def test_cards_are_described(sampler: Sampler, machine: State) -> None:
@@ -39,23 +44,22 @@ def test_memory_is_the_cards_own_account(sampler: Sampler, machine: State) -> No
 
 @pytest.mark.parametrize("limit", [1000, 4000])
 def test_memory_is_the_cards_whatever_limits_the_agent(
-    sampler: Sampler, machine: State, limit: int
+    start: Start, machine: State, tmp_path: Path, limit: int
 ) -> None:
     """A driver that answers for the cgroup of whoever asks changes nothing of a card's memory."""
     put(machine, "0", 2000)
+    group = GroupTree(tmp_path / "cgroup").add("agent")
+    machine.groups.totals_capped = True
+    variables = {**os.environ, SIMULATOR_STATE: str(machine.path), GROUP: str(group)}
+    sampler = start(LIMITED, environment=variables)
     before = cards(sampler)[0]
-    machine.cards[0].limit = limit * MIB
+    set_limit(machine.path, group, limit * MIB)
     after = cards(sampler)[0]
+    new = cards(start(LIMITED, environment=variables))[0]
 
     assert (15360, 2000) == (after.card.memory_bytes // MIB, used(after))
     assert before.memory == after.memory
-
-
-def test_a_new_agent_is_told_the_cards_size_too(start: Start, machine: State) -> None:
-    """What is published of a card is its own size, though the agent's cgroup is limited."""
-    machine.cards[0].limit = 1000 * MIB
-
-    assert 15360 * MIB == start().sample(NOBODY).cards[0].card.memory_bytes
+    assert 15360 == new.card.memory_bytes // MIB
 
 
 def test_the_time_is_that_of_the_kernel(sampler: Sampler) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulator.nvml.state import State
-from tests.support.cuda_client import CudaProgram
-from tests.support.nvml_client import Client
+from tests.support.driver import Client, CudaProgram
 
 CARDS = "2xA100-40"
 

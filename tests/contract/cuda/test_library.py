@@ -1,14 +1,17 @@
-"""The libraries as files: their names, their symbols, and what the sanitizers say."""
+"""The driver's library, its devices and the runtime above it."""
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from simulator.cuda import build
+from simulator.cuda.build import RUNTIMES
 from simulator.nvml.state import State
-from tests.support.cuda_client import CudaProgram
+from tests.contract.cuda.conftest import Watched
+from tests.support.driver import CudaProgram
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-O1")
 SESSION = (
@@ -96,3 +99,201 @@ def test_the_sanitizers_find_nothing(
     assert 0 == program.process.wait(60)
     assert "" == program.complaints()
     program.close()
+
+
+CONTEXT = 300
+NO_DEVICE = 100
+INVALID_DEVICE = 101
+
+Start = Callable[..., CudaProgram]
+
+
+def test_a_card_is_the_same_by_both_names(program: CudaProgram, machine: State) -> None:
+    """Name, UUID, size and place of a card are those that NVML shows."""
+    uuids = [card.uuid.removeprefix("GPU-").replace("-", "") for card in machine.cards]
+
+    assert uuids == [program(f"uuid({device})") for device in (0, 1)]
+    assert machine.cards[0].name == program("text(driver.cuDeviceGetName, 0)")
+    assert "0000:05:00.0" == program("text(driver.cuDeviceGetPCIBusId, 1)")
+    assert [0, machine.cards[0].room.usable] == program("given(driver.cuDeviceTotalMem_v2, 0)")
+    assert [8, 0] == [program("attribute(75)"), program("attribute(76)")]
+
+
+def test_two_cards_are_two_records(program: CudaProgram, nvml: Watched) -> None:
+    """What a program holds on each of two cards is shown there, and not on the other."""
+    program("held = take(1000 * MIB)")
+    program("held = [use(1), take(500 * MIB)]")
+
+    assert {program.process.pid: CONTEXT + 1000} == nvml.pids(0)
+    assert {program.process.pid: CONTEXT + 500} == nvml.pids(1)
+
+
+@pytest.mark.parametrize(
+    ("visible", "cards"),
+    [
+        ("0", [0]),
+        ("1", [1]),
+        ("1,0", [1, 0]),
+        (" 1 , 0 ", [1, 0]),
+        ("1,-1,0", [1]),
+        ("1,7,0", [1]),
+        ("uuid1", [1]),
+        ("uuid1,uuid0", [1, 0]),
+    ],
+)
+def test_a_program_sees_what_it_was_given(
+    visible: str, cards: list[int], start: Start, machine: State
+) -> None:
+    """CUDA_VISIBLE_DEVICES chooses cards, in its order, up to the first name that means none."""
+    for card in (0, 1):
+        visible = visible.replace(f"uuid{card}", machine.cards[card].uuid)
+    one = start(variables={"CUDA_VISIBLE_DEVICES": visible})
+    seen = [one(f"uuid({device})") for device in range(one("devices()"))]
+
+    assert [machine.cards[card].uuid[4:].replace("-", "") for card in cards] == seen
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "none", "7", "GPU-", "0,0", "GPU-0000"])
+def test_a_program_may_see_no_card(visible: str, start: Start, nvml: Watched) -> None:
+    """A list that begins with no card, that is ambiguous or names one twice, leaves none."""
+    one = start(device=None, variables={"CUDA_VISIBLE_DEVICES": visible})
+
+    assert NO_DEVICE == one("init()")
+    assert {} == nvml.pids()
+
+
+def test_without_a_machine_there_is_no_card(start: Start) -> None:
+    """A program whose state file is not there has no card, and stderr says why."""
+    one = start(device=None, variables={"GPUFENCE_SIMULATOR_STATE": "/nowhere"})
+    code = one("init()")
+    one.close_input()
+
+    assert NO_DEVICE == code
+    assert "remedy: python -m simulator nvml create" in one.complaints()
+
+
+def test_a_card_that_is_not_there_is_refused(program: CudaProgram) -> None:
+    """A number beyond the visible cards is no device."""
+    assert [INVALID_DEVICE] * 2 == program("[use(2), use(-1)]")
+
+
+def test_an_instance_is_a_device(machine: State, start: Start, nvml: Watched) -> None:
+    """Of a card in MIG mode a program sees the instance it was given, with its size."""
+    machine.cards[1].cut("3g.20gb", "1g.5gb")
+    small = machine.cards[1].instances[1]
+    one = start(variables={"CUDA_VISIBLE_DEVICES": small.uuid})
+    one("held = take(1000 * MIB)")
+
+    assert [1, small.memory] == [one("devices()"), one("room()")[2]]
+    assert CONTEXT + 1000 == machine.processes.room(small.place).taken >> 20
+    assert {} == nvml.pids(0)
+
+
+def test_a_cut_card_is_its_first_instance(machine: State, start: Start) -> None:
+    """Without a choice, a card in MIG mode is its first instance, as for CUDA itself."""
+    machine.cards[0].cut("3g.20gb", "1g.5gb")
+    one = start()
+
+    assert machine.cards[0].instances[0].memory == one("room()")[2]
+    assert machine.cards[0].instances[0].uuid[4:].replace("-", "") == one("uuid(0)")
+
+
+NOT_SUPPORTED = 801
+
+
+@pytest.fixture(params=RUNTIMES)
+def one(request: pytest.FixtureRequest, start: Start) -> CudaProgram:
+    return start(cuda=request.param, device=None)
+
+
+def test_counting_takes_no_memory(one: CudaProgram, nvml: Watched) -> None:
+    """Asked for the number of cards, the runtime makes no context."""
+    assert [0, 2] == one("given(runtime.cudaGetDeviceCount, kind=ctypes.c_int)")
+    assert {} == nvml.pids()
+
+
+def test_the_runtime_begins_by_itself(one: CudaProgram, nvml: Watched) -> None:
+    """The first allocation makes the context of the thread's device."""
+    one("held = given(runtime.cudaMalloc, wide(1000 * MIB))")
+    one("chosen = runtime.cudaSetDevice(1)")
+    one("held = given(runtime.cudaMalloc, wide(500 * MIB))")
+
+    assert {one.process.pid: CONTEXT + 1000} == nvml.pids(0)
+    assert {one.process.pid: CONTEXT + 500} == nvml.pids(1)
+    assert [0, 1] == one("given(runtime.cudaGetDevice, kind=ctypes.c_int)")
+
+
+def test_an_error_is_remembered_once(one: CudaProgram) -> None:
+    """The last error stands until it is asked for, and has a name and a text."""
+    one("failed = given(runtime.cudaMalloc, wide(41000 * MIB))")
+    one("runtime.cudaGetErrorString.restype = ctypes.c_char_p")
+    one("runtime.cudaGetErrorName.restype = ctypes.c_char_p")
+
+    assert [2, 2, 0] == one(
+        "[runtime.cudaPeekAtLastError(), runtime.cudaGetLastError(), runtime.cudaGetLastError()]"
+    )
+    assert "out of memory" == one("runtime.cudaGetErrorString(2)")
+    assert "cudaErrorMemoryAllocation" == one("runtime.cudaGetErrorName(2)")
+
+
+def test_a_reset_frees_everything(one: CudaProgram, nvml: Watched) -> None:
+    """After a reset the program is on no card, until it begins anew."""
+    one("held = given(runtime.cudaMalloc, wide(1000 * MIB))")
+    one("code = runtime.cudaDeviceReset()")
+    during = nvml.pids()
+    one("held = given(runtime.cudaMalloc, wide(10 * MIB))")
+
+    assert {} == during
+    assert {one.process.pid: CONTEXT + 10} == nvml.pids()
+
+
+def test_nothing_is_an_allocation_too(one: CudaProgram) -> None:
+    """The runtime answers a wish for nothing with no address and no error."""
+    assert [0, 0] == one("given(runtime.cudaMalloc, wide(0))")
+    assert 0 == one("runtime.cudaFree(None)")
+
+
+def test_kernels_fail_loudly(one: CudaProgram) -> None:
+    """The first launch fails, and stderr says why."""
+    code = one("runtime.cudaLaunchKernel(None, None)")
+    one.close_input()
+
+    assert NOT_SUPPORTED == code
+    assert "kernels do not run on simulated cards" in one.complaints()
+
+
+def test_what_is_not_simulated_says_its_name(one: CudaProgram) -> None:
+    """A call that means nothing for memory fails with its name on stderr."""
+    code = one("runtime.cudaGraphInstantiate()")
+    one.close_input()
+
+    assert NOT_SUPPORTED == code
+    assert "cudaGraphInstantiate is not simulated" in one.complaints()
+
+
+def test_a_stream_calls_back(program: CudaProgram) -> None:
+    """A function that a stream shall call is called."""
+    assert ["called"] == program("call_back()")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "function"),
+    [
+        ("cuMemAlloc", 12000, "cuMemAlloc_v2"),
+        ("cuMemCreate", 12000, "cuMemCreate"),
+        ("cuCtxCreate", 12000, "cuCtxCreate_v2"),
+        ("cuCtxCreate", 13000, "cuCtxCreate_v4"),
+        ("cuGetProcAddress", 11030, "cuGetProcAddress"),
+        ("cuGetProcAddress", 12000, "cuGetProcAddress_v2"),
+    ],
+)
+def test_entries_are_found_by_name(
+    name: str, version: int, function: str, program: CudaProgram
+) -> None:
+    """A name without a version is the newest function that the caller's CUDA knows."""
+    assert [0, program(f"address_of({function!r})")] == program(f"entry({name!r}, {version})")
+
+
+def test_unknown_entries_are_not_found(program: CudaProgram) -> None:
+    """A name that means nothing has no entry."""
+    assert [500, 0] == program("entry('cuNothing', 13000)")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.contract.cuda.conftest import Watched
-from tests.support.cuda_client import CudaProgram
+from tests.support.driver import CudaProgram
 
 CONTEXT = 300
 NOT_INITIALIZED = 3

@@ -1,11 +1,10 @@
-"""What a program allocates is what NVML shows of it, and what does not fit is refused."""
+"""Memory as it is taken: plainly, from pools, and by virtual addresses."""
 
 from collections.abc import Callable
 
 from simulator.nvml.state import State
 from tests.contract.cuda.conftest import Watched
-from tests.support.cuda_client import CudaProgram
-from tests.support.nvml_client import Client
+from tests.support.driver import Client, CudaProgram
 
 CONTEXT = 300
 USABLE = 40960 - 625
@@ -170,3 +169,128 @@ def test_an_address_tells_whose_it_is(program: CudaProgram) -> None:
 
     assert [[0, 2], [0, program("held")], [0, 4 << 20]] == [program(one) for one in asked]
     assert INVALID_VALUE == program("given(driver.cuPointerGetAttribute, 2, wide(4096))")[0]
+
+
+RESERVED, RESERVED_HIGH, USED, USED_HIGH = 5, 6, 7, 8
+
+
+def test_a_pool_gives_back_at_once(program: CudaProgram, nvml: Watched) -> None:
+    """Without a threshold, freed memory of a pool is the card's again."""
+    program("held = pooled(1000 * MIB)")
+    during = nvml.pids()
+    program("freed = give_pooled(held[1])")
+
+    assert {program.process.pid: CONTEXT + 1000} == during
+    assert {program.process.pid: CONTEXT} == nvml.pids()
+
+
+def test_a_threshold_keeps_memory(program: CudaProgram, nvml: Watched) -> None:
+    """A pool with a threshold keeps so much of what was freed, and gives it out again."""
+    program("set = set_threshold(default_pool(), 600 * MIB)")
+    program("held = pooled(1000 * MIB)")
+    program("freed = give_pooled(held[1])")
+    kept = nvml.pids()
+    program("held = pooled(500 * MIB)")
+
+    assert {program.process.pid: CONTEXT + 600} == kept == nvml.pids()
+    assert [600 << 20, 1000 << 20, 500 << 20, 1000 << 20] == [
+        program(f"pool_number(default_pool(), {number})")
+        for number in (RESERVED, RESERVED_HIGH, USED, USED_HIGH)
+    ]
+
+
+def test_a_pool_can_be_trimmed(program: CudaProgram, nvml: Watched) -> None:
+    """Trimmed, a pool keeps what it shall, and never less than is in use."""
+    program("set = set_threshold(default_pool(), 2**40)")
+    program("held, freed = pooled(100 * MIB), give_pooled(pooled(900 * MIB)[1])")
+    before = nvml.pids()
+    program("code = driver.cuMemPoolTrimTo(wide(default_pool()), wide(0))")
+
+    assert {program.process.pid: CONTEXT + 1000} == before
+    assert {program.process.pid: CONTEXT + 100} == nvml.pids()
+
+
+def test_a_full_card_refuses_pools_too(program: CudaProgram) -> None:
+    """A pool cannot hold more than the card has."""
+    assert OUT_OF_MEMORY == program("pooled(41000 * MIB)")[0]
+    assert 0 == program("pool_number(default_pool(), 7)")
+
+
+def test_a_destroyed_pool_holds_nothing(program: CudaProgram, nvml: Watched) -> None:
+    """What came from a pool of one's own goes with it."""
+    program("pool = make_pool()")
+    program("held = pooled(1000 * MIB, pool)")
+    during = nvml.pids()
+    program("gone = driver.cuMemPoolDestroy(wide(pool))")
+
+    assert {program.process.pid: CONTEXT + 1000} == during
+    assert {program.process.pid: CONTEXT} == nvml.pids()
+
+
+def test_pools_go_with_the_context(program: CudaProgram, nvml: Watched) -> None:
+    """With the primary context what its device's pools hold is gone, kept memory included."""
+    program("set = set_threshold(default_pool(), 2**40)")
+    program("held = [pooled(1000 * MIB), give_pooled(pooled(500 * MIB)[1])]")
+    program("left = leave(0)")
+
+    assert ({}, 0) == (nvml.pids(), nvml.used())
+
+
+def test_addresses_cost_nothing(program: CudaProgram, nvml: Watched) -> None:
+    """More addresses than the card has memory can be reserved."""
+    code, address = program("reserve(100000 * MIB)")
+
+    assert 0 == code
+    assert 0 == address % (2 << 20)
+    assert {program.process.pid: CONTEXT} == nvml.pids()
+
+
+def test_memory_lives_as_long_as_it_is_mapped(program: CudaProgram, nvml: Watched) -> None:
+    """Released memory stays until it is unmapped."""
+    program("address, handle = reserve(64 * MIB)[1], create(20 * MIB)[1]")
+    program("mapped = [map_memory(address, 20 * MIB, handle), allow(address, 20 * MIB)]")
+    program("released = release(handle)")
+    before = nvml.pids()
+
+    assert [0, 0, 0, 0] == program("[*mapped, released, unmap(address, 20 * MIB)]")
+    assert {program.process.pid: CONTEXT + 20} == before
+    assert {program.process.pid: CONTEXT} == nvml.pids()
+
+
+def test_memory_that_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:
+    """Memory larger than what is free is out of memory, and nothing is taken."""
+    assert OUT_OF_MEMORY == program("create(41000 * MIB)")[0]
+    assert {program.process.pid: CONTEXT} == nvml.pids()
+
+
+def test_memory_is_created_where_one_says(program: CudaProgram, nvml: Watched) -> None:
+    """Memory counts on the card it was created on, whatever context is current."""
+    program("held = create(20 * MIB, 1)")
+
+    assert {program.process.pid: CONTEXT} == nvml.pids(0)
+    assert {program.process.pid: 20} == nvml.pids(1)
+
+
+def test_nothing_is_mapped_wrongly(program: CudaProgram) -> None:
+    """
+    Mapping takes reserved addresses that are not mapped, memory that is there, and whole units.
+    """
+    program("address, handle = reserve(8 * MIB)[1], create(4 * MIB)[1]")
+    program("mapped = map_memory(address, 4 * MIB, handle)")
+
+    assert 0 == program("mapped")
+    assert [INVALID_VALUE] * 5 == program(
+        "[map_memory(address, 4 * MIB, handle), map_memory(address + 6 * MIB, 4 * MIB, handle),"
+        " map_memory(address + 4 * MIB, 4 * MIB, 4096), map_memory(address + 4 * MIB, 999, handle),"
+        " map_memory(1 << 24, 2 * MIB, handle)]"
+    )
+    assert [INVALID_VALUE] * 2 == program("[allow(address + 4 * MIB, 2 * MIB), create(1000)[0]]")
+
+
+def test_a_handle_is_freed_once(program: CudaProgram) -> None:
+    """A handle that was released, or never given out, is refused."""
+    program("handle = create(2 * MIB)[1]")
+
+    assert [0, INVALID_VALUE, INVALID_VALUE] == program(
+        "[release(handle), release(handle), release(4096)]"
+    )

@@ -14,8 +14,6 @@ from simulator.wheels.catalog import find_wheels
 from simulator.wheels.install import folder_of, packages_of
 from tests.support.workload import Program
 
-pytestmark = pytest.mark.timeout(300)  # an environment is built for each test
-
 SMALL_TORCH = """
 import ctypes, os
 __version__ = "2.15.0"

@@ -19,8 +19,6 @@ from simulator.wheels.catalog import WheelSet, find_wheels
 from simulator.wheels.install import folder_of
 from simulator.wheels.stand_ins import stand_ins
 
-pytestmark = pytest.mark.timeout(300)  # whole environments are built: a minute on a busy machine
-
 USER = (
     "int cusmallCreate(void); int cusmall_twice(void); int start(void) { return cusmallCreate(); }"
 )
@@ -162,6 +160,7 @@ def tiny_wheel(folder: Path) -> str:
     return f"tiny @ {path.as_uri()}"
 
 
+@pytest.mark.nightly
 def test_an_environment_is_built_once(cache: Path, tmp_path: Path) -> None:
     """A build says what it fetches and how much, installs it apart from all else, and marks it."""
     said = io.StringIO()
@@ -177,6 +176,7 @@ def test_an_environment_is_built_once(cache: Path, tmp_path: Path) -> None:
     assert first == said.getvalue()
 
 
+@pytest.mark.nightly
 def test_a_failed_build_says_why_and_is_taken_up_again(cache: Path, tmp_path: Path) -> None:
     """
     What pip cannot install leaves no mark, and its words are passed on; a next build goes on there.

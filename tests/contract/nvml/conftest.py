@@ -7,7 +7,7 @@ import pytest
 
 from simulator.nvml.build import CURRENT
 from simulator.nvml.state import State
-from tests.support.nvml_client import Client
+from tests.support.driver import Client
 
 ALL_MODELS = "T4,V100-16,V100-32,A10G,L4,A100-40,A100-80,H100"
 

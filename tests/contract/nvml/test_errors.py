@@ -1,13 +1,21 @@
-"""Errors per function, card and call, and what pynvml makes of them."""
+"""How NVML fails, in ordinary ways and in rare ones."""
 
-from collections.abc import Callable
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from simulator.nvml.build import environment
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
-from tests.support.nvml_client import Client
+from tests.support.driver import Client, NoAnswerError
 
 MEMORY = "nvmlDeviceGetMemoryInfo"
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
@@ -177,3 +185,163 @@ def test_without_a_state_file_there_is_no_driver(start: Callable[..., Client]) -
 
     assert "NVMLError_DriverNotLoaded" == failed
     assert "remedy: python -m simulator nvml create" in client.complaints()
+
+
+SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[State, list[int]]]:
+    """A machine with a whole card, a cut one and three real processes on them."""
+    state = State.create(tmp_path_factory.mktemp("foreign") / "cards", "T4,A100-40:3g.20gb+1g.5gb")
+    scripts = (("0", "hold 2Gi; busy 63%"), ("0", "hold 1Gi"), ("1:0", "hold 4Gi"))
+    command = [sys.executable, "-m", "simulator", "workload", "--state", str(state.path)]
+    processes = [
+        subprocess.Popen([*command, "--card", card, script], stdout=-1, text=True)
+        for card, script in scripts
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        while "holding on" not in process.stdout.readline():
+            pass
+    yield state, [process.pid for process in processes]
+    for process in processes:
+        process.terminate()
+        process.communicate()
+
+
+def run(state: State, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        env={**os.environ, **environment(state.path), "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+
+
+def test_nvitop_shows_cards_instances_and_processes(busy: tuple[State, list[int]]) -> None:
+    """
+    A screen of nvitop has every card, instance and process with its memory, without a complaint.
+    """
+    state, (first, second, third) = busy
+    done = run(state, "nvitop", "-1")
+    lines = done.stdout.splitlines()
+
+    def line_with(*words: str) -> str:
+        found = [line for line in lines if all(word in line for word in words)]
+        return found[0] if found else ""
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert line_with("0", "Tesla T4", "00000000:04:00.0")
+    assert line_with("3072MiB / 15360MiB", "63%")
+    assert line_with("1:0", "3g.20gb", "GI/CI: 1/0", "4096MiB / 20096MiB")
+    assert line_with(str(first), "2048MiB")
+    assert line_with(str(second), "1024MiB")
+    assert line_with("1:0", str(third), "4096MiB")
+
+
+def test_gpustat_agrees(busy: tuple[State, list[int]]) -> None:
+    """The cards and processes of gpustat's machine-readable output are the simulated ones."""
+    state, (first, second, _) = busy
+    done = run(state, "gpustat", "--json")
+    card, cut = json.loads(done.stdout)["gpus"]
+
+    assert ("Tesla T4", 15360, 63) == (
+        card["name"],
+        card["memory.total"],
+        card["utilization.gpu"],
+    )
+    assert {first: 2048, second: 1024} == {
+        process["pid"]: process["gpu_memory_usage"] for process in card["processes"]
+    }
+    assert ("NVIDIA A100-SXM4-40GB", None) == (cut["name"], cut["utilization.gpu"])
+
+
+def test_nvitop_copes_with_an_older_driver(busy: tuple[State, list[int]]) -> None:
+    """With entries of 32 bytes nvitop, which knows about them, still shows the right processes."""
+    state, (first, *_) = busy
+    done = subprocess.run(
+        [sys.executable, "-m", "nvitop", "-1"],
+        env={**os.environ, **environment(state.path, "535.43")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+    )
+
+    assert [True] == [
+        "2048MiB" in line for line in done.stdout.splitlines() if f" {first} " in line
+    ]
+
+
+def test_the_shell_verbs_work_end_to_end(tmp_path: Path) -> None:
+    """What `create` prints is all that a shell needs to start a client."""
+    script = (
+        f'eval "$({sys.executable} -m simulator nvml create --cards 2xL4 {tmp_path}/cards)" && '
+        f"{sys.executable} -m gpustat --json"
+    )
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+
+    assert ["NVIDIA L4"] * 2 == [card["name"] for card in json.loads(done.stdout)["gpus"]]
+
+
+LIST = "nvmlDeviceGetComputeRunningProcesses"
+
+
+def seconds_for(client: Client, expression: str) -> float:
+    begin = time.monotonic()
+    client(expression)
+    return time.monotonic() - begin
+
+
+def test_a_call_may_be_slow(client: Client, machine: State) -> None:
+    """A delay slows its function down and no other."""
+    machine.faults.add(Fault.delay(0.2, LIST))
+
+    assert seconds_for(client, f"{LIST}(card(0))") >= 0.2
+    assert min(seconds_for(client, f"{MEMORY}(card(0))") for _ in range(10)) < 0.2
+
+
+def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -> None:
+    """A hanging call answers nothing and is deaf to SIGTERM; only SIGKILL ends the process."""
+    client = start()
+    machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=1))
+    client(f"{MEMORY}(card(0))")
+    client.send(f"{MEMORY}(card(1))")
+    with pytest.raises(NoAnswerError):
+        client.receive(0.3)
+    client.process.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        client.process.wait(0.3)
+    client.process.kill()
+
+    assert -signal.SIGKILL == client.process.wait(30)
+
+
+def test_a_hanging_call_leaves_other_threads_alone(
+    machine: State, start: Callable[..., Client]
+) -> None:
+    """While one thread hangs in NVML another one can still ask it: calls are not serialised."""
+    client = start()
+    machine.faults.add(Fault(FaultAction.HANG, MEMORY))
+    client("threading = __import__('threading')")
+    client("ask = lambda: nvmlDeviceGetMemoryInfo(card(0))")
+    client("threading.Thread(target=ask, daemon=True).start()")
+
+    assert [] == client(f"{LIST}(card(0))")
+    client.process.kill()
+
+
+def test_a_call_may_crash_the_process(machine: State, start: Callable[..., Client]) -> None:
+    """A driver bug inside a call ends the process by SIGSEGV."""
+    client = start()
+    machine.faults.add(Fault(FaultAction.CRASH, LIST, after=1))
+    client.send(f"{LIST}(card(0))")
+    client.receive()
+    client.send(f"{LIST}(card(0))")
+    with pytest.raises(NoAnswerError):
+        client.receive()
+
+    assert -signal.SIGSEGV == client.process.wait(30)

@@ -13,8 +13,7 @@ import pytest
 from agent.metrics import page
 from agent.snapshot_view import snapshot_of
 from gpufence.snapshot import read_snapshot, write_snapshot
-from tests.support.agent.concerned import ConcernedNode
-from tests.support.agent.scene import ABOUT, blinded, busy_state
+from tests.support.agent.node import ABOUT, ConcernedNode, blinded, busy_state
 
 FOLDER = Path(__file__).parent
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"

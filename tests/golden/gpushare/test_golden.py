@@ -8,8 +8,7 @@ these files from what ours prints.
 
 import pytest
 
-from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
-from kubectl_gpufence.gpushare.tables import details, summary
+from kubectl_gpufence.gpushare.books import details, read_book, read_booking, summary, with_bookings
 from tests.support.gpushare_cases import CLUSTERS, FOLDER, Cluster, golden
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kube import Client
 from tests.http.kube.builders import client_of
-from tests.support.api_server import ApiServer
+from tests.support.servers import ApiServer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from kube import ForbiddenError, ServerError, ThrottledError, UnreachableError
 from kube.background import Background
 from kube.errors import Failure
 from kube.repeating import COMPLAINT_SECONDS, Repeating
-from tests.http.kube.fakes import FakeClock
+from tests.http.kube.builders import FakeClock
 from tests.support.observing import wait_until
 
 AWAY = UnreachableError("GET /x: nobody answers")

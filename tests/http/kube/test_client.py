@@ -24,8 +24,7 @@ from kube import (
     connect,
 )
 from tests.http.kube.builders import AT_ONCE_SECONDS, PODS, SETTINGS, client_of, pod, pods, status
-from tests.support.api_server import ApiServer, cut, hang, reply, watch
-from tests.support.http_server import PATIENCE_SECONDS, Exchange
+from tests.support.servers import PATIENCE_SECONDS, ApiServer, Exchange, cut, hang, reply, watch
 
 POD = "/api/v1/namespaces/a/pods/p"
 EVICTION = f"{POD}/eviction"

@@ -10,10 +10,9 @@ import pytest
 from kube import core
 from kube.event_writer import MOST_CHARACTERS, EventWriter
 from kube.events import EventText, Regarding, Reporter
-from tests.http.kube.builders import client_of, status
-from tests.http.kube.fakes import FakeClock
-from tests.support.api_server import Answer, ApiServer, cut, reply
+from tests.http.kube.builders import FakeClock, client_of, status
 from tests.support.observing import wait_until
+from tests.support.servers import Answer, ApiServer, cut, reply
 
 FORBIDDEN = reply(status(403, "Forbidden", "quota"), 403)
 MADE = reply({"kind": "Event"}, 201)

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpufence.backoff import Backoff
+from gpufence.times import Backoff
 from kube import ClientSettings, Source
-from kube.informers import Informers, Probing, Store
-from kube.informers.informers import OUTAGE_SECONDS, SILENCE_SECONDS
+from kube.informers import OUTAGE_SECONDS, SILENCE_SECONDS, Informers, Probing, Store
 from tests.http.kube.builders import PODS, SETTINGS, WATCHING, change, client_of, pod, pods, status
-from tests.support.api_server import Answer, ApiServer, cut, reply, watch
 from tests.support.observing import wait_until
+from tests.support.servers import Answer, ApiServer, cut, reply, watch
 
 NODES = "/api/v1/nodes"
 FARMS = "/apis/example.com/v1/farms"

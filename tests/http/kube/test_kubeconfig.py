@@ -15,10 +15,9 @@ import pytest
 import yaml
 
 from kube import AccessError, Client, connect
-from tests.http.kube.builders import PODS, SETTINGS, pods, status
-from tests.http.kube.tunnel import tunnel
-from tests.support.api_server import ApiServer, reply
+from tests.http.kube.builders import PODS, SETTINGS, pods, status, tunnel
 from tests.support.authority import Authority
+from tests.support.servers import ApiServer, reply
 
 LIST = f"GET {PODS}"
 SECRET = "very-secret"

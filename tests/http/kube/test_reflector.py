@@ -7,18 +7,22 @@ import pytest
 
 from kube import Source
 from tests.http.kube.builders import (
+    LIST,
     PODS,
+    WATCH,
     WATCHING,
+    FakeClock,
+    Recorder,
     bookmark,
     change,
+    following,
     gone,
+    name_of,
     pod,
     pods,
     status,
 )
-from tests.http.kube.fakes import FakeClock, Recorder
-from tests.http.kube.following import LIST, WATCH, following, name_of
-from tests.support.api_server import Answer, ApiServer, hang, reply, watch
+from tests.support.servers import Answer, ApiServer, hang, reply, watch
 
 
 def test_list_then_changes_reach_the_handler_in_order(server: ApiServer) -> None:

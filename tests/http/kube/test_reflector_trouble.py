@@ -8,25 +8,29 @@ from dataclasses import replace
 
 import pytest
 
-from gpufence.backoff import Backoff
+from gpufence.times import Backoff
 from kube import ChangeType, JsonObject, Reflector, Source
 from tests.http.kube.builders import (
     AT_ONCE_SECONDS,
+    LIST,
     PODS,
     SETTINGS,
+    WATCH,
     WATCHING,
+    FakeClock,
+    Recorder,
     bookmark,
     change,
     client_of,
+    following,
     gone,
+    name_of,
     pod,
     pods,
     status,
 )
-from tests.http.kube.fakes import FakeClock, Recorder
-from tests.http.kube.following import LIST, WATCH, following, name_of
-from tests.support.api_server import Answer, ApiServer, cut, hang, reply, watch
 from tests.support.observing import wait_until
+from tests.support.servers import Answer, ApiServer, cut, hang, reply, watch
 
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:

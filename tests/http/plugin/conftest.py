@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_server import ApiServer
-from tests.support.desk import Desk
+from tests.support.plugin import Desk
+from tests.support.servers import ApiServer
 
 
 @pytest.fixture

@@ -9,20 +9,23 @@ from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.output import advice
 from kubectl_gpufence.reader import MissingError
 from tests.http.kube.builders import status
-from tests.support import claims
-from tests.support.api_server import Answer, hang, reply
+from tests.support import builders
 from tests.support.builders import container
-from tests.support.desk import (
+from tests.support.plugin import (
     ABSENT,
     AGENT,
     DENIED,
+    NODE,
     PODS,
     SYSTEM,
     Desk,
+    Screen,
     agent_pod,
     listed,
+    raw_pod,
+    snapshot,
 )
-from tests.support.plugin import NODE, Screen, raw_pod, snapshot
+from tests.support.servers import Answer, hang, reply
 
 OF_CLAIMS = "/apis/resource.k8s.io/v1"
 STORE = {"metadata": {"name": "store.example.com"}, "spec": {}}
@@ -79,7 +82,7 @@ def test_a_silent_agent_costs_only_the_measurements(
     """Limits and caps are shown all the same, and the note says what is the matter."""
     desk.get(AGENT, answer)
 
-    said = desk.run("top", "-o", "json")
+    said = desk.run("top", "-o", "json", "--request-timeout", "2s")
 
     [pod] = said.json["pods"]
     assert ("3072Mi", "2150Mi", None) == (pod["limit"], pod["told"], pod["used"])
@@ -125,6 +128,7 @@ def test_only_agents_of_the_nodes_in_question_are_asked(desk: Desk) -> None:
 def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: str) -> None:
     """An empty table would leave open whether the question was understood."""
     desk.get("/api/v1/pods", listed())
+    desk.get("/api/v1/nodes/gpu-9", reply(b'{"metadata": {"name": "gpu-9"}}'))
 
     said = desk.run(*arguments)
 
@@ -219,18 +223,18 @@ def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:
 )
 def test_a_story_tells_whose_memory_a_claim_asks_for(desk: Desk, answer: Answer, told: str) -> None:
     """By the class, since any driver's devices may have memory."""
-    wanted = claims.request("3Gi")
+    wanted = builders.request("3Gi")
     wanted["exactly"]["deviceClassName"] = "store.example.com"
     raw = raw_pod(bound=False)
     del raw["metadata"]["annotations"]
     raw["spec"] = {
-        "containers": [claims.claiming(container(), gpu="")],
-        "resourceClaims": [claims.by_template("gpu", "part")],
+        "containers": [builders.claiming(container(), gpu="")],
+        "resourceClaims": [builders.by_template("gpu", "part")],
     }
     desk.get(f"{PODS}/trainer-0", reply(raw))
     desk.get(
         f"{OF_CLAIMS}/namespaces/team-a/resourceclaimtemplates/part",
-        reply(claims.template("part", wanted)),
+        reply(builders.template("part", wanted)),
     )
     desk.get(f"{OF_CLAIMS}/deviceclasses", answer)
 

@@ -15,17 +15,16 @@ from typing import Any
 import pytest
 
 from gpufence.snapshot import write_snapshot
-from kubectl_gpufence.verbs.dashboard.model import PageEvent
+from kubectl_gpufence.pods import SeenEvent
 from kubectl_gpufence.verbs.dashboard.server import PageServer, PortError, read_page
-from tests.support.api_server import reply
-from tests.support.dashboard import TOKEN, Served, served
-from tests.support.desk import AGENT, DENIED, PODS, Desk, listed
+from tests.support.browser import TOKEN, Served, served
 from tests.support.observing import wait_until
-from tests.support.plugin import raw_pod, snapshot
+from tests.support.plugin import AGENT, DENIED, PODS, Desk, listed, raw_pod, snapshot
 from tests.support.plugin_cases import silent, typical
+from tests.support.servers import reply
 from tests.support.site import surroundings
 
-EVENT = PageEvent("2026-01-02T03:04:05Z", "Reason", "team-a/Pod/a", 1, "message", warning=True)
+EVENT = SeenEvent("2026-01-02T03:04:05Z", "Reason", 1, "message", "team-a/Pod/a", warning=True)
 
 
 @pytest.fixture
@@ -203,7 +202,9 @@ def test_the_program_serves_until_it_is_interrupted(desk: Desk) -> None:
         out, err = program.communicate(timeout=60)
 
     assert (0, "") == (program.returncode, out)
-    assert "note: namespace team-a, live, for whoever knows this address; Ctrl-C ends it\n" == err
+    assert (
+        "note: namespace team-a, live, for everyone who knows this address; Ctrl-C ends it\n" == err
+    )
     assert ("3072Mi", "2048Mi") == tuple(told["model"]["pods"][0][key] for key in ("limit", "used"))
     assert ["you may not list events: none are shown"] == told["model"]["notes"]
     assert [] == desk.server.seen("GET /api/v1/pods")

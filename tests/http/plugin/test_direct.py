@@ -2,12 +2,17 @@
 
 import pytest
 
-from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
+from gpufence.idle import OwnerRelease, OwnerReleases, write_owners
 from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.reader import AddressError, page
-from tests.support.api_server import reply
-from tests.support.desk import ABSENT, AGENT, Desk
-from tests.support.plugin import NODE, snapshot
+from tests.support.plugin import (
+    ABSENT,
+    AGENT,
+    NODE,
+    Desk,
+    snapshot,
+)
+from tests.support.servers import reply
 
 
 def test_an_agent_is_asked_at_its_address(desk: Desk) -> None:
@@ -49,7 +54,7 @@ def test_the_controller_is_asked_at_its_address(desk: Desk) -> None:
     shown = desk.run("idle", "--controller", desk.server.url)
 
     assert "deployment/worker" in shown.out
-    assert "note: nobody is released: the API server is away" in shown.err
+    assert "note: no owner is released: the API server is away" in shown.err
 
 
 @pytest.mark.parametrize(

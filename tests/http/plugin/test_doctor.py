@@ -9,11 +9,9 @@ import yaml
 
 from gpufence import names
 from kubectl_gpufence.verbs.doctor.installation import HOOKS, POLICIES
-from tests.support.api_server import reply
-from tests.support.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
-from tests.support.http_server import Exchange
-from tests.support.plugin import NODE
-from tests.support.sources import ROOT
+from tests.support.plugin import ABSENT, DENIED, NODE, Desk, agent_pod, listed, namespace
+from tests.support.servers import Exchange, reply
+from tools import ROOT
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -11,14 +11,23 @@ import pytest
 
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import write_snapshot
-from kubectl_gpufence.gpushare import command
+from kubectl_gpufence import gpushare
 from kubectl_gpufence.output import Output
 from kubectl_gpufence.view import Display
 from tests.http.kube.builders import status
-from tests.support.api_server import reply
-from tests.support.desk import SYSTEM, Desk, Said, agent_pod, listed
 from tests.support.gpushare_cases import ABSENT, CLUSTERS, Cluster, golden, serve
-from tests.support.plugin import card_row, pod_row, snapshot, use_row
+from tests.support.plugin import (
+    SYSTEM,
+    Desk,
+    Said,
+    agent_pod,
+    card_row,
+    listed,
+    pod_row,
+    snapshot,
+    use_row,
+)
+from tests.support.servers import reply
 
 # A build of cmd/inspect of gpushare-device-plugin; CONTRIBUTING.md says how one is made.
 UPSTREAM = os.environ.get("GPUSHARE_INSPECT", "GPUSHARE_INSPECT names no program")
@@ -173,8 +182,8 @@ def _run(desk: Desk, cluster: Cluster, *options: str) -> Said:
 
 def _said(desk: Desk, cluster: Cluster, *options: str) -> Said:
     out, err = io.StringIO(), io.StringIO()
-    call = command.parse([*options, *([cluster.asked] if cluster.asked else [])])
-    code = command.run(call, desk.environ, Output(out, err, Display(width=100)))
+    call = gpushare.parse([*options, *([cluster.asked] if cluster.asked else [])])
+    code = gpushare.run(call, desk.environ, Output(out, err, Display(width=100)))
     return Said(code, out.getvalue(), err.getvalue())
 
 

@@ -11,10 +11,19 @@ import pytest
 
 from gpufence.quantity import GIB
 from gpufence.snapshot import write_snapshot
-from tests.support.api_server import hang, reply
-from tests.support.desk import AGENT, DENIED, PODS, Desk, listed
-from tests.support.plugin import pod_row, raw_pod, snapshot, use_row
+from tests.support.plugin import (
+    AGENT,
+    DENIED,
+    PODS,
+    Desk,
+    listed,
+    pod_row,
+    raw_pod,
+    snapshot,
+    use_row,
+)
 from tests.support.pty_screen import PtyScreen
+from tests.support.servers import hang, reply
 from tests.support.site import surroundings
 
 NAMES = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_server import ApiServer, reply
-from tests.support.desk import Desk
-from tests.support.sources import ROOT
+from tests.support.plugin import Desk
+from tests.support.servers import ApiServer, reply
+from tools import ROOT
 from tools.release import archive
 from tools.release.__main__ import project_version, release, source_moment
 from tools.release.archive import DEPENDENCIES, INSIDE, ReleaseError, application
@@ -130,6 +130,14 @@ def test_the_plugin_is_also_gpushares(plugin: Path, tmp_path: Path) -> None:
     assert "usage: kubectl inspect gpushare" in _run(*BARE, link, "--help").stdout
 
 
+def test_the_plugin_completes_what_is_typed(plugin: Path, tmp_path: Path) -> None:
+    """Called `kubectl_complete-gpufence`, the file answers what a word may become."""
+    link = tmp_path / "kubectl_complete-gpufence"
+    link.symlink_to(plugin)
+
+    assert ["cards", ":4"] == _run(*BARE, link, "top", "car").stdout.splitlines()
+
+
 def test_the_plugin_brings_its_page(plugin: Path) -> None:
     """The dashboard's page is read out of the archive."""
     script = (
@@ -148,13 +156,13 @@ def test_an_old_python_can_read_what_runs_first() -> None:
 
 
 def test_the_plugin_has_no_compiled_part(plugin: Path) -> None:
-    """What the archive holds is Python, one page, certificates and everybody's licence."""
+    """What the archive holds is Python, one page and its style, certificates and licences."""
     with zipfile.ZipFile(plugin) as content:
         names = content.namelist()
     licensed = {name.split("/")[1] for name in names if name.startswith("licenses/")}
     kinds = {Path(name).suffix for name in names if not name.startswith("licenses/")}
 
-    assert {".py", ".html", ".pem", ""} == kinds  # METADATA has no ending
+    assert {".py", ".html", ".css", ".pem", ""} == kinds  # METADATA has no ending
     assert {"gpufence", *DEPENDENCIES} == licensed
 
 

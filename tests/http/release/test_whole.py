@@ -11,7 +11,7 @@ import pytest
 from simulator.controlplane import Assets
 from simulator.progress import Progress
 from simulator.published import COSIGN
-from tests.support.sources import ROOT
+from tools import ROOT
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
 

@@ -1,17 +1,22 @@
-"""The plain port over real sockets, with clients of every kind."""
+"""The pages of a program, where it listens, and how it ends."""
 
 import http.client
+import json
 import resource
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from service.listen import listen
+from service.listen import ListenError, address_of, listen
 from service.status_server import (
     BACKLOG,
     MOST_CONNECTIONS,
@@ -24,8 +29,130 @@ from service.status_server import (
 from tests.support.observing import eventually
 
 LOOPBACK = "127.0.0.1"
-LARGE = b"x" * (8 << 20)
+NOBODYS = "2001:db8::1"  # for documentation only (RFC 3849), with IPv6 or without
 PATIENCE_SECONDS = 20.0
+
+
+def test_a_free_address_is_taken_and_shown() -> None:
+    """
+    A listener tells its address as somebody would type it, the port that the kernel chose included.
+    """
+    with listen("STATUS", (LOOPBACK, 0), 1) as listener:
+        number = listener.getsockname()[1]
+
+        assert f"{LOOPBACK}:{number}" == address_of(listener)
+
+
+def test_a_taken_address_is_told() -> None:
+    """Listening where somebody else listens names the setting and the address."""
+    with listen("STATUS", (LOOPBACK, 0), 1) as taken:
+        number = taken.getsockname()[1]
+        with pytest.raises(ListenError, match=f"STATUS: cannot listen on {LOOPBACK}:{number}"):
+            listen("STATUS", (LOOPBACK, number), 1)
+
+
+def test_every_interface_is_both_families() -> None:
+    """An empty host takes IPv4 and, where there is one, IPv6."""
+    with listen("STATUS", ("", 0), 1) as listener:
+        number = listener.getsockname()[1]
+        with socket.create_connection((LOOPBACK, number), timeout=PATIENCE_SECONDS):
+            pass
+
+
+def test_an_ipv6_address_stands_in_brackets() -> None:
+    """The colons of an IPv6 address cannot be taken for the one before the port."""
+    with pytest.raises(ListenError, match=r"STATUS: cannot listen on \[2001:db8::1\]:9: "):
+        listen("STATUS", (NOBODYS, 9), 1)
+
+
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+
+from gpufence.errors import GpufenceError
+from service import program
+from service.command import exit_code
+from service.status_server import HTTPStatus, text_reply
+
+
+class Small:
+    pages = {"/healthz": lambda: text_reply(HTTPStatus.OK, "ok")}
+    folders = {"/of/": lambda asked: text_reply(HTTPStatus.OK, asked.path)}
+
+    def start(self):
+        print("started", flush=True)
+
+    def stop(self):
+        print("stopped", flush=True)
+
+
+@dataclass(frozen=True)
+class Settings:
+    log_level: str = "info"
+    status_listen: tuple = ("127.0.0.1", int(sys.argv[1]))
+
+
+def main():
+    variables = {"GPUFENCE_TYPO": "1", "GPUFENCE_KNOWN": "1"}
+    program.run("agent", Settings(), variables, Small, "STATUS", {"GPUFENCE_KNOWN"})
+    return 0
+
+
+sys.exit(exit_code("small", main))
+"""
+
+
+def started(port: int = 0) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", SCRIPT, str(port)]
+    root = Path(__file__).parents[3]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=root)
+
+
+def until(process: subprocess.Popen[str], message: str) -> list[dict[str, str]]:
+    """Read the log up to a message."""
+    assert process.stderr is not None
+    lines: list[dict[str, str]] = []
+    while not lines or lines[-1]["message"] != message:
+        lines.append(json.loads(process.stderr.readline()))
+    return lines
+
+
+def test_a_program_serves_until_a_signal_and_stops_its_parts() -> None:
+    """Its log begins with its settings and what sets nothing, and says what ended it."""
+    with started() as process:
+        lines = until(process, "serving")
+        at = lines[-1]["statusListen"]
+        pages = [urlopen(f"http://{at}/{path}").read() for path in ("healthz", "of/a")]
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+
+    assert [b"ok\n", b"a\n"] == pages
+    assert ["settings", "GPUFENCE_TYPO is no setting of the agent; see gpufence-agent --help"] == [
+        line["message"] for line in lines[:2]
+    ]
+    assert ["SIGTERM: ending", "ended"] == [
+        json.loads(line)["message"] for line in errors.splitlines()
+    ]
+    assert ("started\nstopped\n", 0) == (output, process.returncode)
+
+
+def test_an_address_that_is_taken_ends_a_program_before_it_begins() -> None:
+    """The exit code is that of a wrong call, and the message names the setting."""
+    with started() as first:
+        port = until(first, "serving")[-1]["statusListen"].rpartition(":")[2]
+        with started(int(port)) as second:
+            output, errors = second.communicate(timeout=60)
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+
+    assert ("", 2) == (output, second.returncode)
+    assert "small: STATUS: cannot listen on" in errors
+
+
+LOOPBACK_OF_STATUS_SERVER = "127.0.0.1"
+LARGE = b"x" * (8 << 20)
+PATIENCE_SECONDS_OF_STATUS_SERVER = 20.0
 
 
 def broken() -> StatusReply:
@@ -39,7 +166,9 @@ def serve(stay_seconds: float = 20.0) -> StatusServer:
         "/large?only=little": lambda: text_reply(HTTPStatus.OK, "little"),
         "/broken": broken,
     }
-    server = StatusServer(listen("LISTEN", (LOOPBACK, 0), BACKLOG), pages, stay_seconds)
+    server = StatusServer(
+        listen("LISTEN", (LOOPBACK_OF_STATUS_SERVER, 0), BACKLOG), pages, stay_seconds
+    )
     server.start()
     return server
 
@@ -64,11 +193,17 @@ def port(server: StatusServer) -> int:
 
 
 def connect(server: StatusServer) -> socket.socket:
-    return socket.create_connection((LOOPBACK, port(server)), timeout=PATIENCE_SECONDS)
+    return socket.create_connection(
+        (LOOPBACK_OF_STATUS_SERVER, port(server)), timeout=PATIENCE_SECONDS_OF_STATUS_SERVER
+    )
 
 
 def get(server: StatusServer, path: str, method: str = "GET") -> tuple[int, bytes]:
-    with closing(http.client.HTTPConnection(LOOPBACK, port(server), PATIENCE_SECONDS)) as client:
+    with closing(
+        http.client.HTTPConnection(
+            LOOPBACK_OF_STATUS_SERVER, port(server), PATIENCE_SECONDS_OF_STATUS_SERVER
+        )
+    ) as client:
         client.request(method, path, headers={"X-Long": "a" * 2000})
         response = client.getresponse()
         return response.status, response.read()
@@ -168,7 +303,7 @@ def test_who_says_nothing_is_shown_out(hurried: StatusServer) -> None:
         connection.sendall(b"GET /healthz")
         assert b"" == rest(connection)
 
-    assert time.monotonic() - began < PATIENCE_SECONDS
+    assert time.monotonic() - began < PATIENCE_SECONDS_OF_STATUS_SERVER
 
 
 def test_who_does_not_listen_is_shown_out(hurried: StatusServer) -> None:
@@ -201,8 +336,8 @@ def test_a_crowd_keeps_no_probe_out(server: StatusServer) -> None:
 
 def test_an_end_before_the_beginning_is_no_harm() -> None:
     """A server that never served can be closed."""
-    server = StatusServer(listen("STATUS", (LOOPBACK, 0), BACKLOG), {})
-    address = (LOOPBACK, port(server))
+    server = StatusServer(listen("STATUS", (LOOPBACK_OF_STATUS_SERVER, 0), BACKLOG), {})
+    address = (LOOPBACK_OF_STATUS_SERVER, port(server))
     server.close()
 
     with pytest.raises(ConnectionRefusedError):
@@ -228,13 +363,13 @@ def test_without_descriptors_the_oldest_makes_room(server: StatusServer) -> None
         lingering.sendall(b"GET /he")
         assert eventually(lambda: len(server._deadlines) == 1)
         late = crowd.enter_context(socket.socket())
-        late.settimeout(PATIENCE_SECONDS)
+        late.settimeout(PATIENCE_SECONDS_OF_STATUS_SERVER)
         # The next descriptor to be given out is the first one that is not allowed.
         with Path("/dev/null").open(encoding="ascii") as probe:
             lowest = probe.fileno()
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
         try:
-            late.connect((LOOPBACK, port(server)))
+            late.connect((LOOPBACK_OF_STATUS_SERVER, port(server)))
             late.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
             answered = rest(late)
         finally:
@@ -250,10 +385,13 @@ def test_a_folder_answers_for_every_path_below_it() -> None:
     def folder(question: PageQuestion) -> StatusReply:
         return text_reply(HTTPStatus.OK, f"{question.path} {question.authorization}")
 
-    listener = listen("LISTEN", (LOOPBACK, 0), BACKLOG)
+    listener = listen("LISTEN", (LOOPBACK_OF_STATUS_SERVER, 0), BACKLOG)
     server = StatusServer(listener, {"/v1/x": broken}, folders={"/v1/activity/": folder})
     server.start()
-    with closing(server), closing(http.client.HTTPConnection(LOOPBACK, port(server))) as client:
+    with (
+        closing(server),
+        closing(http.client.HTTPConnection(LOOPBACK_OF_STATUS_SERVER, port(server))) as client,
+    ):
         client.request("GET", "/v1/activity/a/b?c", headers={"Authorization": "Bearer t"})
         body = client.getresponse().read()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.authority import Authority, write_files
-from tests.support.webhook import Webhook
+from tests.support.webhook_site import Webhook
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.authority import Authority, Leaf, write_files, write_secret
-from tests.support.reviews import encoded, review
-from tests.support.threads import Beside
-from tests.support.webhook import Webhook, ask
+from tests.support.observing import Beside
+from tests.support.rewriting import encoded, review
+from tests.support.webhook_site import Webhook, ask
 
 QUICK = {"GPUFENCE_TLS_POLL_SECONDS": "0.05"}
 SWAPS = 20

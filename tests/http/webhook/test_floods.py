@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from tests.support.api_server import ApiServer, reply, watch
 from tests.support.authority import Authority
 from tests.support.observing import cpu_seconds
 from tests.support.processes import LOOPBACK
-from tests.support.reviews import binding_review, encoded, pod, review
-from tests.support.webhook import Webhook, ask
+from tests.support.rewriting import binding_review, encoded, pod, review
+from tests.support.servers import ApiServer, reply, watch
+from tests.support.webhook_site import Webhook, ask
 from webhook.endpoint import MOST_BODY_BYTES
 from webhook.guard import HEAD_SECONDS
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.authority import Authority
 from tests.support.processes import LOOPBACK, PATIENCE_SECONDS
-from tests.support.reviews import encoded, review
-from tests.support.webhook import Webhook, ask
+from tests.support.rewriting import encoded, review
+from tests.support.webhook_site import Webhook, ask
 from webhook.server import LAST_ANSWERS_SECONDS
 
 CAP = "/v1/pods/cap"

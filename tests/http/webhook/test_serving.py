@@ -8,8 +8,8 @@ import ssl
 import pytest
 
 from tests.support.processes import LOOPBACK
-from tests.support.reviews import binding_review, encoded, pod, review
-from tests.support.webhook import Webhook, ask
+from tests.support.rewriting import binding_review, encoded, pod, review
+from tests.support.webhook_site import Webhook, ask
 
 CAP = "/v1/pods/cap"
 GPU_POD = pod() | {

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from tests.support.http_server import Exchange, HttpServer
+from tests.support.servers import Exchange, HttpServer
 
 WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
 

@@ -28,7 +28,7 @@ from gpufence.names import (
 from kube import PatchType, core, group
 from simulator.controlplane import ControlPlane
 from tests.integration.certs.proxy import Proxy
-from tests.support import manifests
+from tests.support import tree
 from tests.support.etcd import full
 from tests.support.site import CERTS, PATIENCE_SECONDS, RIGHTS, PlaneSite
 
@@ -57,7 +57,7 @@ class CertsSite(PlaneSite):
 
     def install(self) -> None:
         """Apply the manifests, with a URL of this machine in place of the Service, and patience."""
-        item = manifests.found("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
+        item = tree.found("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
         for hook in item["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
             hook["clientConfig"] = {"url": f"https://{LOOPBACK}:9{path}"}

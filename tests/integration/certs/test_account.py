@@ -10,9 +10,9 @@ from gpufence.names import CA_SECRET, CERTS_INSTALL, TLS_SECRET
 from kube import Client, ClientSettings, ForbiddenError, KubeError, PatchType, connect, core, group
 from tests.integration.certs.site import CONFIGURATION, CertsSite
 from tests.integration.certs.test_program import assert_in_order
-from tests.support.manifests import found, moved
 from tests.support.observing import wait_until
 from tests.support.site import CERTS
+from tests.support.tree import found, moved
 
 RBAC = "rbac.authorization.k8s.io/v1"
 HOOK = {

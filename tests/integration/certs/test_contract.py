@@ -6,8 +6,7 @@ from certs.ports import Api
 from gpufence.names import TLS_SECRET
 from kube import ConflictError, JsonObject, NotFoundError, PatchType, core, group
 from tests.integration.certs.site import CONFIGURATION, CertsSite
-from tests.support.certs.builders import NAMES
-from tests.support.certs.fakes import installed
+from tests.support.certs import NAMES, installed
 
 SIDES = ("memory", "real")
 

@@ -12,7 +12,7 @@ from tests.integration.certs.site import CertsSite
 from tests.integration.certs.test_account import there
 from tests.integration.certs.test_program import assert_in_order
 from tests.support.etcd import full
-from tests.support.manifests import found, moved
+from tests.support.tree import found, moved
 
 FULL = "database space exceeded"
 INSTALLED = [CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET]

@@ -13,10 +13,9 @@ from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from tests.support.agent.node_site import NodeSite
 from tests.support.authority import Authority
-from tests.support.claims import device_class
+from tests.support.builders import device_class
 from tests.support.observing import wait_until
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import Webhook, WebhookSite
 
 NODE = "claims-a"
 

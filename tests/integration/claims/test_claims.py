@@ -1,7 +1,8 @@
-"""Memory that Kubernetes' own scheduler counts by resource claims, and who holds pods to it."""
+"""Pods whose cards come by claims: users' own, odd ones, and those of a partner that grows."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,11 +12,18 @@ from gpufence.plan import read_plan
 from gpufence.quantity import GIB, MIB
 from kube import core, group
 from simulator.node import SimulatedNode
-from tests.support import claims
-from tests.support.agent.node_site import Fenced, NodeSite, events, is_gone, wait_until_gone
-from tests.support.kubernetes import BY_CLAIMS, BY_MEMORY
-from tests.support.node_ground import pod, workload
+from tests.support import builders
+from tests.support.agent.node_site import (
+    Ground,
+    NodeSite,
+    events,
+    is_gone,
+    pod,
+    wait_until_gone,
+    workload,
+)
 from tests.support.observing import wait_until
+from tests.support.site import BY_CLAIMS, BY_MEMORY
 from tests.support.webhook_site import annotations_of
 
 pytestmark = pytest.mark.since(*BY_MEMORY, skip=True)
@@ -25,24 +33,24 @@ CONSUMED = 3 * GIB  # 3000Mi, rounded up by the driver's steps of 256Mi
 Json = dict[str, Any]
 
 
-def claims_in(ground: Fenced) -> list[Json]:
+def claims_in(ground: Ground) -> list[Json]:
     path = group(names.RESOURCE_GROUP, "namespaces", ground.namespace, "resourceclaims")
     return ground.admin.list(path).items
 
 
-def make(ground: Fenced, kind: str, item: Json) -> None:
+def make(ground: Ground, kind: str, item: Json) -> None:
     path = group(names.RESOURCE_GROUP, "namespaces", ground.namespace, kind)
     ground.admin.post(path, item)
 
 
-def create(ground: Fenced, name: str, script: str, ref: Json) -> Json:
+def create(ground: Ground, name: str, script: str, ref: Json) -> Json:
     """Make a pod that uses one claim."""
-    container = claims.claiming(workload(script, "--context", "100Mi"), gpu="")
+    container = builders.claiming(workload(script, "--context", "100Mi"), gpu="")
     item = pod(name, container, resourceClaims=[ref])
     return ground.admin.post(core("namespaces", ground.namespace, "pods"), item)
 
 
-def is_placed(ground: Fenced, name: str) -> Callable[[], bool]:
+def is_placed(ground: Ground, name: str) -> Callable[[], bool]:
     return lambda: bool((ground.get(name) or {"spec": {}})["spec"].get("nodeName"))
 
 
@@ -59,8 +67,8 @@ def test_who_takes_more_than_its_claim_goes_and_the_claim_is_free_again(
     what was consumed from then on, and the agent evicts the one that takes more.
     """
     ground = site.ground(full_namespace)
-    make(ground, "resourceclaimtemplates", claims.template(TEMPLATE, claims.request("3000Mi")))
-    ref = claims.by_template("gpu", TEMPLATE)
+    make(ground, "resourceclaimtemplates", builders.template(TEMPLATE, builders.request("3000Mi")))
+    ref = builders.by_template("gpu", TEMPLATE)
     with site.agent() as agent:
         asked = [create(ground, "good", "hold 2800Mi", ref)]
         asked.append(create(ground, "greedy", "hold 5Gi", ref))
@@ -90,8 +98,8 @@ def test_pods_of_one_claim_may_hold_it_together(site: NodeSite, full_namespace: 
     together hold more, the larger one goes.
     """
     ground = site.ground(full_namespace)
-    make(ground, "resourceclaims", claims.claim("both", claims.request("8Gi")))
-    ref = claims.by_name("gpu", "both")
+    make(ground, "resourceclaims", builders.claim("both", builders.request("8Gi")))
+    ref = builders.by_name("gpu", "both")
     with site.agent() as agent:
         create(ground, "large", "hold 6Gi", ref)
         create(ground, "small", "hold 1Gi; wait 8s; hold 4Gi", ref)
@@ -111,10 +119,10 @@ def test_what_cannot_be_known_is_said_and_nothing_is_told(
     A claim that does not exist, and one of another driver's devices: a word in the plan, no limit.
     """
     ground = site.ground(full_namespace)
-    missing = create(ground, "missing", "hold 1Gi", claims.by_name("gpu", "nowhere"))
-    foreign = claims.request(name="nic") | {"exactly": {"deviceClassName": "nic.example.com"}}
-    make(ground, "resourceclaims", claims.claim("network", foreign))
-    other = create(ground, "other", "hold 1Gi", claims.by_name("gpu", "network"))
+    missing = create(ground, "missing", "hold 1Gi", builders.by_name("gpu", "nowhere"))
+    foreign = builders.request(name="nic") | {"exactly": {"deviceClassName": "nic.example.com"}}
+    make(ground, "resourceclaims", builders.claim("network", foreign))
+    other = create(ground, "other", "hold 1Gi", builders.by_name("gpu", "network"))
 
     assert (
         "not fenced: resource claim nowhere does not exist"
@@ -131,8 +139,8 @@ def test_a_claim_made_again_by_its_name_counts_as_it_is_now(
     A pod is bound with what the claim of that name has consumed now, not with what one before had.
     """
     ground = site.ground(full_namespace)
-    ref = claims.by_name("gpu", "again")
-    make(ground, "resourceclaims", claims.claim("again", claims.request("4Gi")))
+    ref = builders.by_name("gpu", "again")
+    make(ground, "resourceclaims", builders.claim("again", builders.request("4Gi")))
     create(ground, "first", "hold 1Gi", ref)
     wait_until(is_placed(ground, "first"))
     first = ground.get("first")
@@ -140,7 +148,7 @@ def test_a_claim_made_again_by_its_name_counts_as_it_is_now(
     path = group(names.RESOURCE_GROUP, "namespaces", ground.namespace, "resourceclaims", "again")
     ground.admin.delete(path)
     wait_until(lambda: not claims_in(ground))
-    make(ground, "resourceclaims", claims.claim("again", claims.request("2Gi")))
+    make(ground, "resourceclaims", builders.claim("again", builders.request("2Gi")))
     create(ground, "second", "hold 1Gi", ref)
     wait_until(is_placed(ground, "second"))
 
@@ -159,3 +167,134 @@ def test_the_nodes_slice_says_what_nvml_says(site: NodeSite, node: SimulatedNode
     ]
 
     assert [card.uuid for card in node.state.cards] == devices
+
+
+GROWS = "hold 3Gi; grow 10Mi/s to 7Gi"
+
+
+def test_a_partner_that_grows_at_each_look_spares_nobody(
+    site: NodeSite, full_namespace: str
+) -> None:
+    """The larger one of two pods that together hold more than their claim goes in time."""
+    ground = site.ground(full_namespace)
+    make(ground, "resourceclaims", builders.claim("both", builders.request("8Gi")))
+    ref = builders.by_name("gpu", "both")
+    create(ground, "large", "hold 6Gi", ref)
+    ground.wait_for_log("large", "script done")
+    create(ground, "grows", GROWS, ref)
+    ground.wait_for_start("grows", "main")
+    with site.agent() as agent:
+        wait_until_gone(ground, "large", agent)
+
+    assert not is_gone(ground, "grows")
+
+
+BY_CLASS = f"{names.DRA_CLASS_PREFIX}{builders.CLASS}"
+DEFAULT = GIB  # what the simulated driver gives a claim that asks for no amount
+
+
+def extended(ground: Ground, name: str) -> Json:
+    """Make a pod for which the scheduler makes a claim."""
+    resources = {"limits": {BY_CLASS: "1"}}
+    container = workload("hold 100Mi", "--context", "100Mi", resources=resources)
+    item = pod(name, container)
+    return ground.admin.post(core("namespaces", ground.namespace, "pods"), item)
+
+
+def bound(ground: Ground, name: str) -> Json:
+    wait_until(is_placed(ground, name))
+    found = ground.get(name)
+    assert found is not None
+    return found
+
+
+@contextmanager
+def devices(ground: Ground, of: str, driver: str, memory: str) -> Iterator[None]:
+    """Have the node publish a device of another kind, with a class for it."""
+    made = {
+        "deviceclasses": builders.class_of(of, driver),
+        "resourceslices": builders.slice_of(ground.node.name, of, driver, memory),
+    }
+    for kind, item in made.items():
+        ground.admin.post(group(names.RESOURCE_GROUP, kind), item)
+    try:
+        yield
+    finally:
+        for kind, item in made.items():
+            ground.admin.delete(group(names.RESOURCE_GROUP, kind, item["metadata"]["name"]))
+
+
+def claimed(ground: Ground, of: str, memory: str) -> tuple[Json, Json]:
+    """Make a pod whose claim asks for 3000Mi of it; return it at create, and bound."""
+    asking = {"deviceClassName": of, "capacity": {"requests": {memory: "3000Mi"}}}
+    make(ground, "resourceclaims", builders.claim(of, {"name": "gpu", "exactly": asking}))
+    made = create(ground, of, "hold 100Mi", builders.by_name("gpu", of))
+    return made, bound(ground, of)
+
+
+def test_memory_of_another_drivers_devices_is_never_a_limit(
+    site: NodeSite, full_namespace: str
+) -> None:
+    """The scheduler counts it in the same words, and the class says whose it is."""
+    ground = site.ground(full_namespace)
+    with devices(ground, "store", "store.example.com", "memory"):
+        made, found = claimed(ground, "store", "memory")
+
+    assert [{}, {}] == [annotations_of(item) for item in (made, found)]
+
+
+def test_memory_by_the_drivers_name_is_the_same(site: NodeSite, full_namespace: str) -> None:
+    """Of a card of a class of one's own, rounded up by its policy."""
+    ground = site.ground(full_namespace)
+    with devices(ground, "large", names.DRA_DRIVER, "gpu.nvidia.com/memory"):
+        made, found = claimed(ground, "large", "gpu.nvidia.com/memory")
+
+    assert [3000 * MIB, 3 * GIB] == [plan_limit(item) for item in (made, found)]
+    assert "40960Mi" == annotations_of(found)[names.CARD]
+
+
+def test_who_uses_another_pods_claim_by_its_name_is_held_to_it(
+    site: NodeSite, full_namespace: str
+) -> None:
+    """The scheduler lets it and counts the claim once, so that both together have that."""
+    ground = site.ground(full_namespace)
+    make(ground, "resourceclaimtemplates", builders.template("part", builders.request("2Gi")))
+    with site.agent() as agent:
+        create(ground, "owner", "hold 1Gi", builders.by_template("gpu", "part"))
+        wait_until(is_placed(ground, "owner"))
+        (claim,) = claims_in(ground)
+        name = claim["metadata"]["name"]
+        create(ground, "guest", "hold 5Gi", builders.by_name("gpu", name))
+        wait_until_gone(ground, "guest", agent)
+
+    assert not is_gone(ground, "owner")
+
+
+def test_a_pod_that_was_made_before_its_claim_has_an_exact_plan_in_the_end(
+    site: NodeSite, full_namespace: str
+) -> None:
+    """It was told nothing, and the plan says who holds it."""
+    ground = site.ground(full_namespace)
+    early = create(ground, "early", "hold 1Gi", builders.by_name("gpu", "late"))
+    make(ground, "resourceclaims", builders.claim("late", builders.request("2Gi")))
+    found = bound(ground, "early")
+
+    assert plan_limit(early) is None
+    assert 2 * GIB == plan_limit(found)
+    assert "only its agent enforces it" in annotations_of(found)[names.SUMMARY]
+
+
+def test_a_resource_that_names_a_class_is_told_what_its_claim_gives(
+    site: NodeSite, full_namespace: str
+) -> None:
+    """
+    At create what the policy gives at least; the scheduler has made the claim, and said so on the
+    pod, before it binds that.
+    """
+    ground = site.ground(full_namespace)
+    made = extended(ground, "by-class")
+    found = bound(ground, "by-class")
+
+    assert [DEFAULT, DEFAULT] == [plan_limit(item) for item in (made, found)]
+    assert "consumed by its claims" in annotations_of(found)[names.SUMMARY]
+    assert ground.node.name == annotations_of(found)[names.NODE]

@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from gpufence import names
-from tests.support.controller.process import ControllerProcess
-from tests.support.controller.site import ControllerSite
+from tests.support.controller.site import ControllerProcess, ControllerSite
 from tests.support.observing import eventually, wait_until
 
 pytestmark = pytest.mark.usefixtures("followed")

@@ -10,8 +10,7 @@ import pytest
 from gpufence import names
 from kube import PatchType, core, group
 from tests.support.controller.gate import Gate, Trouble, noting, scaling
-from tests.support.controller.process import ControllerProcess
-from tests.support.controller.site import DEPLOYMENTS, ControllerSite
+from tests.support.controller.site import DEPLOYMENTS, ControllerProcess, ControllerSite
 from tests.support.observing import eventually, wait_until
 
 
@@ -208,7 +207,7 @@ def test_agents_that_do_not_tell_stop_a_release(site: ControllerSite, full_names
 def test_agents_that_say_something_else_stop_a_release(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """By now a pod works, or nobody can tell; or there is no agent on its node to be asked."""
+    """By now a pod works, or is unknown; or there is no agent on its node to be asked."""
     site.played.contradictions |= {"working": "busy", "veiled": "Unknown"}
     placed = {"working": site.one, "veiled": site.one, "alone": site.two}
 

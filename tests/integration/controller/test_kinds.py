@@ -10,8 +10,7 @@ from kube import JsonObject, NotFoundError, PatchType, core, group
 from kube.kinds import ApiKind
 from simulator.controlplane import ControlPlane
 from tests.support.controller.site import DEPLOYMENTS, ControllerSite, worker
-from tests.support.observing import wait_until
-from tests.support.owners import (
+from tests.support.objects import (
     FARMS,
     HERDS,
     NOTEBOOKS,
@@ -23,6 +22,7 @@ from tests.support.owners import (
     unconvertible,
     undefine,
 )
+from tests.support.observing import wait_until
 from tests.support.site import Site
 
 NOTEBOOK = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")

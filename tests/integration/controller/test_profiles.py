@@ -15,8 +15,8 @@ from gpufence.need import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, need_
 from gpufence.quantity import GIB, MIB, read_bytes
 from gpufence.times import write_moment
 from kube import ClientSettings, ForbiddenError, InvalidRequestError, connect, core
+from tests.support.builders import T4
 from tests.support.controller.site import DEPLOYMENTS, PROFILE, PROFILES, ControllerSite
-from tests.support.needs import T4
 from tests.support.observing import wait_until
 
 pytestmark = pytest.mark.usefixtures("followed")

@@ -20,8 +20,8 @@ from gpufence.times import write_moment
 from kube import core
 from simulator.controlplane import ControlPlane
 from tests.integration.agent.cluster.site import ClusterSite, wait_for
+from tests.support.builders import T4
 from tests.support.controller.site import ControllerSite
-from tests.support.needs import T4
 from tests.support.observing import wait_until
 
 DAY = 86_400

@@ -11,8 +11,8 @@ from kube import Client, ClientSettings, ForbiddenError, JsonObject, PatchType, 
 from kube.workloads import set_replicas, write_note
 from simulator.controlplane import ControlPlane
 from tests.support.controller.site import DEPLOYMENTS, ControllerSite
+from tests.support.objects import NOTEBOOKS, WORKLOADS, define, undefine
 from tests.support.observing import wait_until
-from tests.support.owners import NOTEBOOKS, WORKLOADS, define, undefine
 from tests.support.site import Site
 
 APPS = "apps/v1"

@@ -8,8 +8,8 @@ from gpufence import names
 from kube import group
 from tests.support.controller.gate import Gate
 from tests.support.controller.site import ControllerSite
+from tests.support.objects import SCALED_OBJECTS, define, undefine
 from tests.support.observing import eventually, wait_until
-from tests.support.owners import SCALED_OBJECTS, define, undefine
 
 PAUSED = {"autoscaling.keda.sh/paused": "true", "autoscaling.keda.sh/paused-replicas": "1"}
 RBAC = "rbac.authorization.k8s.io/v1"

@@ -75,6 +75,7 @@ def start_elsewhere() -> tuple[subprocess.Popen[str], Path, str]:
     return caller, Path(folder), url
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("temporary")
 def test_three_cycles_leave_nothing(assets: Assets) -> None:
     """Started and stopped three times, no process, port or file is left."""
@@ -82,7 +83,6 @@ def test_three_cycles_leave_nothing(assets: Assets) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("temporary")
 def test_twenty_cycles_leave_nothing(assets: Assets) -> None:
     """Started and stopped twenty times with all its parts, no process, port or file is left."""
@@ -104,6 +104,7 @@ def test_killed_caller_leaves_nothing(assets: Assets, temporary: Path) -> None:
     assert is_free(url)
 
 
+@pytest.mark.nightly
 def test_folder_is_swept_when_all_were_killed(assets: Assets, temporary: Path) -> None:
     """
     When even the wardens are killed, the folder goes at the next start, and not before its owner.

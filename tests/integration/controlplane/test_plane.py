@@ -1,16 +1,23 @@
-"""What a running control plane offers."""
+"""What a running control plane offers, with all parts and by its command."""
 
 import base64
 import json
+import os
+import signal
 import socket
 import ssl
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from simulator.controlplane import Assets, ControlPlane, RequestError, User
+from simulator.progress import Progress
+from tests.support.observing import eventually, processes_naming
 
 WARM_START_SECONDS = 6.0
 
@@ -182,3 +189,112 @@ def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
             thief.bind(("127.0.0.1", port))
     finally:
         control_plane.start_api_server()
+
+
+@contextmanager
+def ready_node(plane: ControlPlane, name: str) -> Iterator[None]:
+    """
+    Have a node that says it is ready and has GPU memory to give; it must go again, or pods of other
+    tests would be bound to it and never run.
+    """
+    document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    plane.kubectl("apply", "-f-", stdin=json.dumps(document))
+    amounts = {"aliyun.com/gpu-mem": "15", "cpu": "4", "memory": "8Gi", "pods": "20"}
+    status = {
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Test"}],
+    }
+    patch = json.dumps({"status": status})
+    plane.kubectl("patch", "node", name, "--subresource=status", "--patch", patch)
+    try:
+        yield
+    finally:
+        plane.kubectl("delete", "node", name)
+
+
+def test_deployment_becomes_a_bound_pod(
+    full_control_plane: ControlPlane, full_namespace: str
+) -> None:
+    """
+    A Deployment that asks for an extended resource ends as a pod bound to the node that has it.
+    """
+    plane = full_control_plane
+    limits = {"aliyun.com/gpu-mem": "3"}
+    container = {"name": "main", "image": "none.invalid/none", "resources": {"limits": limits}}
+    labels = {"app": "trainer"}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "trainer"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+    query = ("-n", full_namespace, "get", "pods", "-o=jsonpath={.items[*].spec.nodeName}")
+    with ready_node(plane, "gpu-node"):
+        plane.kubectl("-n", full_namespace, "apply", "-f-", stdin=json.dumps(deployment))
+        bound = eventually(lambda: "gpu-node" == plane.kubectl(*query).stdout)
+
+    assert bound
+
+
+def test_pod_has_its_service_account(full_control_plane: ControlPlane, full_namespace: str) -> None:
+    """
+    With a controller manager pods get a ServiceAccount, and its token volume, as in any cluster.
+    """
+    plane = full_control_plane
+    plane.kubectl("-n", full_namespace, "run", "pod", "--image=none.invalid/none")
+    pod = json.loads(plane.kubectl("-n", full_namespace, "get", "pod", "pod", "-ojson").stdout)
+
+    assert "default" == pod["spec"]["serviceAccountName"]
+    assert pod["spec"]["volumes"][0]["name"].startswith("kube-api-access-")
+
+
+@contextmanager
+def running(log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Run the command until it says how to reach it; give the process and the kubeconfig file."""
+    call = [sys.executable, "-m", "simulator", "controlplane", *options]
+    with (
+        log.open("w") as said,
+        subprocess.Popen(call, stdout=subprocess.PIPE, stderr=said, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline().strip()
+            yield process, Path(line.removeprefix("export KUBECONFIG="))
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: int) -> None:
+    """The printed kubeconfig works with kubectl, and Ctrl-C or SIGTERM ends everything cleanly."""
+    kubectl = assets.ensure(["kubectl"], Progress())["kubectl"]
+    with running(tmp_path / "said") as (process, kubeconfig):
+        call = [str(kubectl), "get", "namespaces", "--output=name"]
+        environment = {"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)}
+        listed = subprocess.run(
+            call, env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
+        process.send_signal(ending)
+        status = process.wait(60)
+
+    assert "namespace/kube-system" in listed.stdout
+    assert 0 == status
+    assert not kubeconfig.parent.exists()
+    assert "control plane ready in" in (tmp_path / "said").read_text()
+
+
+def test_end_of_a_part_is_told(assets: Assets, tmp_path: Path) -> None:
+    """When etcd dies the command ends too, and says which program it was."""
+    del assets
+    with running(tmp_path / "said") as (process, kubeconfig):
+        for number in processes_naming(f"--data-dir={kubeconfig.parent}"):
+            os.kill(number, signal.SIGKILL)
+        status = process.wait(60)
+
+    assert 1 == status
+    assert "etcd ended; its last words" in (tmp_path / "said").read_text()
+    assert eventually(lambda: not processes_naming(str(kubeconfig.parent)))

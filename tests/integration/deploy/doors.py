@@ -13,6 +13,7 @@ AGENT: Final = "gpufence-agent"
 OWN, OTHER = "token-a", "token-b"
 MINE, THEIRS, ASIDE = "mine", "theirs", "aside"
 TEAM, RELEASING = "token-team", "token-releasing"
+ACCOUNTS = ("webhook", "agent", "certs", "certs-install", "controller", "viewer", "doctor")
 DRY = {"dryRun": "All"}
 DELETING = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
 RBAC, ADMISSION = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
@@ -74,6 +75,10 @@ def condition(name: str) -> Door:
 
 def node(name: str, **change: Any) -> Door:
     return Door("patch", core("nodes", name), change, PatchType.STRATEGIC)
+
+
+def labelled(name: str, value: str | None) -> Door:
+    return node(name, metadata={"labels": {names.DRIVER_LIMITS: value}})
 
 
 def configuration(name: str) -> Door:
@@ -169,6 +174,9 @@ DOORS: Final[Mapping[str, Door]] = {
     "write the status of a pod of its own node": condition(MINE),
     "write the status of a pod of another node": condition(THEIRS),
     "say which cards its own Node has": node(OWN, metadata={"annotations": {names.CARDS: "x"}}),
+    f"take `{names.DRIVER_LIMITS}` off its own Node": labelled(OWN, None),
+    f"set `{names.DRIVER_LIMITS}` on its own Node": labelled(OWN, "false"),
+    f"take `{names.DRIVER_LIMITS}` off another Node": labelled(OTHER, None),
     "label its own Node": node(OWN, metadata={"labels": {"example.com/x": "y"}}),
     "cordon its own Node": node(OWN, spec={"unschedulable": True}),
     "taint its own Node": node(OWN, **TAINT),
@@ -198,12 +206,11 @@ DOORS: Final[Mapping[str, Door]] = {
 
 def doors_shown() -> dict[str, dict[str, bool]]:
     """Read for each account which doors the page says are open to it."""
-    text = PAGE.read_text(encoding="utf-8").partition("\n| door |")[2].partition("\n\n")[0]
-    head, _, *rows = text.splitlines()
-    accounts = [f"gpufence-{cell.strip(' `')}" for cell in head.strip(" |").split("|")]
-    found: dict[str, dict[str, bool]] = {account: {} for account in accounts}
-    for row in rows:
-        what, *cells = (cell.strip() for cell in row.strip("|").split("|"))
-        for account, cell in zip(accounts, cells, strict=True):
-            found[account][what] = {"yes": True, "no": False}[cell]
+    text = PAGE.read_text(encoding="utf-8").partition("\n| open to | doors |\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in text.partition("\n\n")[0].splitlines()[1:]]
+    found: dict[str, dict[str, bool]] = {f"gpufence-{name}": {} for name in ACCOUNTS}
+    for accounts, doors in rows:
+        for account, shown in found.items():
+            is_open = f"`{account.removeprefix('gpufence-')}`" in accounts.split(", ")
+            shown.update(dict.fromkeys(doors.split("; "), is_open))
     return found

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.manifests import DEPLOY, REGISTRY, ROOT
+from tools import ROOT
+from tools.manifests import DEPLOY, REGISTRY
 
 SCRIPT = DEPLOY / "images" / "build"
 ENGINE = """#!/bin/sh

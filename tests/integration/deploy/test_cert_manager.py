@@ -10,12 +10,13 @@ import pytest
 
 from gpufence import names
 from simulator.controlplane import ControlPlane
-from tests.integration.deploy.pods import Kubelet
-from tests.integration.deploy.rendering import inventory
-from tests.support.helm import CHART, FROM, Helm
-from tests.support.manifests import COMPONENTS, ROOT, all_of, found
+from tests.integration.deploy.rendering import Kubelet, inventory
+from tests.support.programs import CHART, FROM, Helm
+from tests.support.tree import found
+from tools import ROOT
+from tools.manifests import COMPONENTS, all_of
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.nightly
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
 PAGE = COMPONENTS / "cert-manager" / "certificates.yaml"

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from simulator.controlplane import Assets
 from tests.integration.deploy.rendering import Objects
-from tests.support.helm import CHART, Helm
-from tests.support.kubernetes import IMPERSONATION
-from tests.support.manifests import all_of, components, own_overlay
-
-pytestmark = pytest.mark.timeout(300)
+from tests.support.programs import CHART, Helm
+from tests.support.site import IMPERSONATION
+from tools.manifests import all_of, components, own_overlay
 
 HOOK = "helm.sh/hook"
 FIRST_JOB = "gpufence-certs-issue-1"
@@ -29,7 +27,10 @@ PAIRS = [
     ("cert-manager", "idle-release"),
     ("idle-release", "observe-first"),
     ("kubernetes-1.30", "last-resort-kill"),
+    ("driver-limits", "gke", "kubernetes-1.30"),
 ]
+SAID = {"driver-limits": "labelled"}
+"""What stands for true where a value is a word."""
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +65,8 @@ def plain(value: Any, key: str = "") -> Any:
 
 
 def by_helm(helm: Helm, chosen: tuple[str, ...], *more: str, kubernetes: str = "1.37.0") -> Objects:
-    values = [f"--set={value_of(name)}={str(name in chosen).lower()}" for name in components()]
+    said = {name: SAID.get(name, "true") if name in chosen else "false" for name in components()}
+    values = [f"--set={value_of(name)}={value}" for name, value in said.items()]
     items = known(all_of(helm.template(*values, *more, kubernetes=kubernetes)))
     items = {
         key: without_hook(item)
@@ -169,6 +171,7 @@ def test_any_components_make_the_same_together(
         ("settings.agent.GPUFENCE_HOLD_SECONDS.a=1", "'/settings/agent/GPUFENCE_HOLD_SECONDS'"),
         ("website=git.example.com", "at '/website': 'git.example.com' does not match"),
         ("kubernetes130=maybe", "at '/kubernetes130': got string, want null or boolean"),
+        ("driverLimits=auto", "at '/driverLimits': value must be one of 'off', 'on', 'labelled'"),
     ],
 )
 def test_a_value_that_nobody_knows_is_refused_by_its_name(
@@ -179,6 +182,18 @@ def test_a_value_that_nobody_knows_is_refused_by_its_name(
 
     assert 1 == refused.returncode
     assert said in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [("on", "on"), ("true", "on"), ("labelled", "labelled")]
+)
+def test_the_drivers_limits_are_a_word(helm: Helm, value: str, said: str) -> None:
+    """YAML reads a plain `on` as true; the webhook gets the word."""
+    items = known(all_of(helm.template(f"--set=driverLimits={value}")))
+    (container,) = items["Deployment", "gpufence-webhook"]["spec"]["template"]["spec"]["containers"]
+    environment = {entry["name"]: entry["value"] for entry in container["env"]}
+
+    assert said == environment["GPUFENCE_DRIVER_LIMITS"]
 
 
 def test_alerts_lead_to_a_copy_of_the_runbooks(helm: Helm) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from simulator.cluster.images.archives import ImageArchives
 from simulator.progress import Progress
-from tests.integration.deploy.unpacked import Unpacked, unpack
-from tests.support.manifests import BASE, COMPONENTS, found, pod_spec
-from tests.support.sources import PACKAGES
+from tests.integration.deploy.rendering import Unpacked, unpack
+from tests.support.tree import PACKAGES, found, pod_spec
+from tools.manifests import BASE, COMPONENTS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]  # the first one builds the images
 

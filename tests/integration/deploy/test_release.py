@@ -17,17 +17,21 @@ from gpufence.idle import highest_rung
 from gpufence.mode import highest_mode
 from kube import ClientSettings, connect, core
 from simulator.controlplane import ControlPlane
-from tests.integration.deploy.leftovers import documented, left_by_programs
-from tests.integration.deploy.pods import Kubelet
-from tests.integration.deploy.rendering import inventory, rendered
+from tests.integration.deploy.rendering import (
+    Kubelet,
+    documented,
+    inventory,
+    left_by_programs,
+    rendered,
+)
 from tests.integration.deploy.test_chart import value_of
-from tests.support.helm import CHART, FROM, Helm
-from tests.support.kubernetes import IMPERSONATION, running_minor
-from tests.support.manifests import BASE, DEPLOY, REGISTRY, components
 from tests.support.observing import eventually
+from tests.support.programs import CHART, FROM, Helm
+from tests.support.site import IMPERSONATION, running_minor
+from tools.manifests import BASE, DEPLOY, REGISTRY, components
 from tools.release.chart import packed
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.nightly
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
 SWITCH = core("namespaces", names.SYSTEM_NAMESPACE, "configmaps", names.POLICY_CONFIGMAP)
@@ -223,7 +227,7 @@ def test_agents_get_the_rights_that_their_kubernetes_can_limit(
     older = running_minor() < IMPERSONATION
     folder = DEPLOY / "overlays" / "kubernetes-1.30" if older else BASE
     expected = rendered(plane, folder)["ClusterRole", "gpufence-agent"]["rules"]
-    policies = {line for line in life.installed if "policy <none> gpufence-agent-nodes" in line}
+    policies = {line for line in life.installed if "policy <none> gpufence-agent-pods" in line}
 
     assert expected == life.rights
     assert older == bool(policies)

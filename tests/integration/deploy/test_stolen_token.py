@@ -24,10 +24,10 @@ from kube import (
 )
 from simulator.controlplane import ControlPlane
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
-from tests.support.kubernetes import AS_ITS_NODE, IMPERSONATION, running_minor
-from tests.support.manifests import BASE, DEPLOY
 from tests.support.objects import pod
 from tests.support.observing import wait_until
+from tests.support.site import AS_ITS_NODE, IMPERSONATION, running_minor
+from tools.manifests import BASE, DEPLOY
 
 OWN, OTHER = "stolen-a", "stolen-b"
 MINE, THEIRS = "mine", "theirs"

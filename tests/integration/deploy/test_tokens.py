@@ -33,14 +33,14 @@ from tests.integration.deploy.doors import (
     doors_shown,
 )
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
-from tests.support.helm import Helm
-from tests.support.kubernetes import AS_ITS_NODE
-from tests.support.manifests import all_of, components, own_overlay
 from tests.support.objects import pod
 from tests.support.observing import eventually
+from tests.support.programs import Helm
 from tests.support.rights import EVERYWHERE, HERE, VIEWER, Held, shown
+from tests.support.site import AS_ITS_NODE
+from tools.manifests import all_of, components, own_overlay
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.since(*AS_ITS_NODE, skip=True)]
+pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
 
 # Rights of older Kubernetes and certificates of others have tests of their own.
 APART = {"kubernetes-1.30", "cert-manager", "simulated"}
@@ -118,7 +118,12 @@ def surroundings() -> list[dict[str, Any]]:
     selector = {"matchLabels": {"app": "x"}}
     spec = {"replicas": 1, "paused": True, "selector": selector, "template": template}
     items: list[dict[str, Any]] = [
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in (OWN, OTHER)
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {names.DRIVER_LIMITS: "true"}},
+        }
+        for name in (OWN, OTHER)
     ]
     for team, labels in ((TEAM, {names.MODE: "evict"}), (RELEASING, {names.IDLE: "release"})):
         metadata = {"name": team, "labels": labels}

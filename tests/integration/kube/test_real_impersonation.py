@@ -9,7 +9,7 @@ import pytest
 from kube import Client, ClientSettings, ForbiddenError, Reflector, Source, connect, core, group
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import client_of, name_of, pod
-from tests.support.kubernetes import AS_ITS_NODE
+from tests.support.site import AS_ITS_NODE
 
 pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from gpufence.backoff import Backoff
+from gpufence.times import Backoff
 from kube import Client, ClientSettings, JsonObject, Source, WatchSettings, connect, core, group
 from kube.event_writer import EventWriter
 from kube.events import EventText, Regarding, Reporter
 from kube.informers import Informers, Probing, Store
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import config_map, config_maps, events, name_of
+from tests.support.objects import CRDS, crd
 from tests.support.observing import wait_until
-from tests.support.owners import CRDS, crd
 
 DEFINITIONS = group(CRDS, "customresourcedefinitions")
 OFTEN = Probing(absent_seconds=0.2, retry_seconds=0.2, lost_seconds=0.5)

@@ -8,23 +8,23 @@ from collections.abc import Iterator
 import pytest
 
 from gpufence import names
+from gpufence.times import read_moment
 from kube import Client, ConflictError, JsonObject, KubeError, PatchType, group
 from kube.discovery import Kinds
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner
 from kube.workloads import (
     annotate,
+    bring_to,
     find_owner,
     read_owner,
     read_scale,
     set_replicas,
-    start,
-    stop,
     write_note,
 )
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import client_of, pod
-from tests.support.owners import (
+from tests.support.objects import (
     FARMS,
     HERDS,
     NOTEBOOKS,
@@ -148,7 +148,7 @@ def test_replicas_are_set_on_who_has_not_changed(
     item = {**deployment("w", 3), "apiVersion": api_version, "kind": kind}
     owner = made(client, kinds, namespace, item)
 
-    scaled = set_replicas(client, owner, 0)
+    scaled = bring_to(client, owner, 0)
     noted = write_note(client, scaled, '{"v":1}')
 
     assert 3 == owner.replicas
@@ -186,11 +186,11 @@ def test_a_notebook_is_stopped_by_its_annotation(
     """As Kubeflow's own interface does it, and started by taking that away."""
     owner = made(client, kinds, namespace, plain("kubeflow.org/v1", "Notebook", "n", template={}))
 
-    stopped = stop(client, owner, "2026-08-01T00:00:00Z")
-    started = start(client, stopped)
+    stopped = bring_to(client, owner, 0)
+    started = bring_to(client, stopped, 1)
 
     assert (True, False, True) == (owner.active, stopped.active, started.active)
-    assert "2026-08-01T00:00:00Z" == stopped.annotations[names.STOPPED]
+    assert 0 < read_moment(stopped.annotations[names.STOPPED], names.STOPPED)
     assert owner.stoppable
     assert not owner.scalable
 
@@ -200,8 +200,8 @@ def test_a_workload_is_stopped_by_its_spec(client: Client, kinds: Kinds, namespa
     item = plain("kueue.x-k8s.io/v1beta1", "Workload", "w", queueName="q")
     owner = made(client, kinds, namespace, item)
 
-    stopped = stop(client, owner, "2026-08-01T00:00:00Z")
-    started = start(client, stopped)
+    stopped = bring_to(client, owner, 0)
+    started = bring_to(client, stopped, 1)
 
     assert (True, False, True) == (owner.active, stopped.active, started.active)
     assert "q" == client.get(owner.path)["spec"]["queueName"]

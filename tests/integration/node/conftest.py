@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kube import Client, ClientSettings, connect
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, RestartPauses, SimulatedNode
-from tests.support.node_ground import Ground
+from tests.support.agent.node_site import Ground
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,15 @@ def node(control_plane: ControlPlane) -> Iterator[SimulatedNode]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def admin(control_plane: ControlPlane) -> Iterator[Client]:
+    with connect(ClientSettings(kubeconfig=str(control_plane.kubeconfig()))) as client:
+        yield client
+
+
 @pytest.fixture
-def ground(control_plane: ControlPlane, namespace: str, node: SimulatedNode) -> Ground:
+def ground(
+    control_plane: ControlPlane, namespace: str, node: SimulatedNode, admin: Client
+) -> Ground:
     """A fresh namespace for pods on that node."""
-    return Ground(control_plane, namespace, node)
+    return Ground(control_plane, namespace, node, admin)

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from kube import Client
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from simulator.nvml.state import State
-from tests.support.node_ground import Ground, pod, workload
+from tests.support.agent.node_site import Ground, pod, workload
 from tests.support.observing import eventually, processes_naming
 
 
@@ -94,12 +95,12 @@ def test_a_node_on_its_own_keeps_the_taint_and_its_object(control_plane: Control
 
 
 def test_nodes_side_by_side_have_cards_of_their_own(
-    control_plane: ControlPlane, namespace: str, node: SimulatedNode
+    control_plane: ControlPlane, namespace: str, node: SimulatedNode, admin: Client
 ) -> None:
     """Two nodes in one process run their own pods on their own cards."""
     options = NodeOptions(kubeconfig=control_plane.kubeconfig(), name="node-other", cards="T4,T4")
     with SimulatedNode(options) as other:
-        ground = Ground(control_plane, namespace, other)
+        ground = Ground(control_plane, namespace, other, admin)
         ground.place(pod("there", workload("hold 1Gi")))
         ground.wait_for_log("there", "script done")
 
@@ -110,7 +111,7 @@ def test_nodes_side_by_side_have_cards_of_their_own(
 
 
 def test_a_node_that_stops_ends_its_pods_and_says_so(
-    control_plane: ControlPlane, namespace: str
+    control_plane: ControlPlane, namespace: str, admin: Client
 ) -> None:
     """
     Leaving the block kills even deaf processes, removes all files, and reports the pods as failed.
@@ -119,7 +120,7 @@ def test_a_node_that_stops_ends_its_pods_and_says_so(
         kubeconfig=control_plane.kubeconfig(), name="node-stops", stop_seconds=0.5
     )
     with SimulatedNode(options) as stopping:
-        ground = Ground(control_plane, namespace, stopping)
+        ground = Ground(control_plane, namespace, stopping, admin)
         ground.place(pod("deaf", workload("hold 1Gi", "--on-term", "ignore")))
         ground.wait_for_log("deaf", "script done")
         (pid,) = stopping.pids(namespace, "deaf")

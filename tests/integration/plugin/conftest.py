@@ -7,16 +7,8 @@ import pytest
 from gpufence.snapshot import write_snapshot
 from simulator.controlplane import ControlPlane
 from tests.integration.plugin.site import PluginSite
-from tests.support.api_server import ApiServer, reply
-from tests.support.http_server import own_address
-from tests.support.plugin import (
-    card_row,
-    pod_row,
-    raw_node,
-    raw_pod,
-    snapshot,
-    use_row,
-)
+from tests.support.plugin import card_row, pod_row, raw_node, raw_pod, snapshot, use_row
+from tests.support.servers import ApiServer, own_address, reply
 
 MIB = 2**20
 

@@ -10,8 +10,8 @@ from gpufence import names
 from kube import ConflictError, JsonObject, PatchType, core
 from simulator.controlplane import ControlPlane, User
 from tests.support import objects
-from tests.support.api_server import ApiServer
 from tests.support.observing import wait_until
+from tests.support.servers import ApiServer
 from tests.support.site import PlaneSite, run, surroundings
 
 SYSTEM = core("namespaces", names.SYSTEM_NAMESPACE)

@@ -10,9 +10,16 @@ from uuid import uuid4
 import pytest
 
 from gpufence import names
-from gpufence.idle import ReleaseNote, ReleasePhase, read_note, write_note
+from gpufence.idle import (
+    OwnerRelease,
+    OwnerReleases,
+    ReleaseNote,
+    ReleasePhase,
+    read_note,
+    write_note,
+    write_owners,
+)
 from gpufence.quantity import GIB
-from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
 from gpufence.snapshot import PodActivityRow, PodRow, write_snapshot
 from gpufence.times import read_moment
 from kube import ConflictError, JsonObject, PatchType, group
@@ -22,9 +29,9 @@ from kubectl_gpufence.verbs.idle.owners import RefusedError, carefully, named_ow
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, PluginSite
 from tests.support import objects
-from tests.support.api_server import reply
-from tests.support.owners import NOTEBOOKS, controlled, define, deployment, undefine
+from tests.support.objects import NOTEBOOKS, controlled, define, deployment, undefine
 from tests.support.plugin import card_row, pod_row, raw_pod, snapshot, use_row
+from tests.support.servers import reply
 
 IDLE = PodActivityRow("idle", 7200.0, "NoKernels", busy_share=0.0)
 BUSY = PodActivityRow("busy", 0.0, "Busy", busy_share=1.0)
@@ -81,9 +88,9 @@ class Team:
         assert 0 == done.returncode, done.stderr
         return done.stdout
 
-    def refused(self, *arguments: str) -> str:
+    def refused(self, *arguments: str, code: int = 1) -> str:
         done = self.site.run(*arguments, "-n", self.site.team)
-        assert 1 == done.returncode, done.stdout
+        assert code == done.returncode, done.stdout
         return done.stderr
 
     def lines(self, *arguments: str) -> dict[str, Any]:
@@ -200,8 +207,9 @@ def test_keeping_ends(team: Team) -> None:
 def test_what_cannot_be_is_named(team: Team, arguments: tuple[str, ...], error: str) -> None:
     """An error says which word is wrong and what to write."""
     name = team.deploy()
+    code = 2 if error.startswith("--") else 1
 
-    assert error in team.refused(*(item.format(name) for item in arguments))
+    assert error in team.refused(*(item.format(name) for item in arguments), code=code)
 
 
 def test_a_bare_pod_is_nobodys(team: Team) -> None:

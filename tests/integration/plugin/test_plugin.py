@@ -8,6 +8,8 @@ from kube import core
 from kubectl_gpufence.reader import page
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, TENANT, PluginSite
+from tests.support import objects
+from tests.support.plugin import raw_pod
 from tests.support.site import PATIENCE_SECONDS
 
 APPS = "/apis/apps/v1/namespaces/gpufence-system"
@@ -81,6 +83,66 @@ def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
 
     assert "GPUMemoryLimitExceeded: holds too much" in done.stdout
     assert "is history" not in done.stdout
+
+
+def test_explain_of_a_pod_that_is_gone_tells_what_is_left(site: PluginSite) -> None:
+    """Its Events are shown, and an unknown name is answered with the nearest one."""
+    about = {"kind": "Pod", "namespace": site.team, "name": "lost-1", "uid": "gone"}
+    event = {
+        "metadata": {"generateName": "lost-1."},
+        "involvedObject": about,
+        "reason": names.EVICTED,
+        "message": "held too much",
+    }
+    site.admin.post(core("namespaces", site.team, "events"), event)
+
+    left = site.run("explain", "-n", site.team, "lost-1")
+    near = site.run("explain", "-n", site.team, "trainer-1")
+
+    assert (0, True) == (left.returncode, "GPUMemoryEvicted: held too much" in left.stdout)
+    assert (1, True) == (near.returncode, "did you mean trainer-0?" in near.stderr)
+
+
+def test_explain_takes_an_owner(site: PluginSite) -> None:
+    """Of a Deployment's pods the one in trouble is explained; one without pods has its Events."""
+    apps = f"/apis/apps/v1/namespaces/{site.team}"
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": objects.pod("web")["spec"]}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    made = site.admin.post(f"{apps}/deployments", {"metadata": {"name": "web"}, "spec": spec})
+    empty = site.run("explain", "-n", site.team, "deploy/web")
+    pod = raw_pod(name="web-1")
+    pod["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "name": "web",
+            "uid": made["metadata"]["uid"],
+            "controller": True,
+        }
+    ]
+    site.create(pod)
+
+    done = site.run("explain", "-n", site.team, "deploy/web")
+    site.drop(core("namespaces", site.team, "pods", "web-1"), {"gracePeriodSeconds": 0})
+
+    assert "Deployment web" in empty.stdout
+    assert f"pod {site.team}/web-1: Running" in done.stdout
+
+
+def test_kubectl_completes_names_of_the_cluster(site: PluginSite) -> None:
+    """The real kubectl asks `kubectl_complete-gpufence` for what a word may become."""
+    done = site.run_by_kubectl("-n", site.team, "trai", verbs=("__complete", "gpufence", "explain"))
+
+    assert ["trainer-0", ":4"] == done.stdout.splitlines()
+
+
+def test_a_wrong_argument_ends_with_2(site: PluginSite) -> None:
+    """An argument that cannot be read has another exit code than an object that is missing."""
+    unread = site.run("top", "--agents", "nonsense")
+    missing = site.run("top", "nodes", "--node", f"{site.node}x")
+
+    assert (2, 1) == (unread.returncode, missing.returncode)
+    assert f"there is no node {site.node}x; did you mean {site.node}?" in missing.stderr
 
 
 def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:

@@ -11,9 +11,9 @@ from gpufence.need.profile import KIND, conditions_of, profile_name, read_profil
 from kube import KubeError, PatchType, group
 from simulator.controlplane import User
 from tests.integration.plugin.site import PluginSite
-from tests.support.manifests import COMPONENTS
-from tests.support.needs import NEED_KEY, need_summary
+from tests.support.builders import NEED_KEY, need_summary
 from tests.support.observing import wait_until
+from tools.manifests import COMPONENTS
 
 OWNER = "classifier"
 

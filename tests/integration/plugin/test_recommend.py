@@ -10,10 +10,10 @@ import yaml
 from gpufence import names
 from gpufence.need import NodeNeed, write_need
 from kube import group
-from kubectl_gpufence.verbs.recommend.read import PAGE
+from kubectl_gpufence.verbs.recommend import PAGE
 from tests.integration.plugin.site import PluginSite
-from tests.support.api_server import reply
-from tests.support.needs import NEED_KEY, node_need, owner_need
+from tests.support.builders import NEED_KEY, node_need, owner_need
+from tests.support.servers import reply
 
 pytestmark = pytest.mark.usefixtures("followed")
 
@@ -143,7 +143,7 @@ def test_nobody_measured_is_no_error(deployed: PluginSite) -> None:
     done = deployed.run("recommend", "-n", "kube-system")
 
     assert (0, "") == (done.returncode, done.stdout)
-    assert "nobody has measured a model in namespace kube-system yet" in done.stderr
+    assert "no agent has measured a model in namespace kube-system yet" in done.stderr
 
 
 def test_tables_show_what_json_does(remembering: PluginSite) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from simulator.controlplane import ControlPlane
 from tests.support.authority import Authority
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import Webhook, WebhookSite
 
 
 @pytest.fixture(scope="package")

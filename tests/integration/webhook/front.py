@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.authority import Leaf
-from tests.support.http_server import Exchange, HttpServer
+from tests.support.servers import Exchange, HttpServer
 
 SLOW_SECONDS = 4.0  # the hooks wait for 3 at most
 

@@ -8,10 +8,9 @@ import pytest
 from gpufence import names
 from gpufence.quantity import GIB, MIB
 from tests.support import objects
-from tests.support.births import CARDS, labels_of
+from tests.support.builders import CARDS, labels_of
 from tests.support.observing import wait_until
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite, annotations_of, environment
+from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
 
 A100 = next(each for each in CARDS if each.google == "nvidia-a100-80gb")
 TOLD = ("karpenter", "eks", "gke", "product")
@@ -60,5 +59,5 @@ def test_a_node_that_tells_nothing_gets_no_fraction_of_another_card(
     assert Fraction(read[names.XLA_FRACTION]) * 288 * GIB <= 3 * GIB
     assert read[names.CUPY_LIMIT] == str(3 * GIB * 7 // 10)
     assert names.NODE not in said
-    assert "births-late does not tell its cards" in said[names.WARNINGS]
+    assert "births-late does not state its cards" in said[names.WARNINGS]
     assert before + 1 == webhook.metric(CAREFUL)

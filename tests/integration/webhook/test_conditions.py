@@ -8,8 +8,7 @@ import pytest
 from gpufence import names
 from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES
 from tests.support import objects
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import Webhook, WebhookSite
 
 
 def limited(resource: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from tests.integration.webhook.front import FAULTS, Front
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.support.authority import Authority
-from tests.support.kubernetes import DAMAGED
+from tests.support.site import DAMAGED
 from tests.support.webhook_site import WebhookSite
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kube import ForbiddenError, InvalidRequestError, PatchType, core
 from tests.support import objects
-from tests.support.policies import wait_until_enforced
+from tests.support.site import wait_until_enforced
 from tests.support.webhook_site import WebhookSite
 
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}

@@ -6,7 +6,7 @@ from uuid import uuid4
 from gpufence import names
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.support import objects
-from tests.support.reviews import encoded, review
+from tests.support.rewriting import encoded, review
 from tests.support.webhook_site import WebhookSite, annotations_of
 
 

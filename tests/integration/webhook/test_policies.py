@@ -22,7 +22,7 @@ from kube import (
 from simulator.controlplane import User
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.policies import ADMISSION, wait_until_enforced
+from tests.support.site import ADMISSION, wait_until_enforced
 from tests.support.webhook_site import WebhookSite, annotations_of
 
 NODE = "policies-node"

@@ -11,13 +11,12 @@ from gpufence.plan import ProfileUsed, read_plan
 from kube import PatchType, group
 from kube.kinds import ApiKind
 from tests.support import objects
-from tests.support.manifests import COMPONENTS
-from tests.support.manifests import objects as manifests
-from tests.support.needs import NEED_KEY, need_summary
+from tests.support.builders import NEED_KEY, need_summary
 from tests.support.observing import wait_until
 from tests.support.site import RIGHTS
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite, annotations_of, environment
+from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
+from tools.manifests import COMPONENTS
+from tools.manifests import objects as manifests
 
 PROFILE = ApiKind(names.PROFILE_GROUP, KIND, names.PROFILES)
 APPLIED = "gpufence_webhook_applied_profiles"

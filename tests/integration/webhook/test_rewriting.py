@@ -11,8 +11,7 @@ from gpufence import names
 from kube import ForbiddenError, core
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite, annotations_of, environment
+from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
 
 pytestmark = pytest.mark.usefixtures("webhook")  # whichever test comes first
 

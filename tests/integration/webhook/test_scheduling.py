@@ -10,8 +10,7 @@ from gpufence import names
 from kube import core
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.webhook import Webhook
-from tests.support.webhook_site import WebhookSite, annotations_of, environment
+from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
 
 T4, H100 = "scheduling-t4", "scheduling-h100"
 OURS = {"example.com/pool": "scheduling"}

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.concerns.activity.model import Activity
-from tests.support.agent.scripted import Fault, ScriptedCard, Work
 from tests.support.agent.watching import POLICY
-from tests.support.examples import examples
+from tests.support.agent.world import Fault, ScriptedCard, Work
+from tests.support.running import examples
 
 WITH_MEMORY = ("a", "b")
 NAMES = (*WITH_MEMORY, "claims")

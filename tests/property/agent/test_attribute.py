@@ -1,5 +1,6 @@
-"""What holds for attribution whatever the lists show."""
+"""Whose a process is, by its cgroup and by lists."""
 
+import re
 from typing import TypeAlias
 
 from hypothesis import given
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 from agent.attribute import attribute
 from agent.model.pod import pods_on_node
 from agent.model.sample import Sample
-from agent.model.use import MPS_SERVER
+from agent.model.use import MPS_SERVER, Owner
+from agent.procfs.parse import parse_cgroup, parse_stat
 from gpufence.quantity import GIB
 from tests.support.agent.builders import card_sample, occupant, pod, process_of
 
@@ -54,3 +56,55 @@ def test_what_is_handed_on_is_what_would_be_found_anew(history: list[Look]) -> N
         slow = attribute(seen, living, pods_on_node(PODS), slow)
 
         assert slow.cards == quick.cards
+
+
+uids = st.uuids().map(str) | st.text("0123456789abcdef", min_size=32, max_size=32)
+ids = st.text("0123456789abcdef", min_size=64, max_size=64)
+shapes = st.sampled_from(
+    [
+        "/kubepods/burstable/pod{uid}/{id}",
+        "/kubepods.slice/kubepods-pod{under}.slice/cri-containerd-{id}.scope",
+        "/kubelet.slice/kubelet-kubepods-pod{under}.slice/crio-{id}.scope/container",
+        "/system.slice/containerd.service/kubepods-pod{under}.slice:cri-containerd:{id}",
+        "/../../kubepods-besteffort-pod{under}.slice/docker-{id}.scope",
+    ]
+)
+pieces = st.sampled_from(
+    ["/", ":", "0::", "\n", "pod", "..", ".slice", ".scope", "kubepods", "-", "_", " (deleted)"]
+)
+noise = st.lists(pieces | uids | ids | st.text(max_size=9), max_size=24).map("".join)
+
+
+@given(noise)
+def test_any_text_is_survived(text: str) -> None:
+    """
+    Whatever stands in the file, the answer is nobody, or exactly what a kubelet could have written.
+    """
+    found = parse_cgroup(text)
+    if found is not None:
+        uid, container = found
+
+        assert uid is None or re.fullmatch(r"[0-9a-f]{32}|[0-9a-f-]{36}", uid)
+        assert container is None or re.fullmatch(r"[0-9a-f]{64}", container)
+        assert (uid, container) != (None, None)
+
+
+@given(shapes, uids, ids, noise.map(lambda text: text.replace("\n", "")))
+def test_nothing_below_a_container_changes_whose_it_is(
+    shape: str, uid: str, container: str, below: str
+) -> None:
+    """
+    Whatever folders a container makes below its own, the outer pod and container are the answer.
+    """
+    path = shape.format(uid=uid, under=uid.replace("-", "_"), id=container)
+
+    assert Owner(uid, container) == parse_cgroup(f"0::{path}\n")
+    assert Owner(uid, container) == parse_cgroup(f"0::{path}/{below}\n")
+
+
+@given(st.text())
+def test_any_line_of_stat_is_survived(text: str) -> None:
+    """Whatever stands in /proc/PID/stat, reading it raises nothing."""
+    found = parse_stat(text)
+
+    assert found is None or found.started_ticks >= 0

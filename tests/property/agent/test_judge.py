@@ -24,7 +24,7 @@ from tests.property.agent.strategies import (
 )
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
-from tests.support.examples import examples
+from tests.support.running import examples
 
 lives = histories(amounts | unknown)
 known_lives = histories(amounts)

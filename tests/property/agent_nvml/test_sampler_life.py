@@ -10,7 +10,7 @@ from agent.nvml.protocol import Answer, Counted, NvmlFailure, Question
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB
-from tests.support.agent.nvml import (
+from tests.support.agent.builders import (
     COUNT,
     CRASH,
     HANG,
@@ -19,13 +19,13 @@ from tests.support.agent.nvml import (
     NONSENSE,
     OPEN,
     Script,
+    card_memory,
     listed,
     look,
     looked,
-    memory,
     processes_of,
 )
-from tests.support.examples import examples
+from tests.support.running import examples
 
 CARDS = 3
 UUIDS = [f"GPU-{index}" for index in range(CARDS)]
@@ -34,7 +34,7 @@ LATE_SECONDS = 0.001
 
 GOOD: dict[Question, Answer | str] = {
     COUNT: Counted(CARDS),
-    **{look(i): looked(uuid, memory=memory((i + 1) * GIB)) for i, uuid in enumerate(UUIDS)},
+    **{look(i): looked(uuid, memory=card_memory((i + 1) * GIB)) for i, uuid in enumerate(UUIDS)},
     **{processes_of(uuid): listed(1.0, IN_USE) for uuid in UUIDS},
 }
 QUESTIONS = [OPEN, *GOOD]
@@ -73,7 +73,7 @@ def check(sample: Sample, seconds: float, known: set[str]) -> None:
     assert any(item.memory for item in sample.cards) or sample.trouble.text
     for item in sample.cards:
         assert (item.memory is not None and item.processes is not None) or item.trouble.text
-        assert item.memory in {None, memory((item.card.index + 1) * GIB)}
+        assert item.memory in {None, card_memory((item.card.index + 1) * GIB)}
         assert item.processes is None or (IN_USE,) == item.processes.processes
 
 

@@ -8,8 +8,7 @@ from certs.ensure import Run, RunOptions
 from certs.ports import NeedsInstallError, Replica, Served, World
 from gpufence.errors import GpufenceError
 from kube import JsonObject, KubeError, Listing, PatchType
-from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import FakeApi, FakeClock, FakeFleet
+from tests.support.certs import NAMES, NOW, FakeApi, FakeClock, FakeFleet
 
 PATIENCE_SECONDS = 30.0
 

@@ -13,7 +13,7 @@ from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
 from certs.material import KeyPair
 from certs.renewal import Keep, RenewCA, RenewLeaf, decide
-from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
+from tests.support.certs import NAMES, NOW, ca_and_leaf
 
 CA, LEAF = ca_and_leaf()
 DER = x509.load_pem_x509_certificate(LEAF.certificate).public_bytes(Encoding.DER)

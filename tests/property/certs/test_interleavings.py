@@ -11,8 +11,9 @@ from certs.bundle import read_bundle
 from certs.ensure import Run, RunOptions, TrustMode
 from certs.material import KeyPair, WaitSettings
 from tests.property.certs.stage import Actor
-from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import (
+from tests.support.certs import (
+    NAMES,
+    NOW,
     FakeClock,
     FakeFleet,
     installed,
@@ -21,7 +22,7 @@ from tests.support.certs.fakes import (
     unheard,
     world,
 )
-from tests.support.examples import examples
+from tests.support.running import examples
 
 ACTORS, REPLICAS = 3, 2
 PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)

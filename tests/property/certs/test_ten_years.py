@@ -8,11 +8,12 @@ from certs.bundle import read_bundle
 from certs.ensure import Run, RunOptions
 from certs.issue import CA_DAYS, LEAF_DAYS
 from certs.material import DAY
-from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import (
+from tests.support.certs import (
     CA,
     CONFIGURATION,
     LEAF,
+    NAMES,
+    NOW,
     FakeClock,
     FakeFleet,
     installed,

@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from controller.rules import ReleaseRules
+from controller.model import ReleaseRules
 from gpufence.idle import IdleWords
-from tests.support.agent.scripted import Fault, Work
+from tests.support.agent.world import Fault, Work
 from tests.support.release_site import LOOK_SECONDS, MeasuredNode, Site, Worker, busy
 
 KINDS = ("steady", "bursts", "computing", "loading", "children")

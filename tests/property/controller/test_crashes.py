@@ -9,21 +9,24 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import ClusterState
-from controller.rules import ReleaseRules
+from controller.model import ClusterState, ReleaseRules
 from gpufence import names
 from gpufence.idle import ReleasePhase, WakeBy, read_note
-from tests.support.examples import examples
 from tests.support.release import (
     NOW,
     WORDS,
+    Api,
+    ConflictError,
+    Leader,
+    Scaling,
+    Stored,
     cluster,
     idle_pod,
     owner_state,
     pod_state,
     waiting_pod,
 )
-from tests.support.release_api import Api, ConflictError, Leader, Scaling, Stored
+from tests.support.running import examples
 
 BEFORE = 2
 HASTY = ReleaseRules(

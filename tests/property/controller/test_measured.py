@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.rules import ReleaseRules
+from controller.model import ReleaseRules
 from gpufence.idle import IdleWords
-from tests.support.agent.scripted import Fault, Work
-from tests.support.examples import examples
+from tests.support.agent.world import Fault, Work
+from tests.support.release import NOW
 from tests.support.release_site import MeasuredNode, Site, Worker, busy
+from tests.support.running import examples
 
 HASTY = ReleaseRules(
     least_seconds=1, notice_seconds=20, warm_up_seconds=30, peace_seconds=30, suspend_pods=100
@@ -30,9 +32,7 @@ class Stretch:
 
 
 mostly_rest = st.sampled_from([Work.REST] * 6 + [each for each in Work if each is not Work.SILENT])
-mostly_well = st.sampled_from(
-    [Fault.NONE] * 8 + [each for each in Fault if each is not Fault.LONG_GAP]
-)
+mostly_well = st.sampled_from([Fault.NONE] * 8 + list(Fault))
 stretches = st.builds(
     Stretch,
     st.integers(1, 30),
@@ -89,3 +89,14 @@ LITTLE_MORE = [
 def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
     """All pods of a released owner have truly done nothing for its time."""
     assert [] == busy(played(history).released)
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_agents_and_people_have_one_clock(fault: Fault) -> None:
+    """However an agent looks, no more time passes for it than for everybody else."""
+    node = MeasuredNode("node-1", 4)
+    site, began = Site([node], [], HASTY), node.card.now
+    for _ in range(40):
+        site.look({"node-1": fault})
+
+    assert 30.0 > (site.now - NOW) - (node.card.now - began) >= 0.0

@@ -6,13 +6,21 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import Act, ClusterState, OwnerState, PodState, Step, Way
-from controller.rules import ReleaseRules
+from controller.model import Act, ClusterState, OwnerState, PodState, ReleaseRules, Step, Way
 from gpufence import names
 from gpufence.idle import IdleRung, IdleWords, WakeBy
-from tests.support.examples import examples
-from tests.support.release import NOW, cluster, idle_pod, node_room, owner_state, waiting_pod
-from tests.support.release_api import Api, Leader, Stored
+from tests.support.release import (
+    NOW,
+    Api,
+    Leader,
+    Stored,
+    cluster,
+    idle_pod,
+    node_room,
+    owner_state,
+    waiting_pod,
+)
+from tests.support.running import examples
 
 RULES = ReleaseRules(
     warm_up_seconds=120, peace_seconds=240, free_seconds=60, suspend_seconds=300, per_minute=1

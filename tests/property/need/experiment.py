@@ -11,7 +11,8 @@ from functools import cache
 from statistics import median
 from typing import NamedTuple
 
-from gpufence.need import Confidence, MostHeld, OwnerNeed, limit_for, summarise
+from gpufence.need import Confidence, OwnerNeed, summarise
+from gpufence.target import MostHeld, limit_for
 from tests.property.need.measuring import MeasuredDay, key_of, measure, required_limit
 from tests.property.need.rules import RULES, Rule, krr
 from tests.property.need.workloads import DAYS, KINDS, Kind, Workload, workloads

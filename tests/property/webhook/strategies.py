@@ -11,7 +11,7 @@ from gpufence.dialects import Units
 from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode
 from gpufence.quantity import GIB, MIB
-from webhook.policy import Toleration, WebhookPolicy
+from webhook.policy import DriverLimits, Toleration, WebhookPolicy
 from webhook.rewrite.containers import WATCHED
 
 NAMES = ("a", "b", "c")
@@ -154,7 +154,7 @@ def nodes(draw: st.DrawFn) -> GpuNode:
     ]
     return GpuNode(
         name=f"node-{draw(st.integers(0, 99))}",
-        labels=draw(st.sampled_from([{}, {"pool": "x"}])),
+        labels=draw(st.sampled_from([{}, {"pool": "x"}, {names.DRIVER_LIMITS: "true"}])),
         resources=frozenset(
             {
                 *(names.GPUSHARE_MEMORY, names.VOLCANO_MEMORY, names.NVIDIA_GPU),
@@ -177,6 +177,7 @@ policies = st.builds(
     tolerations=st.sampled_from([(), (Toleration("team", "ml", "NoSchedule"),)]),
     reserve_override=st.none() | st.just(300 * MIB),
     hook_source=st.sampled_from(["", "pass\n"]),
+    driver_limits=st.sampled_from(DriverLimits),
 )
 
 

@@ -1,4 +1,4 @@
-"""What holds for every pod, with jsonpatch as the judge of the operations."""
+"""What holds for every pod and patch, with jsonpatch as the judge of the operations."""
 
 import copy
 import json
@@ -7,6 +7,8 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import jsonpatch
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,11 +28,13 @@ from tests.property.webhook.strategies import (
 )
 from tests.support.builders import phases
 from tests.support.rewriting import applied, environment
+from webhook.driver_limits import VARIABLES as DRIVER_VARIABLES
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
 from webhook.rewrite.containers import SETTABLE
+from webhook.rewrite.patch import MOST_OPERATIONS, Patch
 
 
 class Case(NamedTuple):
@@ -185,7 +189,8 @@ def test_a_binding_changes_only_what_is_there(case: Case, node: GpuNode) -> None
 @given(cases(Mode.CAP, Mode.EVICT))
 def test_a_container_that_joins_later_is_told_too(case: Case) -> None:
     """
-    After another webhook has added a container, the second pass leaves the slots of the others.
+    After another webhook has added a container, the second pass leaves the slots of the others,
+    and the others as they are where their parts of the limit are still the same.
     """
     said = case.rewrite()
     if isinstance(said, Rewrite):
@@ -195,8 +200,12 @@ def test_a_container_that_joins_later_is_told_too(case: Case) -> None:
         second = case.rewrite(joined)
         if isinstance(second, Rewrite):
             twice = applied(joined, second)
-            for name in said.plan.containers:
-                assert _container(once, name) == _container(twice, name)
+            for name, planned in said.plan.containers.items():
+                first, later = _container(once, name), _container(twice, name)
+                assert all(entry in later["env"] for entry in first.get("env", []))
+                now = second.plan.containers.get(name)
+                if now is not None and now.limit_bytes == planned.limit_bytes:
+                    assert first == later
 
 
 def _slots(annotations: dict[str, str]) -> set[str]:
@@ -233,13 +242,13 @@ def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
     """Return a pod without all that gpufence may add, drop or replace."""
     rest = copy.deepcopy(pod)
     kept = rest["metadata"].pop("annotations", {})
-    for field in ("schedulerName", "tolerations", "volumes"):
+    for field in ("schedulerName", "tolerations", "volumes", "affinity"):
         rest["spec"].pop(field, None)
     for item in [*rest["spec"]["containers"], *rest["spec"].get("initContainers", [])]:
         item["env"] = [
             entry
             for entry in item.get("env", [])
-            if entry["name"] not in SETTABLE | {names.PYTHON_PATH}
+            if entry["name"] not in SETTABLE | {names.PYTHON_PATH, *DRIVER_VARIABLES}
         ]
         for field in ("volumeMounts", "terminationMessagePolicy"):
             item.pop(field, None)
@@ -247,3 +256,95 @@ def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
         item["command"] = [_INSERTED.sub("", text) for text in item.get("command", [])]
     rest["kept"] = {key: text for key, text in kept.items() if key == "team/owner"}
     return rest
+
+
+_keys = st.sampled_from(["a", "b/c", "d~e", "f", "~1", "g.io/h"])
+
+
+_few = st.integers(0, 3)
+
+
+_many = st.integers(MOST_OPERATIONS - 2, MOST_OPERATIONS + 1)
+
+
+def document() -> dict[str, Any]:
+    return {
+        "metadata": {"labels": {"x": "1"}, "annotations": {"a": "1"}},
+        "spec": {"args": ["0", "1", "2"], "env": [{"name": str(n)} for n in range(5)]},
+    }
+
+
+class Changes:
+    """One change after another, each of what is there by then."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.draw = data.draw
+        self.patch = Patch(document())
+
+    def update(self) -> None:
+        path = self.draw(st.sampled_from([("metadata", "labels"), ("metadata", "annotations")]))
+        self.patch.update(path, self.draw(st.dictionaries(_keys, st.text(max_size=3))))
+
+    def update_many(self, count: int) -> None:
+        made = {f"k{n}": "v" for n in range(count)}
+        self.patch.update(("metadata", "annotations"), made)
+
+    def set_field(self) -> None:
+        self.patch.update(("spec",), {"schedulerName": self.draw(st.text(max_size=3))})
+
+    def remove(self) -> None:
+        labels = self.patch.at(("metadata", "labels"))
+        self.patch.remove(("metadata", "labels"), *self.draw(_some(sorted(labels))))
+
+    def extend(self) -> None:
+        path = ("spec", self.draw(st.sampled_from(["args", "tolerations"])))
+        self.patch.extend(path, [str(n) for n in range(self.draw(_few | _many))])
+
+    def replace(self) -> None:
+        last = len(self.patch.document["spec"]["args"]) - 1
+        if last >= 0:
+            at = self.draw(st.integers(0, last))
+            self.patch.replace(("spec", "args"), at, self.draw(st.text(max_size=3)))
+
+    def drop(self) -> None:
+        positions = range(len(self.patch.document["spec"]["args"]))
+        self.patch.drop_items(("spec", "args"), sorted(self.draw(_some(positions))))
+
+    def change_item(self) -> None:
+        at = self.draw(st.integers(0, 4))
+        self.patch.update(("spec", "env", at), self.draw(st.dictionaries(_keys, st.text())))
+
+
+def _some(items: Any) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(items), unique=True, max_size=5) if items else st.just([])
+
+
+_CHANGES = (
+    Changes.update,
+    Changes.set_field,
+    Changes.remove,
+    Changes.extend,
+    Changes.replace,
+    Changes.drop,
+    Changes.change_item,
+)
+
+
+@pytest.mark.parametrize("last", _CHANGES)
+@given(
+    data=st.data(),
+    many=st.sampled_from([0, 1, *range(MOST_OPERATIONS - 4, MOST_OPERATIONS + 3)]),
+    order=st.lists(st.sampled_from(_CHANGES), max_size=2),
+)
+def test_the_operations_make_what_the_patch_has_made(
+    data: Any, many: int, order: list[Any], last: Any
+) -> None:
+    """Applied to the object as it was, the operations lead to the object that the patch holds."""
+    changes = Changes(data)
+    changes.update_many(many)
+    for change in (*order, last):
+        change(changes)
+    operations = copy.deepcopy(changes.patch.operations)
+
+    assert changes.patch.document == jsonpatch.apply_patch(document(), operations)
+    assert len(operations) <= MOST_OPERATIONS

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from gpufence import names
 from tests.support.builders import container, pod
 from tests.support.rewriting import decide, rewritten
-from webhook.engines.budget import Budget
+from webhook.engines.launch import Budget
 from webhook.engines.shell import read_script
 from webhook.rewrite import Rewrite
 

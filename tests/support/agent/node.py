@@ -1,22 +1,32 @@
-"""
-A node in memory: cards, processes and an API server behind the agent's ports, on a fake clock.
-"""
+"""A node in memory: cards, processes and an API server behind the agent's ports."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from agent.concern import Concern, Concerns
+from agent.concerns.activity import ActivityConcern
+from agent.concerns.activity.model import ActivityPolicy, IdleCondition
+from agent.concerns.driver.concern import DriverConcern, NodeLabel
+from agent.concerns.driver.model import DriverPolicy
+from agent.concerns.need import NeedConcern
+from agent.concerns.need.model import NeedPolicy, StoredNeed
 from agent.events.episodes import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
 from agent.model.decision import ActResult, Answer, Verdict
-from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
+from agent.model.pod import Cap, PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, CardWork, ProcessList, Sample, Trouble
+from agent.model.state import About, AgentState, ClusterStatus, Identity
 from agent.model.use import CpuTime, Occupant
+from agent.nvml.protocol import Answer as NvmlAnswer
+from agent.nvml.protocol import Question
 from gpufence.cards import NodeCards
-from tests.support.agent.builders import card_sample, process_of
+from gpufence.mode import Mode
+from gpufence.need import NodeNeed
+from gpufence.quantity import GIB, MIB
+from tests.support.agent.builders import LIMIT, card_sample, controller, occupant, pod, process_of
 from tests.support.observing import eventually
 
 QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
@@ -231,3 +241,98 @@ def running(policy: EvictionPolicy = QUICK, node: Node | None = None) -> Iterato
     finally:
         node.api.open.set()
         node.worker.close(20)
+
+
+NOTHING_STORED = StoredNeed(NodeNeed("n1"))
+
+
+@dataclass
+class Stored:
+    """What was `found` of needs, and what has been stored since."""
+
+    found: StoredNeed | None = NOTHING_STORED
+    needs: list[NodeNeed] = field(default_factory=list)
+    running: bool = False
+
+    def start(self) -> None:
+        self.running = True
+
+    def store(self, need: NodeNeed) -> None:
+        self.needs.append(need)
+
+    def stop(self) -> None:
+        self.running = False
+
+
+class NoNvml:
+    """Knows no limits."""
+
+    def ask(self, questions: Collection[Question]) -> dict[Question, NvmlAnswer | Trouble]:
+        return dict.fromkeys(questions, Trouble("nobody to ask"))
+
+    def rest(self) -> None: ...
+
+
+class ConcernedNode(Node):
+    """`conditions` are what pods were asked to say, `stored` what is kept for the next agent."""
+
+    def shelves(self) -> Sequence[Concern]:
+        self.conditions: list[IdleCondition] = []
+        self.stored = Stored()
+        self.activity = ActivityConcern(
+            ActivityPolicy(), self.processes, self.clock, self.conditions.extend
+        )
+        self.need = NeedConcern(NeedPolicy(), "n1", self.stored, self.clock, timestamp)
+        policy = DriverPolicy(cgroup_root="/nowhere")
+        label = NodeLabel(None, remove=False)
+        self.driver = DriverConcern(policy, "n1", NoNvml(), label, self.clock)
+        return self.activity, self.need, self.driver
+
+
+STATUS = ClusterStatus(
+    synced=True,
+    fresh=True,
+    silence_seconds=12.5,
+    highest=Mode.EVICT,
+    identity=Identity.IMPERSONATING,
+    published=True,
+    events_written=7,
+    events_dropped=2,
+    events_refused=1,
+)
+ABOUT = About("gpu-1", "1.2.3", "2026-01-02T03:04:05Z", 3.0, STATUS, restarts=4)
+
+
+def busy_state(ground: Node | None = None) -> AgentState:
+    """Return what is known after a violator has gone, with others in every state still there."""
+    with running(node=ground) as node:
+        node.add(pod("greedy", controller=controller()), LIMIT + 300 * MIB, 1)
+        node.add(pod("good", caps={"main": Cap(2 * GIB, 512 * MIB)}), GIB, 2)
+        node.tick_until_acted()
+        node.tick()
+        del node.cards.held[0][1]
+        node.add(pod("capped", mode=Mode.CAP, namespace="team-b"), LIMIT + 100 * MIB, 3)
+        node.add(pod("quiet", mode=Mode.OBSERVE), None, 4, card=1)
+        node.add(pod("free", mode=None, limit=None, namespace="team-c"), GIB, 5, card=2)
+        node.cards.held[2][99] = 512 * MIB
+        node.processes.living[99] = occupant(99, None, None, command='Xorg "x"')
+        node.tick(3)
+        return node.loop.state
+
+
+def blinded(state: AgentState) -> AgentState:
+    """Return the same with its second card lost at the last look."""
+    last = state.last
+    assert last is not None
+    seen = last.observation
+    first, second, *rest = seen.sample.cards
+    lost = replace(second, memory=None, processes=None, trouble=Trouble("it fell off the bus"))
+    cards = dict(seen.cards)
+    cards[second.card.uuid] = replace(
+        cards[second.card.uuid], memory=None, listed_at=None, processes=(), unattributed_bytes=None
+    )
+    sample = replace(
+        seen.sample, cards=(first, lost, *rest), unidentified=(Trouble("index 3: no access"),)
+    )
+    blind = replace(seen, sample=sample, cards=cards)
+    return replace(state, last=replace(last, observation=blind))

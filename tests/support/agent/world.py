@@ -1,12 +1,10 @@
-"""
-A node on a fake clock: pods hold memory by script, the agent's deciding half looks once a second.
+"""A node on a fake clock: pods hold memory by script, and the agent looks once a second."""
 
-Only the shell is missing: who is to be evicted is told an answer and leaves when the test says so.
-"""
-
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from enum import Enum, auto
+from typing import Final, NamedTuple
 
 from agent.attribute import attribute
 from agent.judge import judge, objection, settle
@@ -16,7 +14,9 @@ from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import ProcessList, Sample
 from agent.model.use import MPS_SERVER, Observation, Occupant
+from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import card_sample, occupant, process_of
+from tests.support.agent.watching import POLICY, Watched
 from tests.support.builders import T4_BYTES
 
 LONG_AGO = -10_000.0
@@ -198,3 +198,154 @@ class World:
                 self.remove(name)
             else:
                 self.change(name, terminating=True)
+
+
+STRANGER: Final = 9
+"""The node's own process, which holds next to nothing."""
+LONG_SECONDS: Final = 30.0
+
+
+class Work(Enum):
+    """What a pod truly does between two looks."""
+
+    REST = auto()
+    KERNELS = auto()
+    LOADING = auto()
+    COMPUTING = auto()
+    CHILD = auto()  # a new process of it works, and stays
+    PASSING = auto()  # a process of it comes, works and goes
+    SILENT = auto()  # kernels of which the driver tells no process
+
+
+class Fault(Enum):
+    """What happens to those who watch a card."""
+
+    NONE = auto()
+    HOLE = auto()
+    NO_ANSWER = auto()
+    UNLISTED = auto()
+    SLOW_LIST = auto()
+    ZOMBIES = auto()
+    MPS = auto()
+    RESTART = auto()
+    LONG_GAP = auto()
+    SILENT = auto()  # the driver tells of no process, while the card is busy
+
+
+NAMELESS: Final = frozenset({Fault.HOLE, Fault.RESTART, Fault.ZOMBIES, Fault.SILENT})
+"""The answer does not name those who worked."""
+
+
+class ScriptedCard:
+    """
+    `server` is the pod whose process is MPS's server where there is one, else the node's own is.
+    """
+
+    def __init__(self, server: str = "") -> None:
+        self.watched = Watched()
+        self.watched.living[STRANGER] = occupant(STRANGER, None, None)
+        self.watched.holds[STRANGER] = MIB
+        self._server = server
+        self._pids: dict[str, list[int]] = {}
+        self._last_pid = 100
+
+    def start(self, name: str) -> None:
+        """Start a pod of one process."""
+        self._last_pid += 1
+        self._pids[name] = [self._last_pid]
+        self.watched.add(name, self._last_pid)
+
+    def claim(self, name: str) -> None:
+        """Start a pod that was given the card and has no process on it."""
+        self._pids[name] = []
+        self.watched.claim(name)
+
+    def stop(self, name: str) -> None:
+        for pid in self._pids.pop(name):
+            self.watched.living.pop(pid, None)
+            self.watched.holds.pop(pid, None)
+        del self.watched.pods[name]
+        self.watched.index = pods_on_node(self.watched.pods.values())
+
+    def look(
+        self,
+        doing: Mapping[str, Work],
+        fault: Fault,
+        *,
+        node_works: bool = False,
+        seconds: float | None = None,
+    ) -> None:
+        """Let pods do what they do, the node's own process too, and look after so long."""
+        if seconds is None:
+            long = fault is Fault.LONG_GAP
+            seconds = LONG_SECONDS if long else POLICY.interval_seconds
+        workers = {pid for name, work in doing.items() for pid in self._do(name, work)}
+        workers |= {STRANGER} if node_works else set()
+        percent = 80.0 if workers or Work.SILENT in doing.values() else 0.0
+        watched, mps = self.watched, fault is Fault.MPS
+        if fault is Fault.RESTART:
+            watched.restart_agent()
+        watched.answers = fault is not Fault.NO_ANSWER
+        watched.listed = fault is not Fault.UNLISTED
+        watched.slow = fault is Fault.SLOW_LIST
+        watched.mps = {self._pids[self._server][0] if self._server else STRANGER} if mps else set()
+        if workers and mps:
+            workers = watched.mps  # whoever it works for
+        watched.pass_(
+            () if fault in NAMELESS else workers,
+            percent=percent,
+            seconds=seconds,
+            garbled=fault is Fault.ZOMBIES,
+            hole=fault is Fault.HOLE,
+        )
+
+    def _do(self, name: str, work: Work) -> list[int]:
+        """Return the processes that the driver may name."""
+        card, pids = self.watched, self._pids[name]
+        if work is Work.KERNELS:
+            return pids[:1]
+        if work is Work.LOADING:
+            held = card.holds[pids[0]] or 0
+            card.holds[pids[0]] = held + (64 * MIB if held < 2 * GIB else -64 * MIB)
+        elif work is Work.COMPUTING:
+            card.cpu[pids[0]] = card.cpu.get(pids[0], 0.0) + 1.5
+        elif work in {Work.CHILD, Work.PASSING}:
+            self._last_pid += 1
+            if work is Work.CHILD:
+                card.start(name, self._last_pid)
+                card.holds[self._last_pid] = MIB
+                pids.append(self._last_pid)
+            return [self._last_pid]
+        return []
+
+
+_OURS = ("agent.", "gpufence.", "kube.")
+
+
+def sizes(*roots: object) -> Counter[str]:
+    """Return how many entries each field of our classes holds, those of tables within included."""
+    found: Counter[str] = Counter()
+    seen: set[int] = set()
+    waiting = [(type(root).__name__, root) for root in roots]
+    while waiting:
+        place, item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Mapping):
+            found[place] += len(item)
+            waiting += [(f"{place}[]", each) for pair in item.items() for each in pair]
+        elif isinstance(item, tuple | list | set | frozenset | deque):
+            found[place] += len(item)
+            waiting += [(f"{place}[]", each) for each in item]
+        elif type(item).__module__.startswith(_OURS):
+            waiting += [(f"{type(item).__name__}.{name}", each) for name, each in _fields(item)]
+    return found
+
+
+def _fields(item: object) -> Iterator[tuple[str, object]]:
+    yield from getattr(item, "__dict__", {}).items()
+    for kind in type(item).__mro__:
+        for name in getattr(kind, "__slots__", ()):
+            if hasattr(item, name):
+                yield name, getattr(item, name)

@@ -1,5 +1,6 @@
-"""A cluster with the controller's rights, played GPU nodes, and owners of pods on them."""
+"""A cluster with the controller's rights, GPU nodes, and the controller as a real process."""
 
+import http.client
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -28,15 +29,107 @@ from kube.kinds import ApiKind
 from kube.owners import ApiOwner
 from kube.workloads import read_owner
 from simulator.controlplane import ControlPlane
-from tests.support.controller.played import PlayedAgents, PlayedNodes
-from tests.support.controller.process import ControllerProcess
-from tests.support.manifests import COMPONENTS, moved
-from tests.support.manifests import objects as manifests
-from tests.support.objects import policy
+from tests.support.controller.gate import PlayedAgents, PlayedNodes
+from tests.support.objects import deployment, policy
 from tests.support.observing import wait_until
-from tests.support.owners import deployment
-from tests.support.policies import KINDS, wait_until_enforced
-from tests.support.site import RIGHTS, PlaneSite
+from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
+from tests.support.site import KINDS, RIGHTS, PlaneSite, wait_until_enforced
+from tests.support.tree import moved
+from tools.manifests import COMPONENTS
+from tools.manifests import objects as manifests
+
+QUICK = {
+    "GPUFENCE_PASS_SECONDS": "0.2",
+    "GPUFENCE_KINDS_SECONDS": "1",
+    "GPUFENCE_PROFILE_SECONDS": "0.2",
+    "GPUFENCE_REQUEST_SECONDS": "1",
+    "GPUFENCE_AGENT_SECONDS": "1",
+    "GPUFENCE_LEASE_SECONDS": "4",
+    "GPUFENCE_LEASE_RENEW_SECONDS": "3",
+    "GPUFENCE_LEASE_RETRY_SECONDS": "0.3",
+    "GPUFENCE_IDLE_SECONDS": "1",
+    "GPUFENCE_RELEASE_AFTER_SECONDS": "2",
+    "GPUFENCE_RELEASE_LEAST_SECONDS": "0.5",
+    "GPUFENCE_RELEASE_NOTICE_SECONDS": "0.5",
+    "GPUFENCE_RELEASE_WARM_UP_SECONDS": "0",
+    "GPUFENCE_RELEASE_PEACE_SECONDS": "0",
+    "GPUFENCE_RELEASE_FREE_SECONDS": "0.5",
+    "GPUFENCE_RELEASE_WAITING_SECONDS": "0",
+    "GPUFENCE_RELEASE_PER_MINUTE": "1000",
+    "GPUFENCE_RELEASE_SUSPEND_PODS": "10000",
+}
+
+
+class ControllerProcess(ServingProcess):
+    """Runs `python -m controller`; use it as a context manager."""
+
+    def __init__(self, **settings: str) -> None:
+        listen = {"GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0"}
+        super().__init__(("controller", "run"), {**listen, **QUICK, **settings})
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port_of('statusListen')}"
+
+    def get(self, path: str, token: str = "") -> tuple[int, str]:
+        port = self.port_of("statusListen")
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=PATIENCE_SECONDS)
+        try:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def activity(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
+        status, body = self.get(f"/v1/activity/{path}", token)
+        return status, json.loads(body)
+
+    def owners(self) -> dict[str, Any]:
+        page: dict[str, Any] = json.loads(self.get("/v1/owners")[1])
+        return page
+
+    def owner(self, namespace: str, name: str) -> dict[str, Any]:
+        """Return what it shows of an owner; nothing where it shows none."""
+        found = self.owners()["owners"]
+        keys = ("namespace", "name")
+        return next(
+            (item for item in found if [item[key] for key in keys] == [namespace, name]), {}
+        )
+
+    def why_never(self, namespace: str, name: str) -> str:
+        """Wait until it is said why an owner is never released."""
+        self.wait_until_leading()
+
+        def said() -> str:
+            shown = self.owner(namespace, name)
+            words = str(shown.get("why", ""))
+            early = "too old" in words or "has not been read yet" in words
+            return "" if shown.get("way") != "never" or early else words
+
+        wait_until(said, self.owners)
+        return said()
+
+    def metrics(self) -> dict[str, float]:
+        """Return every line of /metrics by its name and labels."""
+        _, page = self.get("/metrics")
+        lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, _, value in lines}
+
+    def acts(self, step: str, outcome: str = "done") -> int:
+        line = f'gpufence_controller_acts_total{{step="{step}",outcome="{outcome}"}}'
+        return int(self.metrics().get(line, 0))
+
+    def wait_until_leading(self) -> None:
+        wait_until(
+            lambda: (
+                self.metrics().get("gpufence_controller_leader")
+                and self.metrics().get("gpufence_controller_fresh")
+            ),
+            "it neither leads nor knows the cluster",
+        )
+
 
 COMPONENT = COMPONENTS / "idle-release"
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
@@ -172,7 +265,7 @@ class ControllerSite(PlaneSite):
         )
         reflector = Reflector(self.admin, source, seen)
         reflector.start()
-        assert reflector.wait_until_synced(20)
+        assert reflector.wait_until_synced(PATIENCE_SECONDS)
         try:
             yield seen.replicas
         finally:

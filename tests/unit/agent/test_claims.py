@@ -16,7 +16,7 @@ from gpufence.cards import Instance
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
-from tests.support import claims
+from tests.support import builders
 from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
 from tests.support.builders import container
 from tests.support.builders import pod as raw_pod
@@ -27,15 +27,15 @@ GROUND = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
 
 
 def claiming(**spec: Any) -> dict[str, Any]:
-    refs = [claims.by_name("gpu", "c")]
-    raw = raw_pod(claims.claiming(container(), gpu=""), resourceClaims=refs, **spec)
+    refs = [builders.by_name("gpu", "c")]
+    raw = raw_pod(builders.claiming(container(), gpu=""), resourceClaims=refs, **spec)
     raw["metadata"]["uid"] = "uid-1"
     return raw
 
 
 def read(*results: dict[str, Any], users: tuple[str, ...] = ("uid-1",)) -> PodOnNode:
     """Read a pod whose one claim was given this."""
-    item = claims.allocated(claims.claim("c"), *results, users=users)
+    item = builders.allocated(builders.claim("c"), *results, users=users)
     return read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
 
 
@@ -51,7 +51,7 @@ def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int
 
 def test_the_limit_is_what_was_consumed_on_the_card() -> None:
     """On each of them."""
-    found = read(claims.result(memory="3Gi"), claims.result("gpu-1", memory="2Gi"))
+    found = read(builders.result(memory="3Gi"), builders.result("gpu-1", memory="2Gi"))
 
     assert [3 * GIB, 2 * GIB] == [found.limit_on(card.uuid) for card in CARDS[:2]]
     assert frozenset(card.uuid for card in CARDS[:2]) == found.assigned
@@ -60,7 +60,7 @@ def test_the_limit_is_what_was_consumed_on_the_card() -> None:
 
 def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
     """Its devices are known to be other cards; a limit of one byte reads as one everywhere."""
-    found = read(claims.result(memory="3Gi"))
+    found = read(builders.result(memory="3Gi"))
 
     assert [3 * GIB, 1] == [found.limit_on(card.uuid) for card in CARDS[:2]]
     assert () == found.limits[CARDS[1].uuid].claims
@@ -68,12 +68,12 @@ def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
 
 @pytest.mark.parametrize(
     "beside",
-    [claims.result("gpu-1", adminAccess=True), claims.result("cut", memory="1Gi")],
+    [builders.result("gpu-1", adminAccess=True), builders.result("cut", memory="1Gi")],
     ids=["administrator", "unknown card"],
 )
 def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[str, Any]) -> None:
     """Access for administrators is to any card, and a device without a card may be on any."""
-    found = read(claims.result(memory="3Gi"), beside)
+    found = read(builders.result(memory="3Gi"), beside)
 
     assert 3 * GIB == found.limit_on(UUID)
     assert 1 != found.limit_on(CARDS[1].uuid)
@@ -85,7 +85,7 @@ def test_an_instance_and_its_card_are_one_place() -> None:
     ground = replace(GROUND, cards=(CARDS[0], cut, CARDS[2]))
     limits = []
     for device in ("gpu-0", "gpu-1"):
-        item = claims.allocated(claims.claim("c"), claims.result(device, memory="3Gi"))
+        item = builders.allocated(builders.claim("c"), builders.result(device, memory="3Gi"))
         slices = {**DEVICES, "gpu.nvidia.com/node-1/gpu-1": cut}
         found = read_pod_on_node(claiming(), ground, ClaimsOfPod({"gpu": item}, slices))
         limits.append([found.limit_on(card.uuid) for card in ground.cards])
@@ -96,8 +96,10 @@ def test_an_instance_and_its_card_are_one_place() -> None:
 @pytest.mark.parametrize(("whole", "part"), [("gpu-0", "gpu-1"), ("gpu-1", "gpu-0")])
 def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
     """Whichever of both is listed first."""
-    item = claims.allocated(
-        claims.claim("c"), claims.result(whole), claims.result(part, memory="2Gi", name="more")
+    item = builders.allocated(
+        builders.claim("c"),
+        builders.result(whole),
+        builders.result(part, memory="2Gi", name="more"),
     )
     two = replace(GROUND, cards=CARDS[:2])
     found = read_pod_on_node(claiming(), two, ClaimsOfPod({"gpu": item}, DEVICES))
@@ -108,12 +110,12 @@ def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
 
 def test_whole_cards_alone_leave_a_pod_unfenced() -> None:
     """Its devices are its limits."""
-    assert not read(claims.result()).enforced
+    assert not read(builders.result()).enforced
 
 
 def test_a_device_that_nvml_does_not_list_is_no_card_of_the_pods() -> None:
     """One that its slice names otherwise than NVML does: the pod is held to it wherever it is."""
-    item = claims.allocated(claims.claim("c"), claims.result("cut", memory="3Gi"))
+    item = builders.allocated(builders.claim("c"), builders.result("cut", memory="3Gi"))
     cut = {"gpu.nvidia.com/node-1/cut": CARDS[0]._replace(uuid="gpu.nvidia.com/node-1/cut")}
     found = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, cut))
 
@@ -132,7 +134,7 @@ def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
 
 def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
     """What nobody else has taken from it is the pod's limit as it is."""
-    (found,) = pods_on_node([read(claims.result(memory="3Gi"))]).by_uid.values()
+    (found,) = pods_on_node([read(builders.result(memory="3Gi"))]).by_uid.values()
 
     assert 0 == found.limits[UUID].share_bytes
     assert 3 * GIB == found.promise_on(UUID)
@@ -140,8 +142,8 @@ def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
 
 def test_a_limit_knows_of_which_requests_it_is_made() -> None:
     """Those that a container uses; two of one name are one."""
-    twice = claims.result(memory="3Gi"), claims.result(memory="3Gi")
-    found = read(*twice, claims.result(memory="2Gi", name="more"))
+    twice = builders.result(memory="3Gi"), builders.result(memory="3Gi")
+    found = read(*twice, builders.result(memory="2Gi", name="more"))
 
     assert (("uid-c/gpu", 6 * GIB), ("uid-c/more", 2 * GIB)) == found.limits[UUID].claims
     assert 8 * GIB == found.limit_on(UUID)
@@ -149,11 +151,13 @@ def test_a_limit_knows_of_which_requests_it_is_made() -> None:
 
 def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
     """Another pod may use just that one."""
-    item = claims.allocated(
-        claims.claim("c"), claims.result(memory="3Gi"), claims.result(memory="2Gi", name="more")
+    item = builders.allocated(
+        builders.claim("c"),
+        builders.result(memory="3Gi"),
+        builders.result(memory="2Gi", name="more"),
     )
     raw = claiming()
-    raw["spec"]["containers"][0] = claims.claiming(container(), gpu="more")
+    raw["spec"]["containers"][0] = builders.claiming(container(), gpu="more")
     found = read_pod_on_node(raw, GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
 
     assert (("uid-c/more", 2 * GIB),) == found.limits[UUID].claims
@@ -162,7 +166,7 @@ def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
 
 def test_a_whole_card_is_shared_by_nobodys_reckoning() -> None:
     """Where one of its devices is no amount, the pod is held to none."""
-    found = read(claims.result(), claims.result(memory="2Gi", name="more"))
+    found = read(builders.result(), builders.result(memory="2Gi", name="more"))
 
     assert () == found.limits[UUID].claims
 
@@ -265,12 +269,14 @@ def test_what_is_kept_of_a_pod_reads_the_same() -> None:
         "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "made", "more": "x"}],
         "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]},
     }
-    owned = claims.claim("x")
+    owned = builders.claim("x")
     owned["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
     found = ClaimsOfPod(
         {
-            "gpu": claims.allocated(claims.claim("c"), claims.result(memory="2Gi")),
-            "extended resources": claims.allocated(owned, claims.result(memory="1Gi", name="r")),
+            "gpu": builders.allocated(builders.claim("c"), builders.result(memory="2Gi")),
+            "extended resources": builders.allocated(
+                owned, builders.result(memory="1Gi", name="r")
+            ),
         },
         DEVICES,
     )

@@ -1,23 +1,50 @@
-"""Fractions of another card than a pod's own: too much of it, or too little."""
+"""Pods that hold more, or less, than a fraction, and pods that end."""
 
 from typing import Any
 
 import pytest
 
+from agent.cluster.filter import filter_pod
 from agent.fence import PodContext
 from agent.model.decision import Outcome
-from agent.model.pod import PodOnNode
+from agent.model.pod import PodOnNode, pods_on_node
 from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.dialects import Units
 from gpufence.mode import Mode
-from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
+from gpufence.plan import DRIVER_FORM, ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, container_id
 from tests.support.agent.world import World
-from tests.support.builders import gpushare
+from tests.support.builders import gpushare, pod
 from tests.support.builders import pod as raw_pod
+
+GROUND = PodContext(
+    labels={names.MODE: "evict"}, annotations={}, highest=Mode.EVICT, cards=CARDS, units=Units()
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "limit", "promise"), [({}, 4, 4), ({names.KAI_GIVEN: "GPU-1"}, 8, 4)]
+)
+def test_the_limit_is_the_fence_and_the_request_is_the_promise(
+    given: dict[str, str], limit: int, promise: int
+) -> None:
+    """
+    Where the driver holds a pod of KAI's it may borrow up to its limit, and others leave its
+    request to it.
+    """
+    said = {names.KAI_REQUEST: "4Gi", names.KAI_LIMIT: "8Gi", **given}
+    annotations = {f"{names.KAI_OF_CONTAINER}main{end}": text for end, text in said.items()}
+    asking = pod({"name": "main"}, annotations=annotations)
+    found = read_pod_on_node(filter_pod(asking)[1], GROUND)
+    uuid = CARDS[0].uuid
+
+    assert limit * GIB == found.limit_on(uuid)
+    assert promise * GIB == found.promise_on(uuid)
+    assert "kai, an amount on each card" == found.measure
+    assert not pods_on_node([found]).sharing
 
 
 def read(raw: dict[str, Any]) -> PodOnNode:
@@ -79,6 +106,15 @@ def test_who_keeps_to_a_fraction_of_another_card(
     assert not stays or world.outcome("train-1") is Outcome.OTHER_CARD
 
 
+def test_fractions_of_what_the_driver_shows_are_of_no_other_card() -> None:
+    """Where the driver holds a pod, its limit is what it takes for the card: it is not spared."""
+    held = Setting(names.DRIVER_LIMIT, "", DRIVER_FORM, Done.SET, None, 3 * GIB)
+    share = Setting("F", "s0", "fraction", Done.SET, None, 3 * GIB, 512 * MIB, 3 * GIB, 2 * GIB)
+
+    assert {} == read(fractions_of(3 * GIB, settings=(held, share))).told_elsewhere
+    assert {} != read(fractions_of(3 * GIB, settings=(share,))).told_elsewhere
+
+
 def test_too_little_is_said_where_the_pod_runs() -> None:
     """The card that a pod's fractions are of is named once the pod holds memory on its own."""
     world = World()
@@ -87,3 +123,40 @@ def test_too_little_is_said_where_the_pod_runs() -> None:
     world.run(2)
 
     assert [288 * GIB] == [verdict.told_larger_bytes for verdict in world.decision.verdicts]
+
+
+MADE = "2026-11-18T01:02:03Z"
+
+
+def ended_pod(**status: Any) -> PodOnNode:
+    """Read a pod of three processes with such a status."""
+    raw = pod(gpushare(), annotations={names.PROCESSES_PER_CARD: "3"})
+    raw["metadata"]["creationTimestamp"] = MADE
+    raw["status"] = status
+    return read_pod_on_node(raw, PodContext({}, {}, Mode.EVICT, (), Units()))
+
+
+def ended(day: str, message: str) -> dict[str, Any]:
+    return {"terminated": {"message": message, "finishedAt": f"{day}T01:02:03Z"}}
+
+
+@pytest.mark.parametrize("key", ["containerStatuses", "initContainerStatuses"])
+def test_whose_card_was_too_small(key: str) -> None:
+    """
+    A container that ended for want of its card's memory has the day of it, the latest one; what
+    else containers end with is nothing.
+    """
+    full = "RuntimeError: CUDA out of memory."
+    statuses = [
+        {"name": "a", "lastState": ended("2026-11-18", full), "state": {"running": {}}},
+        {"name": "b", "lastState": ended("2026-11-18", full), "state": ended("2026-11-19", full)},
+        {"name": "c", "lastState": ended("2026-11-18", "Error"), "state": {"waiting": {}}},
+        {"name": "d"},
+    ]
+
+    assert {"a": "2026-11-18", "b": "2026-11-19"} == ended_pod(**{key: statuses}).out_of_memory
+
+
+def test_how_many_share_a_part_and_since_when() -> None:
+    """The pod's own word says how many processes share a part, the API server when it was made."""
+    assert (3, MADE) == (ended_pod().shares, ended_pod().created)

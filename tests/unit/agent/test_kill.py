@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.kill import LastResort
+from agent.loop.worker import LastResort
 from agent.model.decision import Action, Answer, Outcome, Verdict
 from agent.model.use import ProcessUse
 from agent.procfs.lookup import Lookup

@@ -20,7 +20,7 @@ from tests.support.agent.builders import CARDS, container_id
 from tests.support.agent.world import Act, World
 from tests.support.builders import card, gpushare
 from tests.support.builders import pod as raw_pod
-from tests.support.vectors import Vector, vectors
+from tests.support.tree import Vector, vectors
 
 UUID = CARDS[0].uuid
 

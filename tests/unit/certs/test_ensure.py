@@ -14,14 +14,18 @@ from certs.material import DAY, KeyPair, ServiceNames, WaitSettings
 from certs.ports import ContendedError, MissingObjectError
 from certs.renewal import Keep, decide
 from kube import JsonObject, PatchType
-from tests.support.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
-from tests.support.certs.fakes import (
+from tests.support.certs import (
     CA,
     CONFIGURATION,
+    HOOKS,
     LEAF,
+    NAMES,
+    NOW,
     FakeApi,
     FakeClock,
     FakeFleet,
+    ca_and_leaf,
+    configuration,
     installed,
     is_trusted,
     refusal,

@@ -20,12 +20,14 @@ from cryptography.hazmat.primitives.serialization import (
 from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
 from certs.material import BadMaterial, Facts, KeyPair, ServiceNames, Stored
-from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
+from tests.support.certs import NAMES, NOW, ca_and_leaf
 
-CA, LEAF = ca_and_leaf()
+AUTHORITY, LEAF = ca_and_leaf()
 
 
-def stored(ca: KeyPair | None = CA, leaf: KeyPair | None = LEAF, beside: bytes = b"") -> Stored:
+def stored(
+    ca: KeyPair | None = AUTHORITY, leaf: KeyPair | None = LEAF, beside: bytes = b""
+) -> Stored:
     return look_at(ca, leaf, beside or (ca.certificate if ca else b""))
 
 
@@ -131,7 +133,7 @@ def test_another_ca_beside_the_leaf_is_incomplete() -> None:
         plain(rsa.generate_private_key(65537, 2048)),
         plain(ec.generate_private_key(ec.SECP256R1())),
         plain(ec.generate_private_key(ec.SECP384R1())),
-        CA,
+        AUTHORITY,
     ],
     ids=["foreign", "rsa", "plain", "p384", "ca"],
 )
@@ -144,7 +146,7 @@ def test_another_kind_of_leaf_is_unfit(other: KeyPair) -> None:
     "other",
     [
         LEAF,
-        KeyPair(CA.certificate + issue_ca(NOW).certificate, CA.key),
+        KeyPair(AUTHORITY.certificate + issue_ca(NOW).certificate, AUTHORITY.key),
         plain(ec.generate_private_key(ec.SECP256R1())),
     ],
     ids=["leaf", "two", "plain"],
@@ -161,9 +163,9 @@ def test_the_signer_is_found_among_others() -> None:
     """Of several CAs of the same name the one that really signed is found."""
     other = issue_ca(NOW).certificate
 
-    assert (CA.certificate,) == signers_of(LEAF.certificate, (other, CA.certificate))
+    assert (AUTHORITY.certificate,) == signers_of(LEAF.certificate, (other, AUTHORITY.certificate))
 
 
 def test_junk_has_no_signer() -> None:
     """What is no certificate was signed by nobody."""
-    assert () == signers_of(b"junk", (CA.certificate,))
+    assert () == signers_of(b"junk", (AUTHORITY.certificate,))

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 import pytest
 
 from certs.bundle import normal, read_bundle
-from certs.dial import call_each, endpoints_of
 from certs.ensure import Run, RunOptions
 from certs.issue import issue_ca, issue_leaf
 from certs.material import KeyPair, WaitSettings
-from certs.overlap import Overlap
+from certs.overlap import Overlap, call_each, endpoints_of
 from certs.ports import OvertakenError, Replica, Served, World
 from kube import JsonObject, group
-from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import (
+from tests.support.certs import (
     CA,
     CONFIGURATION,
     LEAF,
+    NAMES,
+    NOW,
     FakeApi,
     FakeClock,
     FakeFleet,

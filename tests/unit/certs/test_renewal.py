@@ -4,7 +4,7 @@ import pytest
 
 from certs.material import DAY, BadMaterial, Facts, ServiceNames, Stored
 from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, decide_leaf, due_at
-from tests.support.certs.builders import NAMES, NOW, facts
+from tests.support.certs import NAMES, NOW, facts
 
 CA = facts(not_after=NOW + 3649 * DAY, names=frozenset())
 DAMAGES = [

@@ -7,8 +7,7 @@ from certs.facts import look_at
 from certs.issue import issue_ca
 from certs.material import DAY, ServiceNames
 from certs.status import Status, status_of
-from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import CA, LEAF, FakeApi, installed
+from tests.support.certs import CA, LEAF, NAMES, NOW, FakeApi, installed
 from tests.unit.certs.test_ensure import ready
 
 

@@ -17,7 +17,7 @@ from gpufence.devices import (
 from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount
 from gpufence.pods import EXTENDED, Pod, read_pod
 from gpufence.quantity import GIB, MIB
-from tests.support import claims
+from tests.support import builders
 from tests.support.builders import container, pod
 
 FIRST, SECOND = "gpu.nvidia.com/node-1/gpu-0", "gpu.nvidia.com/node-1/gpu-1"
@@ -32,13 +32,13 @@ BOUND = Reading("uid-1", bound=True, cards=CARDS)
 def claiming(**ref: str) -> Pod:
     """Read a pod with one claim, by default a ResourceClaim of its own name."""
     item = {"name": "gpu", **(ref or {"resourceClaimName": "c"})}
-    return read_pod(pod(claims.claiming(container(), gpu=""), resourceClaims=[item]))
+    return read_pod(pod(builders.claiming(container(), gpu=""), resourceClaims=[item]))
 
 
 def of_template(made: str = "") -> Pod:
     raw = pod(
-        claims.claiming(container(), gpu=""),
-        resourceClaims=[claims.by_template("gpu", "t")],
+        builders.claiming(container(), gpu=""),
+        resourceClaims=[builders.by_template("gpu", "t")],
     )
     if made:
         statuses = [{"name": "gpu", "resourceClaimName": made}]
@@ -70,16 +70,16 @@ def test_a_pod_without_claims_stays_as_it_is() -> None:
 
 def test_a_request_counts_until_the_claim_is_allocated() -> None:
     """What is asked for is a lower bound of what will be consumed."""
-    assert [Amount(3000 * MIB)] == amounts(read(claims.claim("c", claims.request("3000Mi"))))
+    assert [Amount(3000 * MIB)] == amounts(read(builders.claim("c", builders.request("3000Mi"))))
     assert [Amount(2 * GIB)] == amounts(
-        read(claims.template("t", claims.request("2Gi")), of=of_template())
+        read(builders.template("t", builders.request("2Gi")), of=of_template())
     )
 
 
 def test_what_was_consumed_counts_from_then_on() -> None:
     """The allocation says how much of which card it is."""
-    item = claims.allocated(
-        claims.claim("c", claims.request("3000Mi")), claims.result(memory="3Gi")
+    item = builders.allocated(
+        builders.claim("c", builders.request("3000Mi")), builders.result(memory="3Gi")
     )
     (device,) = read(item, BOUND).devices
 
@@ -89,16 +89,16 @@ def test_what_was_consumed_counts_from_then_on() -> None:
 @pytest.mark.parametrize(
     ("request_of", "expected"),
     [
-        (claims.request(), [UNKNOWN_AMOUNT]),
-        (claims.request("1Gi", count=2), [Amount(GIB)] * 2),
-        (claims.request(adminAccess=True), []),
+        (builders.request(), [UNKNOWN_AMOUNT]),
+        (builders.request("1Gi", count=2), [Amount(GIB)] * 2),
+        (builders.request(adminAccess=True), []),
         ({"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}, []),
         (
             {
                 "name": "gpu",
                 "firstAvailable": [
-                    {"name": "much", **claims.request("8Gi")["exactly"]},
-                    {"name": "less", **claims.request("4Gi")["exactly"]},
+                    {"name": "much", **builders.request("8Gi")["exactly"]},
+                    {"name": "less", **builders.request("4Gi")["exactly"]},
                 ],
             },
             [Amount(4 * GIB)],
@@ -107,8 +107,8 @@ def test_what_was_consumed_counts_from_then_on() -> None:
             {
                 "name": "gpu",
                 "firstAvailable": [
-                    {"name": "much", **claims.request("8Gi")["exactly"]},
-                    {"name": "any", **claims.request()["exactly"]},
+                    {"name": "much", **builders.request("8Gi")["exactly"]},
+                    {"name": "any", **builders.request()["exactly"]},
                 ],
             },
             [UNKNOWN_AMOUNT],
@@ -117,39 +117,49 @@ def test_what_was_consumed_counts_from_then_on() -> None:
             {
                 "name": "gpu",
                 "firstAvailable": [
-                    {"name": "much", **claims.request("8Gi")["exactly"]},
+                    {"name": "much", **builders.request("8Gi")["exactly"]},
                     {"name": "other", "deviceClassName": "fpga.example.com"},
                 ],
             },
             [UNKNOWN_AMOUNT],
+        ),
+        (
+            {
+                "name": "gpu",
+                "firstAvailable": [
+                    {"name": "two", **builders.request("4Gi", count=2)["exactly"]},
+                    {"name": "one", **builders.request("8Gi", count=1)["exactly"]},
+                ],
+            },
+            [Amount(4 * GIB)],
         ),
         ({"name": "odd"}, []),
     ],
 )
 def test_every_form_of_a_request(request_of: dict[str, Any], expected: list[Amount]) -> None:
     """Of alternatives the least counts, and nothing where one of them says no amount."""
-    assert expected == amounts(read(claims.claim("c", request_of)))
+    assert expected == amounts(read(builders.claim("c", request_of)))
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (claims.result(), [WHOLE_CARD]),
-        (claims.result(shareID="s"), [UNKNOWN_AMOUNT]),
-        (claims.result(memory="2Gi", adminAccess=True), []),
-        (claims.result(memory="2Gi") | {"driver": "nic.example.com"}, []),
+        (builders.result(), [WHOLE_CARD]),
+        (builders.result(shareID="s"), [UNKNOWN_AMOUNT]),
+        (builders.result(memory="2Gi", adminAccess=True), []),
+        (builders.result(memory="2Gi") | {"driver": "nic.example.com"}, []),
     ],
 )
 def test_every_form_of_a_result(given: dict[str, Any], expected: list[Amount]) -> None:
     """
     A device that is not shared is the limit itself; of one that is shared uncounted nobody knows.
     """
-    assert expected == amounts(read(claims.allocated(claims.claim("c"), given), BOUND))
+    assert expected == amounts(read(builders.allocated(builders.claim("c"), given), BOUND))
 
 
 def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
     """A result of `name/alternative` is what the container calls `name`."""
-    item = claims.allocated(claims.claim("c"), claims.result(memory="2Gi", name="gpu/less"))
+    item = builders.allocated(builders.claim("c"), builders.result(memory="2Gi", name="gpu/less"))
 
     assert ["gpu"] == [device.request for device in read(item, BOUND).devices]
 
@@ -159,8 +169,8 @@ def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
     [
         ("does not exist", CREATED, None, "resource claim c does not exist"),
         ("does not exist", CREATED, of_template(), "resource claim template t does not exist"),
-        (claims.template("t"), BOUND, of_template(), "template t has not become a claim yet"),
-        (claims.claim("c"), BOUND, None, "resource claim c is not allocated"),
+        (builders.template("t"), BOUND, of_template(), "template t has not become a claim yet"),
+        (builders.claim("c"), BOUND, None, "resource claim c is not allocated"),
         (
             {"metadata": {"deletionTimestamp": "2026-11-19T00:00:00Z"}},
             CREATED,
@@ -168,29 +178,29 @@ def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
             "resource claim c is being deleted",
         ),
         (
-            claims.allocated(claims.claim("c"), claims.result(), users=("uid-2",)),
+            builders.allocated(builders.claim("c"), builders.result(), users=("uid-2",)),
             BOUND,
             None,
             "resource claim c is not reserved for this pod",
         ),
         (
-            claims.allocated(
+            builders.allocated(
                 {"metadata": {"name": "c", "deletionTimestamp": "2026-11-19T00:00:00Z"}},
-                claims.result(memory="2Gi"),
+                builders.result(memory="2Gi"),
             ),
             CREATED,
             None,
             "resource claim c is being deleted",
         ),
-        (claims.claim("made"), BOUND, of_template("made"), "claim made belongs to another pod"),
+        (builders.claim("made"), BOUND, of_template("made"), "claim made belongs to another pod"),
         (
-            claims.allocated(claims.claim("c"), claims.result(memory="9999Ti")),
+            builders.allocated(builders.claim("c"), builders.result(memory="9999Ti")),
             BOUND,
             None,
             "is more than any card holds",
         ),
         (
-            claims.allocated(claims.claim("c"), claims.result(memory="much")),
+            builders.allocated(builders.claim("c"), builders.result(memory="much")),
             BOUND,
             None,
             "consumedCapacity.memory",
@@ -221,7 +231,7 @@ def test_a_claim_without_a_name_is_named_as_the_pod_does() -> None:
 
 def test_too_many_claims_are_not_read() -> None:
     """Each costs a question while somebody waits."""
-    refs = [claims.by_name(f"c{number}", "c") for number in range(MOST_CLAIMS + 1)]
+    refs = [builders.by_name(f"c{number}", "c") for number in range(MOST_CLAIMS + 1)]
     said = with_devices(read_pod(pod(container(), resourceClaims=refs)), {}, CREATED)
 
     assert f"it has more than {MOST_CLAIMS} resource claims" == said.doubt
@@ -229,10 +239,10 @@ def test_too_many_claims_are_not_read() -> None:
 
 def test_the_schedulers_own_claim_comes_on_top_of_those_a_pod_may_name() -> None:
     """Else a pod that names as many as it may would shed its fence by one extended resource."""
-    refs = [claims.by_name(f"c{number}", f"c{number}") for number in range(MOST_CLAIMS)]
+    refs = [builders.by_name(f"c{number}", f"c{number}") for number in range(MOST_CLAIMS)]
     raw = pod(container(), resourceClaims=refs)
     raw["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "x"}}
-    item = claims.allocated(owned(claims.claim("c"), "uid-1"), claims.result(memory="1Gi"))
+    item = builders.allocated(owned(builders.claim("c"), "uid-1"), builders.result(memory="1Gi"))
     found = dict.fromkeys((*(ref["name"] for ref in refs), EXTENDED), item)
     said = with_devices(read_pod(raw), found, BOUND)
 
@@ -241,10 +251,10 @@ def test_the_schedulers_own_claim_comes_on_top_of_those_a_pod_may_name() -> None
 
 def test_a_claim_that_a_pod_names_twice_is_given_once() -> None:
     """Its containers use the same amount, by whichever of both names."""
-    both = claims.claiming(container(), one="", other="")
-    second = claims.claiming(container("second"), other="")
-    refs = [claims.by_name("one", "c"), claims.by_name("other", "c")]
-    item = claims.allocated(claims.claim("c"), claims.result(memory="3Gi"))
+    both = builders.claiming(container(), one="", other="")
+    second = builders.claiming(container("second"), other="")
+    refs = [builders.by_name("one", "c"), builders.by_name("other", "c")]
+    item = builders.allocated(builders.claim("c"), builders.result(memory="3Gi"))
     raw = pod(both, second, resourceClaims=refs)
     said = with_devices(read_pod(raw), {"one": item, "other": item}, BOUND)
 
@@ -254,20 +264,20 @@ def test_a_claim_that_a_pod_names_twice_is_given_once() -> None:
 
 def test_memory_may_go_by_the_drivers_name() -> None:
     """`gpu.nvidia.com/memory` is the same as `memory`; of both the less counts."""
-    asked = claims.request()
+    asked = builders.request()
     asked["exactly"]["capacity"] = {"requests": {"gpu.nvidia.com/memory": "3000Mi"}}
-    given = claims.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi"})
-    twice = claims.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi", "memory": "2Gi"})
+    given = builders.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi"})
+    twice = builders.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi", "memory": "2Gi"})
 
-    assert [Amount(3000 * MIB)] == amounts(read(claims.claim("c", asked)))
+    assert [Amount(3000 * MIB)] == amounts(read(builders.claim("c", asked)))
     assert [Amount(3 * GIB), Amount(2 * GIB)] == amounts(
-        read(claims.allocated(claims.claim("c", asked), given, twice), BOUND)
+        read(builders.allocated(builders.claim("c", asked), given, twice), BOUND)
     )
 
 
 def test_a_claim_of_its_template_is_the_pods_alone_at_first() -> None:
     """Until another one uses it by its name."""
-    item = claims.allocated(owned(claims.claim("made"), "uid-1"), claims.result(memory="2Gi"))
+    item = builders.allocated(owned(builders.claim("made"), "uid-1"), builders.result(memory="2Gi"))
     (device,) = read(item, BOUND, of_template("made")).devices
 
     assert ("uid-made", 1) == (device.group, device.sharers)
@@ -275,8 +285,8 @@ def test_a_claim_of_its_template_is_the_pods_alone_at_first() -> None:
 
 def test_who_uses_another_pods_claim_by_its_name_shares_it() -> None:
     """A scheduler lets it, and counts the claim once."""
-    made = owned(claims.claim("c"), "uid-2")
-    item = claims.allocated(made, claims.result(memory="2Gi"), users=("uid-1", "uid-2"))
+    made = owned(builders.claim("c"), "uid-2")
+    item = builders.allocated(made, builders.result(memory="2Gi"), users=("uid-1", "uid-2"))
     (device,) = read(item, BOUND).devices
 
     assert ("uid-c", 2) == (device.group, device.sharers)
@@ -289,8 +299,8 @@ def test_frameworks_are_told_an_equal_part_of_what_several_pods_use(
     reading: Reading, expected: int
 ) -> None:
     """A pod that comes to a claim that others use counts itself."""
-    item = claims.allocated(
-        claims.claim("c"), claims.result(memory="8Gi"), users=("uid-1", "uid-2")
+    item = builders.allocated(
+        builders.claim("c"), builders.result(memory="8Gi"), users=("uid-1", "uid-2")
     )
     said = with_parts(claiming(), {"gpu": item}, reading)
 
@@ -299,10 +309,10 @@ def test_frameworks_are_told_an_equal_part_of_what_several_pods_use(
 
 def test_whole_and_unknown_devices_are_not_split() -> None:
     """What is no amount has no part."""
-    item = claims.allocated(
-        claims.claim("c"),
-        claims.result(),
-        claims.result("gpu-1", shareID="s"),
+    item = builders.allocated(
+        builders.claim("c"),
+        builders.result(),
+        builders.result("gpu-1", shareID="s"),
         users=("uid-1", "uid-2"),
     )
 
@@ -312,18 +322,18 @@ def test_whole_and_unknown_devices_are_not_split() -> None:
 def test_a_card_without_an_amount_is_what_the_policy_says() -> None:
     """Of a class of whole cards, and not where there are alternatives or instances."""
     instance = {"name": "gpu", "exactly": {"deviceClassName": "mig.nvidia.com"}}
-    either = {"name": "gpu", "firstAvailable": [{"name": "any", **claims.request()["exactly"]}]}
-    asked = [claims.request(), claims.request("2Gi"), instance, either]
+    either = {"name": "gpu", "firstAvailable": [{"name": "any", **builders.request()["exactly"]}]}
+    asked = [builders.request(), builders.request("2Gi"), instance, either]
 
     assert [True, False, False, False] == [
-        read(claims.claim("c", item)).devices[0].by_policy for item in asked
+        read(builders.claim("c", item)).devices[0].by_policy for item in asked
     ]
 
 
 def test_what_is_on_one_card_is_left() -> None:
     """On a card of which nothing is known to be the pod's all of it counts."""
-    item = claims.allocated(
-        claims.claim("c"), claims.result(memory="2Gi"), claims.result("gpu-1", memory="3Gi")
+    item = builders.allocated(
+        builders.claim("c"), builders.result(memory="2Gi"), builders.result("gpu-1", memory="3Gi")
     )
     said = read(item, BOUND)
 
@@ -333,11 +343,11 @@ def test_what_is_on_one_card_is_left() -> None:
 
 def test_access_for_administrators_is_known_by_the_allocation() -> None:
     """Of a claim that nobody can read there is none."""
-    item = claims.allocated(claims.claim("c"), claims.result(adminAccess=True))
+    item = builders.allocated(builders.claim("c"), builders.result(adminAccess=True))
 
     assert [True, False, False] == [
         has_admin_access(claiming(), found)
-        for found in ({"gpu": item}, {"gpu": claims.claim("c")}, {"gpu": "does not exist"})
+        for found in ({"gpu": item}, {"gpu": builders.claim("c")}, {"gpu": "does not exist"})
     ]
 
 
@@ -348,8 +358,8 @@ def test_the_schedulers_own_claim_serves_extended_resources() -> None:
     raw["status"] = {
         "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]}
     }
-    item = claims.allocated(
-        owned(claims.claim("x"), "uid-1"), claims.result(memory="1Gi", name="r")
+    item = builders.allocated(
+        owned(builders.claim("x"), "uid-1"), builders.result(memory="1Gi", name="r")
     )
     said = with_devices(read_pod(raw), {EXTENDED: item}, BOUND)
 

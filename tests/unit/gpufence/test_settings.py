@@ -1,5 +1,6 @@
-"""A table of settings: reading, help and documentation come from the same rows."""
+"""Names, and settings: read from the environment, shown, and refused by name."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +8,8 @@ from pathlib import PurePath
 
 import pytest
 
-from gpufence.errors import SettingsError
+from gpufence import names
+from gpufence.errors import InvalidError, SettingsError
 from gpufence.mode import Mode, read_mode
 from gpufence.quantity import GIB, MIB
 from gpufence.setting_kinds import (
@@ -19,6 +21,8 @@ from gpufence.setting_kinds import (
     converted,
     parsed,
     read_address,
+    read_agents,
+    read_url,
     split_items,
 )
 from gpufence.settings import (
@@ -274,3 +278,106 @@ def test_settings_may_have_further_parts() -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     lowest: int = field(default=1, metadata=setting("P_LOWEST", "the lowest"))
+
+
+LABEL = re.compile(
+    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+
+
+def constants() -> dict[str, object]:
+    return {key: value for key, value in vars(names).items() if key.isupper()}
+
+
+def test_no_name_is_spelled_twice() -> None:
+    """One meaning, one constant."""
+    texts = [value for value in constants().values() if isinstance(value, str)]
+    repeated = {text for text in texts if texts.count(text) > 1}
+
+    assert set() == repeated
+
+
+def test_keys_are_what_kubernetes_accepts() -> None:
+    """Every key that users or gpufence write is a valid qualified name."""
+    keys = (*names.USER_KEYS, *names.WRITTEN_KEYS, names.CARDS, names.MAX_MEMORY, names.MODE)
+
+    assert [] == [key for key in keys if not LABEL.fullmatch(key)]
+
+
+def test_keys_of_ours_share_a_prefix() -> None:
+    """One policy can freeze them all."""
+    keys = (*names.USER_KEYS, *names.WRITTEN_KEYS, names.CARDS, names.MAX_MEMORY, names.MODE)
+
+    assert [] == [key for key in keys if not key.startswith(names.PREFIX)]
+
+
+def test_what_users_set_and_what_gpufence_writes_are_apart() -> None:
+    """Dropping forged values at create never drops an option."""
+    assert set() == set(names.USER_KEYS) & set(names.WRITTEN_KEYS)
+
+
+def test_the_configuration_sorts_before_kais() -> None:
+    """The API server calls webhooks by name, and KAI skips pods whose scheduler is set too late."""
+    assert names.WEBHOOK_CONFIGURATION < "mutating-kai-admission"
+
+
+def test_event_reasons_are_one_camel_case_word() -> None:
+    """An event's reason is what people filter by."""
+    reasons = [
+        value
+        for value in constants().values()
+        if isinstance(value, str) and value.startswith(("GPUMemory", "NVML"))
+    ]
+
+    assert 17 == len(reasons)
+    assert [] == [reason for reason in reasons if not re.fullmatch(r"[A-Z][A-Za-z]+", reason)]
+
+
+def test_agents_by_node() -> None:
+    """Each item names a node and where its agent is, with blanks around it or a slash behind it."""
+    items = ["gpu-1=http://10.0.0.7:8080/", " gpu-2=https://agent.example.com"]
+
+    expected = {"gpu-1": "http://10.0.0.7:8080", "gpu-2": "https://agent.example.com"}
+
+    assert expected == read_agents(items, "--agents")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "gpu-1", "=http://a:1", "gpu-1=a:8080", "gpu-1=http://[", "a="),
+        *("gpu 1=http://a:1", "GPU=http://a:1", "a=http://a:99999", "a=http://a:http"),
+        *("a=http://a:1,b=http://b:1", "a=http://a b:1", "a=http://a\n:1", "a=http://a:1/\x1b[31m"),
+        *("a=http://a:1?", "a=http://a:1/#part", "a=http://me:secret@a:1"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_named(text: str) -> None:
+    """The error says where it stands and what one looks like."""
+    with pytest.raises(InvalidError, match=r"--agents.*http://10"):
+        read_agents([text], "--agents")
+
+
+def test_a_node_has_one_agent() -> None:
+    """Which of two addresses would be asked is nobody's guess."""
+    with pytest.raises(InvalidError, match='--agents: "b" is named twice; name each node once'):
+        read_agents(["b=http://10.0.0.7:8080", "b=http://10.0.0.8:8080"], "--agents")
+
+
+def test_a_secret_in_an_address_is_not_repeated() -> None:
+    """What somebody wrote before an @ may be a password, and errors are logged."""
+    with pytest.raises(InvalidError, match=r'"http://\.\.\.@a:1" is no address') as caught:
+        read_url("http://me:secret@a:1", "--controller")
+
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["http://[fd00::7]:8080", "http://gpu-1.example.com:8080/agent"])
+def test_addresses_of_all_kinds(text: str) -> None:
+    """IPv6, and a path behind which the agent's pages are."""
+    assert text == read_url(f"{text}/", "--agents")
+
+
+def test_a_way_that_the_reader_cannot_go() -> None:
+    """Who asks by plain HTTP alone takes no other address."""
+    with pytest.raises(InvalidError, match="is no address"):
+        read_url("https://10.0.0.7", "GPUFENCE_AGENTS", {"http"})

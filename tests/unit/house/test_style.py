@@ -1,14 +1,26 @@
-"""The size budget and the manners that no linter checks."""
+"""Modules and functions are small, and pure ones are pure."""
 
 import ast
 import re
 import statistics
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.sources import files_of_tests, files_of_tools, product_files, shown, tree_of
+from tests.support.tree import (
+    files_of_tests,
+    files_of_tools,
+    imported_by,
+    is_pure,
+    module_name,
+    product_files,
+    pure_files,
+    shown,
+    tree_of,
+)
+from tools import ROOT
 
 MODULE_LINES = 400
 TEST_MODULE_LINES = 400
@@ -21,9 +33,8 @@ MEDIAN_MODULE_LINES = 160
 SKIPPED = re.compile(r"pytest\.(skip|xfail|importorskip)\(|mark\.(skip|skipif|xfail)\b")
 MAY_SKIP = {
     "tests/frameworks/test_demo.py",  # what ONLY leaves out of make frameworks
-    "tests/frameworks/test_hook.py",
-    "tests/frameworks/test_layout.py",
-    "tests/support/kubernetes.py",  # what an older Kubernetes cannot do, in make versions
+    "tests/frameworks/test_matrix.py",
+    "tests/support/site.py",  # what an older Kubernetes cannot do, in make versions
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -134,3 +145,130 @@ def _largeness(node: Function, parameters: int, name: str) -> Iterator[str]:
     # One more than promised: `self` does not count.
     if len(node.args.args) + len(node.args.kwonlyargs) > parameters + 1:
         yield f"{name} takes {len(node.args.args)} parameters"
+
+
+FORBIDDEN_MODULES = frozenset(
+    {
+        *("asyncio", "builtins", "concurrent", "ctypes", "datetime", "fcntl", "fileinput", "glob"),
+        *("http", "importlib", "io", "logging", "mmap", "multiprocessing", "os", "pathlib"),
+        *("platform", "queue", "random", "runpy", "sched", "secrets", "select", "selectors"),
+        *("shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "syslog"),
+        *("tempfile", "threading", "time", "urllib", "uuid", "warnings"),
+    }
+)
+EXCUSED = {
+    "gpufence/dialects/__init__.py": {"importlib"},  # loads its own modules by their names
+    "tools/chart/template.py": {"yaml"},  # quotes one text
+    "gpufence/times.py": {"datetime"},  # reads and writes moments, and never asks what time it is
+    "webhook/rewrite/__init__.py": {"orjson"},  # tells how large a pod is: fast
+}
+HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
+CACHES = {
+    "service.logs._clock": 1,
+    "webhook.frameworks.table.blank_settings": 64,
+    "webhook.rewrite.injection.own_settings": 128,
+}
+"""What functions of the product remember, and how much of it at most; in pure modules only sums."""
+
+REMEMBERING = frozenset({"cache", "lru_cache", "cached_property"})
+EMPTY = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "WeakKeyDictionary"})
+FORBIDDEN_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "__import__"})
+
+
+def impurities(tree: ast.AST, excused: Collection[str] = ()) -> Iterator[str]:
+    """Yield what makes a module impure, each with its line."""
+    for node in ast.walk(tree):
+        for name in imported_by(node):
+            root = name.split(".")[0]
+            ours = is_pure(name) or is_pure(root)
+            if name in HARMLESS_MODULES or name in excused or ours:
+                continue
+            if root not in sys.stdlib_module_names or root in FORBIDDEN_MODULES:
+                yield f"line {getattr(node, 'lineno', 0)}: imports {name}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in FORBIDDEN_CALLS:
+                yield f"line {node.lineno}: calls {node.func.id}"
+        elif isinstance(node, ast.Global):
+            yield f"line {node.lineno}: changes a global"
+
+
+def test_pure_modules_are_pure() -> None:
+    """A module that promises to be pure imports nothing that could read or change the world."""
+    found = [
+        f"{shown(path)} {text}"
+        for path in pure_files()
+        for text in impurities(tree_of(path), EXCUSED.get(shown(path), set()))
+    ]
+
+    assert [] == found
+
+
+def memories(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """
+    Yield what a module could remember from one call to the next: decorated functions with their
+    bounds, and containers that begin empty and whose name or type does not say that they stay so.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            for item in node.decorator_list:
+                name, _, bound = ast.unparse(item).partition("(")
+                if name.rpartition(".")[2] in REMEMBERING:
+                    yield node.name, bound.removeprefix("maxsize=").partition(",")[0].rstrip(")")
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_empty(node.value):
+            name, _, kind = ast.unparse(node).partition(" =")[0].partition(": ")
+            if not name.lstrip("_").startswith("NO") and "Mapping[" not in kind:
+                yield name, ""
+
+
+def test_what_functions_remember_is_listed_with_its_bound() -> None:
+    """A module has no cache, or one that is known here and cannot grow without end."""
+    remembered = {
+        f"{module_name(path)}.{name}": bound
+        for path in product_files()
+        if not path.is_relative_to(ROOT / "simulator")
+        for name, bound in memories(tree_of(path))
+    }
+
+    assert {name: str(bound) for name, bound in CACHES.items()} == remembered
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@cache\ndef f(): ...", [("f", "")]),
+        ("@functools.lru_cache(maxsize=None)\ndef f(): ...", [("f", "None")]),
+        ("@lru_cache(maxsize=16, typed=True)\ndef f(): ...", [("f", "16")]),
+        ("class A:\n    @cached_property\n    def f(self): ...", [("f", "")]),
+        ("_seen: dict[str, int] = {}", [("_seen", "")]),
+        ("_seen = defaultdict(list)", [("_seen", "")]),
+        ("TABLE = {1: 2}\ndef f():\n    found = {}", []),
+        ("NOTHING: dict[str, int] = {}\nempty: Mapping[str, int] = {}", []),
+    ],
+)
+def test_the_check_for_memories_finds(text: str, expected: list[tuple[str, str]]) -> None:
+    """The check knows every form of a cache, and leaves tables alone."""
+    assert expected == list(memories(ast.parse(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os",
+        "from time import monotonic",
+        "import kubernetes",
+        "import kube.client",
+        "print('hello')",
+        "text = open('/etc/passwd').read()",
+        "def f():\n    global x\n    x = 1",
+    ],
+)
+def test_the_check_itself_finds(text: str) -> None:
+    """The check names every kind of impurity that it exists to find."""
+    assert 1 == len(list(impurities(ast.parse(text))))
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in EMPTY
+    return isinstance(value, ast.Dict | ast.List) and not ast.unparse(value).strip("{}[]")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import ROOT
-from tests.support.tried import sentences
+from tests.support.running import sentences
+from tools import ROOT
 
 COLLECTED = ("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
 
@@ -25,7 +25,7 @@ def test_a_run_says_what_it_left_out(tmp_path: Path, workers: str) -> None:
     """Where promtool is not, its test is left out and counted, with and without workers."""
     told = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, *COLLECTED, "-n", workers, "tests/manifests/install/test_alerts.py"],
+        [sys.executable, *COLLECTED, "-n", workers, "tests/manifests/test_alerts.py"],
         cwd=ROOT,
         env=told,
         capture_output=True,

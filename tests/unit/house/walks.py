@@ -14,15 +14,15 @@ import tempfile
 import threading
 from collections.abc import Callable, MutableMapping
 from dataclasses import replace
+from inspect import CO_OPTIMIZED
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar
 
 from certs.ensure import Report, Run, RunOptions
 from certs.material import DAY
 from controller.decide import decide
-from controller.model import Announcement, NoticeGiven, ReleaseDecision, ReleaseMemory
-from controller.rules import ReleaseRules
+from controller.model import Announcement, NoticeGiven, ReleaseDecision, ReleaseMemory, ReleaseRules
 from gpufence.mode import Mode
 from gpufence.nodes import read_node
 from gpufence.quantity import GIB
@@ -30,21 +30,20 @@ from gpufence.settings import read_settings
 from tests.support.agent.builders import pod as pod_on_node
 from tests.support.agent.node import running
 from tests.support.agent.world import World
-from tests.support.api_server import ApiServer
 from tests.support.builders import card, gpushare, node, pod
-from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import FakeClock, FakeFleet, installed, unheard
-from tests.support.certs.fakes import world as authority_world
-from tests.support.desk import Desk
+from tests.support.certs import NAMES, NOW, FakeClock, FakeFleet, installed, unheard
+from tests.support.certs import world as authority_world
+from tests.support.plugin import Desk
 from tests.support.release import NOW as RELEASE_NOW
 from tests.support.release import cluster as released_cluster
 from tests.support.release import idle_pod, owner_state
-from tests.support.reviews import encoded, review
-from tests.support.sources import PACKAGES
-from webhook.cluster import WithoutCluster
+from tests.support.rewriting import encoded, review
+from tests.support.servers import ApiServer
+from tests.support.tree import PACKAGES
+from webhook.cluster import ClusterView
 from webhook.endpoint import Endpoint
 from webhook.fleet import Fleet
-from webhook.frameworks.figures import container_figures
+from webhook.frameworks.table import blank_settings
 from webhook.hooks import PodHook
 from webhook.metrics import Account, Metrics, RequestLog
 from webhook.policy import WebhookPolicy
@@ -53,6 +52,9 @@ from webhook.rewrite.injection import own_settings
 from webhook.settings import PodSettings
 
 SECONDS_OVER = 10
+T = TypeVar("T")
+Through = Callable[[Callable[[], object]], T]
+"""What is done with a call that is a walk: it is counted, or its modules are listed."""
 
 
 class Walk(NamedTuple):
@@ -61,13 +63,13 @@ class Walk(NamedTuple):
 
 
 RECORDED = {
-    "rewrite": Walk(113, 23),
-    "create": Walk(144, 30),
-    "verdict": Walk(40, 8),
-    "eviction": Walk(120, 21),
+    "rewrite": Walk(93, 22),
+    "create": Walk(123, 29),
+    "verdict": Walk(37, 8),
+    "eviction": Walk(113, 20),
     "renewal": Walk(64, 9),
-    "release": Walk(36, 7),
-    "top": Walk(240, 41),
+    "release": Walk(35, 6),
+    "top": Walk(229, 37),
 }
 """What was counted last; none may grow, and a change that brings one down writes it here."""
 
@@ -90,21 +92,38 @@ def too_long(counted: Walk, recorded: Walk) -> bool:
 def walks() -> dict[str, Walk]:
     """Count all walks; only in a process that has not yet taken them is no cache filled."""
     taken = (_rewrite, _create, _verdict, _eviction, _renewal, _release, _top)
-    return dict(zip(RECORDED, (walk() for walk in taken), strict=True))
+    return dict(zip(RECORDED, (walk(walk_of) for walk in taken), strict=True))
 
 
 def walk_of(call: Callable[[], object]) -> Walk:
     """
     Count what one call runs through: named functions, and not the parts that dataclasses make.
     """
-    functions: set[tuple[str, str]] = set()
+    functions = {(module, code.co_qualname) for module, code in _calls(call)}
+    return Walk(len(functions), len({module for module, _ in functions}))
+
+
+def modules_of(call: Callable[[], object]) -> list[str]:
+    """Return the modules that one call runs through, in the order of their first function."""
+    calls = _calls(call)
+    return list(dict.fromkeys(module for module, code in calls if code.co_flags & CO_OPTIMIZED))
+
+
+def orders() -> dict[str, list[str]]:
+    """Return the modules of the walks that the page of the architecture leads along."""
+    taken = (_create, _eviction, _release, _top, _renewal)
+    return {walk.__name__.strip("_"): walk(modules_of) for walk in taken}
+
+
+def _calls(call: Callable[[], object]) -> dict[tuple[str, CodeType], None]:
+    seen: dict[tuple[str, CodeType], None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         module = frame.f_globals.get("__name__", "")
         code = frame.f_code
         written = not code.co_filename.startswith("<") and not code.co_name.startswith("<")
         if event == "call" and written and module.partition(".")[0] in PACKAGES:
-            functions.add((module, code.co_qualname))
+            seen[module, code] = None
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -113,27 +132,27 @@ def walk_of(call: Callable[[], object]) -> Walk:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return Walk(len(functions), len({module for module, _ in functions}))
+    return seen
 
 
-def _rewrite() -> Walk:
+def _rewrite(through: Through[T]) -> T:
     """Rewrite a PyTorch pod with a variable, on a cluster of two kinds of cards."""
     outcomes: list[object] = []
     item, fleet, policy = _trainer(), _fleet(), _pod_policy()
-    walk = walk_of(lambda: outcomes.append(rewrite(item, Mode.CAP, {}, fleet, policy)))
+    walk = through(lambda: outcomes.append(rewrite(item, Mode.CAP, {}, fleet, policy)))
     if not isinstance(outcomes[0], Rewrite):
         raise TypeError(f"the walk's own pod is not rewritten: {outcomes[0]}")
     return walk
 
 
-def _create() -> Walk:
+def _create(through: Through[T]) -> T:
     """The same from the body of the request to the answer."""
     body = encoded(review(object=_trainer()))
     hook = PodHook(Mode.CAP, _TwoCards(), _pod_policy())
     account = Account(Metrics(("cap",)), RequestLog(logging.DEBUG, io.BytesIO()))
     endpoint = Endpoint(_elsewhere, {"/cap": ("cap", hook)}, account, is_draining=lambda: False)
     sent: list[MutableMapping[str, Any]] = []
-    for remembered in (container_figures, own_settings):  # by the walk before
+    for remembered in (blank_settings, own_settings):  # by the walk before
         remembered.cache_clear()
 
     async def receive() -> MutableMapping[str, Any]:
@@ -143,13 +162,13 @@ def _create() -> Walk:
         sent.append(message)
 
     scope = {"type": "http", "path": "/cap", "method": "POST", "headers": []}
-    walk = walk_of(lambda: asyncio.run(endpoint(scope, receive, send)))
+    walk = through(lambda: asyncio.run(endpoint(scope, receive, send)))
     if b'"patch"' not in sent[-1]["body"]:
         raise TypeError(f"the walk's own pod is not rewritten: {sent[-1]}")
     return walk
 
 
-class _TwoCards(WithoutCluster):
+class _TwoCards(ClusterView):
     def __init__(self) -> None:
         super().__init__()
         self._fleet = _fleet()  # made when nodes change, not when a pod is created
@@ -178,7 +197,7 @@ def _fleet() -> Fleet:
     return Fleet([each for each in nodes if each is not None])
 
 
-def _verdict() -> Walk:
+def _verdict(through: Through[T]) -> T:
     """Attribute and judge a pod that has been over its limit for a while on a card that is full."""
     world = World()
     world.add(pod_on_node("trainer"), GIB)
@@ -186,13 +205,13 @@ def _verdict() -> Walk:
     world.hold("trainer", 5 * GIB)
     world.free[0] = 0
     world.run(SECONDS_OVER)
-    walk = walk_of(world.tick)
+    walk = through(world.tick)
     if not any(item.over for item in world.decision.verdicts):
         raise TypeError(f"the walk's own pod is not over its limit: {world.decision}")
     return walk
 
 
-def _eviction() -> Walk:
+def _eviction(through: Through[T]) -> T:
     """Tick from a pod that comes over its limit to the answer of its eviction, remembered."""
     with running() as ground:
         ground.add(pod_on_node("trainer"), GIB, pid=1)
@@ -203,10 +222,10 @@ def _eviction() -> Walk:
             ground.tick_until_acted()
             ground.tick()
 
-        return walk_of(act)
+        return through(act)
 
 
-def _renewal() -> Walk:
+def _renewal(through: Through[T]) -> T:
     """Renew a leaf that is due, from reading the Secrets to every replica serving it."""
     api = installed()
     fleet = FakeFleet(api)
@@ -217,27 +236,27 @@ def _renewal() -> Walk:
 
     run(NOW)
     reports: list[Report] = []
-    walk = walk_of(lambda: reports.append(run(NOW + 60 * DAY)))
+    walk = through(lambda: reports.append(run(NOW + 60 * DAY)))
     if not reports[0].done:
         raise TypeError("the walk's own leaf is not renewed")
     return walk
 
 
-def _release() -> Walk:
+def _release(through: Through[T]) -> T:
     """Decide the release of an owner that is idle and announced."""
     idle = owner_state(idle_pod())
     told = NoticeGiven(Announcement(RELEASE_NOW - 300, RELEASE_NOW))
     memory = replace(ReleaseMemory(), announced={idle.uid: told})
     state = released_cluster(idle)
     decisions: list[ReleaseDecision] = []
-    walk = walk_of(lambda: decisions.append(decide(state, memory, ReleaseRules())))
+    walk = through(lambda: decisions.append(decide(state, memory, ReleaseRules())))
     if not decisions[0].acts:
         raise TypeError("the walk's own owner is not released")
     return walk
 
 
-def _top() -> Walk:
+def _top(through: Through[T]) -> T:
     """Show one pod of a cluster of one node and one agent."""
     with ApiServer() as server, tempfile.TemporaryDirectory() as folder:
         desk = Desk(server, Path(folder))
-        return walk_of(lambda: desk.run("top"))
+        return through(lambda: desk.run("top"))

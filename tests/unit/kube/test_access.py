@@ -1,14 +1,16 @@
-"""Which way to a cluster is taken, and what is said when there is none."""
+"""The way to an API server: address, credentials, proxies."""
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kube import AccessError, ClientSettings, connect, read_client_settings
-from kube.access import find_access
+from kube.access import Proxies, choose_proxy, find_access, read_proxies
+from kube.credentials import CommandedToken, TokenFile
 
 NOWHERE = ClientSettings(default_kubeconfig="/nonexistent/config")
 
@@ -115,3 +117,154 @@ def test_a_program_without_the_kubernetes_package_says_so(
 
     with pytest.raises(AccessError, match="/x cannot be read by a program without the package"):
         find_access(ClientSettings(kubeconfig="/x"))
+
+
+class Time:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_token_is_read_again_after_its_period(tmp_path: Path) -> None:
+    """A fresh token is used a minute later at the latest."""
+    path, time = tmp_path / "token", Time()
+    path.write_text("one")
+    token = TokenFile(path, 60, time)
+    path.write_text("two")
+    time.now = 59.9
+    before = token.header()
+    time.now = 60.0
+
+    assert ("Bearer one", "Bearer two") == (before, token.header())
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", "\udcff"])
+def test_a_bad_moment_keeps_the_last_token(tmp_path: Path, content: str | None) -> None:
+    """A file that is missing, empty or broken for a moment changes nothing."""
+    path, time = tmp_path / "token", Time()
+    path.write_text("good")
+    token = TokenFile(path, 60, time)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    time.now = 61.0
+
+    assert not token.renew()
+    assert "Bearer good" == token.header()
+
+
+def test_a_start_without_token_is_refused(tmp_path: Path) -> None:
+    """Nothing starts as nobody by mistake."""
+    with pytest.raises(AccessError, match="token is missing, empty or unreadable; check that"):
+        TokenFile(tmp_path / "token", 60)
+
+
+def test_a_token_is_not_part_of_its_repr(tmp_path: Path) -> None:
+    """What is logged names the file."""
+    path = tmp_path / "token"
+    path.write_text("secret")
+
+    assert f"TokenFile({path})" == repr(TokenFile(path, 60))
+
+
+@pytest.mark.parametrize(("second", "expected"), [("new", True), ("old", False)])
+def test_asking_again_makes_sense_only_with_something_new(second: str, *, expected: bool) -> None:
+    """A login that gives the same credentials again is not worth another request."""
+    headers = ["old", second]
+
+    def load() -> Callable[[], str]:
+        header = headers.pop(0)
+        return lambda: header
+
+    token = CommandedToken(load)
+
+    assert expected == token.renew()
+    assert second == token.header()
+
+
+PROXY = "http://proxy:3128"
+
+
+def behind(bypass: str) -> Proxies:
+    return Proxies(by_scheme=(("https", PROXY),), bypass=bypass)
+
+
+@pytest.mark.parametrize(
+    ("server", "bypass"),
+    [
+        ("https://localhost:6443", ""),
+        ("https://127.0.0.1:6443", ""),
+        ("https://127.8.8.8", ""),
+        ("https://[::1]:6443", ""),
+        ("https://10.0.0.1", "*"),
+        ("https://10.0.0.1", "10.0.0.1"),
+        ("https://10.0.0.1", "a, 10.0.0.0/8 ,b"),
+        ("https://10.0.0.1:6443", "10.0.0.1:6443"),
+        ("https://[fd00::1]:6443", "fd00::/8"),
+        ("https://[fd00::1]:6443", "[fd00::1]:6443"),
+        ("https://api.example.com", "example.com"),
+        ("https://api.example.com", ".example.com"),
+        ("https://api.example.com", "*.example.com"),
+        ("https://API.example.com", "api.Example.com"),
+        ("https://api.example.com:6443", "example.com:6443"),
+    ],
+)
+def test_servers_reached_directly(server: str, bypass: str) -> None:
+    """The machine itself and whatever NO_PROXY names are not reached through a proxy."""
+    assert choose_proxy(server, behind(bypass)) is None
+
+
+@pytest.mark.parametrize(
+    ("server", "bypass"),
+    [
+        ("https://10.0.0.1", ""),
+        ("https://10.0.0.1", " , ,."),
+        ("https://10.0.0.1", "10.0.0.2"),
+        ("https://10.0.0.1", "10.1.0.0/16"),
+        ("https://10.0.0.1:443", "10.0.0.1:6443"),
+        ("https://api.example.com", "pi.example.com"),
+        ("https://api.example.com", "api.example"),
+        ("https://api.example.com", "example.com:6443"),
+    ],
+)
+def test_servers_reached_through_the_proxy(server: str, bypass: str) -> None:
+    """Everything else goes through it."""
+    assert PROXY == choose_proxy(server, behind(bypass))
+
+
+def test_the_scheme_chooses_the_proxy() -> None:
+    """A proxy for one scheme serves no other; ALL_PROXY serves both."""
+    found = Proxies(by_scheme=(("https", "http://a"), ("all", "http://b")))
+
+    assert "http://a" == choose_proxy("https://h", found)
+    assert "http://b" == choose_proxy("http://h", found)
+    assert choose_proxy("http://h", behind("")) is None
+
+
+def test_a_proxy_without_scheme_speaks_http() -> None:
+    """The short form of the variable is understood."""
+    found = Proxies(by_scheme=(("https", "proxy:3128"),))
+
+    assert PROXY == choose_proxy("https://h", found)
+
+
+def test_lower_case_variables_win() -> None:
+    """Where both spellings are set, the lower one counts; empty ones count as unset."""
+    environ = {
+        "https_proxy": "a",
+        "HTTPS_PROXY": "b",
+        "http_proxy": "",
+        "HTTP_PROXY": "c",
+        "NO_PROXY": "x",
+    }
+
+    assert Proxies((("http", "c"), ("https", "a")), "x") == read_proxies(environ)
+
+
+def test_passwords_are_not_shown() -> None:
+    """A proxy's login stays out of every log."""
+    found = read_proxies({"https_proxy": "http://me:secret@proxy", "no_proxy": "x"})
+
+    assert "Proxies(for https, bypass='x')" == repr(found)

@@ -5,14 +5,10 @@ from time import sleep
 import pytest
 
 from gpufence.snapshot import CARD_ROWS, OUTLINES, write_snapshot
-from kube import JsonObject, UnreachableError
+from kube import UnreachableError
 from kubectl_gpufence.agents import AgentPatience, ask_agents
+from kubectl_gpufence.pods import StatusPod
 from tests.support.plugin import pod_row, snapshot, use_row
-
-
-def ready(name: str) -> JsonObject:
-    status = {"conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": {"name": name}, "spec": {"nodeName": name}, "status": status}
 
 
 def answer(seconds: float = 0.0) -> str:
@@ -68,8 +64,8 @@ def test_of_a_snapshot_only_what_is_wanted_is_kept() -> None:
     """The text of thousands, and rows that nobody shows, have no room."""
     text = write_snapshot(snapshot())
 
-    [whole] = ask_agents([ready("a")], lambda _: text, quietly, None)
-    [cards] = ask_agents([ready("a")], lambda _: text, quietly, CARD_ROWS)
+    [whole] = ask_agents([StatusPod("a", "a")], lambda _: text, quietly, None)
+    [cards] = ask_agents([StatusPod("a", "a")], lambda _: text, quietly, CARD_ROWS)
 
     assert (snapshot(), text) == (whole.snapshot, whole.text)
     assert (snapshot().cards, (), ()) == (
@@ -85,7 +81,7 @@ def test_tables_of_nodes_keep_which_pods_are_fenced_and_over() -> None:
     fenced, over = pod_row(), pod_row(use_row(over_seconds=5.0), use_row())
     text = write_snapshot(snapshot(fenced, over))
 
-    [answer] = ask_agents([ready("a")], lambda _: text, quietly, OUTLINES)
+    [answer] = ask_agents([StatusPod("a", "a")], lambda _: text, quietly, OUTLINES)
 
     assert answer.snapshot is not None
     assert [("evict", 0), ("evict", 1)] == [

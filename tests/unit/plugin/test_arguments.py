@@ -7,6 +7,7 @@ import json
 import pytest
 
 from kubectl_gpufence.arguments import patience, seconds
+from kubectl_gpufence.completion import completions
 from kubectl_gpufence.output import Output, output_to
 from kubectl_gpufence.verbs import parse
 from kubectl_gpufence.view import Display
@@ -150,3 +151,38 @@ def test_notes_stay_out_of_the_answer() -> None:
 
     assert {"a": 1} == json.loads(out.getvalue())
     assert "note: something is missing\n" == err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["tpo"], "top"),
+        (["top", "-o", "tabel"], "table"),
+        (["top", "--namespce=team-a"], "--namespace"),
+        (["explain", "trainer-0", "--contxt", "b"], "--context"),
+    ],
+)
+def test_what_may_have_been_meant_is_named(
+    typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong verb, option or choice ends with 2, and with the nearest right one."""
+    with pytest.raises(SystemExit) as ended:
+        parse(typed)
+
+    assert 2 == ended.value.code
+    assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["to"], ["top\thow much GPU memory each pod holds"]),
+        (["top", ""], ["cards", "nodes", "pods"]),
+        (["top", "-o", "w"], ["wide"]),
+        (["top", "--nam"], ["--namespace"]),
+        (["nonsense", ""], []),
+    ],
+)
+def test_kubectl_completes_what_is_typed(words: list[str], expected: list[str]) -> None:
+    """Verbs, options and choices need no cluster."""
+    assert expected == completions(words, {})

@@ -2,22 +2,24 @@
 
 from typing import Any
 
-from gpufence.findings import Finding, Level
+from gpufence.errors import Finding, Level
 from gpufence.pods import EXTENDED
 from gpufence.quantity import GIB
 from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.verbs.doctor.checks_agents import (
+from kubectl_gpufence.verbs.doctor.checks_agents import check_claims
+from kubectl_gpufence.verbs.doctor.installation import (
+    Installation,
+    LabelledNamespace,
+    MaybeHidden,
     ServedClass,
     SliceCards,
-    check_claims,
     read_class,
     read_published,
 )
-from kubectl_gpufence.verbs.doctor.installation import Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.view import Display
-from tests.support import claims
+from tests.support import builders
 from tests.support.builders import container, pod
 from tests.support.plugin import agent
 from tests.support.rewriting import rewritten_with_claims
@@ -27,8 +29,8 @@ SHARED = SliceCards("node-1", 2, 2)
 
 def seen(item: Any, *, named: bool = True) -> SeenPod:
     """See a pod with one claim, as the webhook left it and the API server shows the claim."""
-    ref = claims.by_name("gpu", "c") if named else claims.by_template("gpu", "t")
-    raw = pod(claims.claiming(container(), gpu=""), resourceClaims=[ref])
+    ref = builders.by_name("gpu", "c") if named else builders.by_template("gpu", "t")
+    raw = pod(builders.claiming(container(), gpu=""), resourceClaims=[ref])
     raw["metadata"]["uid"] = "uid-1"
     made = rewritten_with_claims(raw, {"gpu": item})
     return see_pod(made, None, {}, {"gpu": item})
@@ -55,30 +57,33 @@ def with_pods(*pods: SeenPod) -> dict[str, Any]:
 
 def test_a_story_tells_what_each_claim_asks_for_and_has_got() -> None:
     """Who uses it, how much of which device, and with how many others."""
-    asked = record(claims.claim("c", claims.request("3Gi")))
-    given = claims.allocated(
-        claims.claim("c"), claims.result(memory="3Gi"), users=("uid-1", "uid-2", "uid-3")
+    asked = record(builders.claim("c", builders.request("3Gi")))
+    given = builders.allocated(
+        builders.claim("c"), builders.result(memory="3Gi"), users=("uid-1", "uid-2", "uid-3")
     )
 
     assert "resource claim c, used by main" in asked
     assert "request gpu: 3072Mi of a device that is not chosen yet" in asked
     assert "3072Mi of gpu.nvidia.com/node-1/gpu-0, together with 2 other pods" in record(given)
     assert "all of gpu.nvidia.com/node-1/gpu-0" in record(
-        claims.allocated(claims.claim("c"), claims.result())
+        builders.allocated(builders.claim("c"), builders.result())
     )
-    assert "an amount that nobody says, of" in record(claims.claim("c", claims.request()))
+    assert "an unspecified amount of" in record(builders.claim("c", builders.request()))
 
 
 def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
     """The doubt is told in the words of the plan."""
-    ref = claims.by_name("gpu", "c")
+    ref = builders.by_name("gpu", "c")
     unused = see_pod(pod(container(), resourceClaims=[ref]), None, {}, {})
     told = "\n".join(explanation(PodRecord(unused), Display(200)))
 
     assert "resource claim c, which no container uses" in told
-    assert "nobody knows what they give: its resource claims (DRA) have not been read" in told
-    assert "nobody knows what they give: resource claim template t does not exist" in record(
-        "does not exist", named=False
+    assert (
+        "the amount of its claims is unknown: its resource claims (DRA) have not been read" in told
+    )
+    assert (
+        "the amount of its claims is unknown: resource claim template t does not exist"
+        in record("does not exist", named=False)
     )
 
 
@@ -90,7 +95,7 @@ def test_a_story_tells_of_the_claim_that_the_scheduler_made() -> None:
     raw["status"] = {
         "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]}
     }
-    item = claims.allocated(claims.claim("x"), claims.result(memory="1Gi", name="r"))
+    item = builders.allocated(builders.claim("x"), builders.result(memory="1Gi", name="r"))
     item["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
     told = "\n".join(explanation(PodRecord(see_pod(raw, None, {}, {EXTENDED: item})), Display(200)))
 
@@ -100,10 +105,10 @@ def test_a_story_tells_of_the_claim_that_the_scheduler_made() -> None:
 
 def test_each_claim_has_its_own_devices() -> None:
     """What one claim gives is not told below another one."""
-    refs = [claims.by_name(name, f"claim-{name}") for name in ("a", "b")]
-    raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
+    refs = [builders.by_name(name, f"claim-{name}") for name in ("a", "b")]
+    raw = pod(builders.claiming(container(), a="", b=""), resourceClaims=refs)
     asked = {
-        name: claims.claim(f"claim-{name}", claims.request(amount))
+        name: builders.claim(f"claim-{name}", builders.request(amount))
         for name, amount in (("a", "1Gi"), ("b", "2Gi"))
     }
     told = "\n".join(explanation(PodRecord(see_pod(raw, None, {}, asked)), Display(200)))
@@ -114,9 +119,9 @@ def test_each_claim_has_its_own_devices() -> None:
 
 def test_a_claim_with_two_names_is_told_once() -> None:
     """By the first of them."""
-    refs = [claims.by_name(name, "one") for name in ("a", "b")]
-    raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
-    asked = dict.fromkeys(("a", "b"), claims.claim("one", claims.request("1Gi")))
+    refs = [builders.by_name(name, "one") for name in ("a", "b")]
+    raw = pod(builders.claiming(container(), a="", b=""), resourceClaims=refs)
+    asked = dict.fromkeys(("a", "b"), builders.claim("one", builders.request("1Gi")))
     told = "\n".join(explanation(PodRecord(see_pod(raw, None, {}, asked)), Display(200)))
 
     assert 1 == told.count("resource claim one")
@@ -166,12 +171,12 @@ def test_what_may_not_be_seen_is_unknown() -> None:
 
 def test_pods_that_were_told_nothing_are_named() -> None:
     """Their agents know more than the webhook did."""
-    good = seen(claims.claim("c", claims.request("3Gi")))
+    good = seen(builders.claim("c", builders.request("3Gi")))
     doubtful = seen("does not exist")
 
     assert 3 * GIB == good.limit_bytes
     assert [Level.OK] == [item.level for item in findings(**with_pods(good))]
-    assert ["nothing was told to 1 pod with claims: team-a/train-1"] == [
+    assert ["1 pod with claims and no configured value: team-a/train-1"] == [
         item.text for item in findings(**with_pods(good, doubtful))
     ]
     assert [] == findings(**with_pods())
@@ -179,7 +184,7 @@ def test_pods_that_were_told_nothing_are_named() -> None:
 
 def test_pods_with_claims_of_other_devices_are_not_spoken_of() -> None:
     """The webhook leaves them alone, so that they have no limit to speak of."""
-    raw = pod(container(), resourceClaims=[claims.by_name("nic", "c")])
+    raw = pod(container(), resourceClaims=[builders.by_name("nic", "c")])
 
     assert [] == findings(**with_pods(see_pod(raw, None, {}, {})))
 
@@ -214,4 +219,4 @@ def test_classes_are_read_for_what_matters() -> None:
         ServedClass("s", "example.com/gpu", gpus=True),
         ServedClass("gpu.nvidia.com", "", gpus=True),
         ServedClass("", ""),
-    ] == [read_class(item) for item in (served, shared, claims.device_class(), {})]
+    ] == [read_class(item) for item in (served, shared, builders.device_class(), {})]

@@ -1,18 +1,28 @@
-"""The doctor's findings, and how they are told."""
+"""What the doctor finds; and what it looks for is what the manifests install."""
 
 import base64
 import datetime as dt
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import trustme
 
-from gpufence.findings import Level
+from gpufence import names
+from gpufence.cards import Instance, NodeCards
+from gpufence.errors import Level
+from gpufence.names import DRIVER_LIMITS as LABEL
 from gpufence.names import MODE
+from gpufence.plan import Done, Setting, write_setting
+from gpufence.quantity import GIB
+from kubectl_gpufence.cluster_view import by_node
+from kubectl_gpufence.pods import STATUS_PORT, SeenPod, read_status_pod, see_pod
+from kubectl_gpufence.reader import AGENT_LABEL, WEBHOOK_LABEL
 from kubectl_gpufence.verbs.doctor import FINDING_FIELDS, examine, findings_lines, is_wrong
 from kubectl_gpufence.verbs.doctor.installation import (
     HOOKS,
+    POLICIES,
     Installation,
     LabelledNamespace,
     MaybeHidden,
@@ -20,15 +30,26 @@ from kubectl_gpufence.verbs.doctor.installation import (
 )
 from kubectl_gpufence.verbs.doctor.read import metric, validity
 from kubectl_gpufence.view import Display, records
-from tests.support import sick
-from tests.support.plugin import agent, seen_node, seen_pod, snapshot
+from tests.support import verb_cases
+from tests.support.plugin import (
+    NODE,
+    agent,
+    pod_row,
+    raw_pod,
+    seen_node,
+    seen_pod,
+    snapshot,
+    use_row,
+)
+from tests.support.tree import found
+from tools.manifests import objects
 
-FINE = sick.healthy()
+FINE = verb_cases.healthy()
 NO_PODS: dict[str, Any] = {
     "namespaces": MaybeHidden([LabelledNamespace("team-a", "cap")]),
     "pods": MaybeHidden([]),
 }
-SHORT = (0.0, sick.NOW + sick.DAY)
+SHORT = (0.0, verb_cases.NOW + verb_cases.DAY)
 FIRST = {"default-max-mode": "observe"}
 
 
@@ -41,10 +62,10 @@ def texts(**changes: Any) -> str:
     ("installation", "text"),
     [
         (FINE, "all is well"),
-        (replace(FINE, deployment=sick.deployment(1, None)), "all is well"),
-        (replace(FINE, version=sick.version("v1.35.0")), "nothing is wrong, 1 worth a look"),
+        (replace(FINE, deployment=verb_cases.deployment(1, None)), "all is well"),
+        (replace(FINE, version=verb_cases.version("v1.35.0")), "nothing is wrong, 1 worth a look"),
         (replace(FINE, system=MaybeHidden()), "1 thing is wrong"),
-        (sick.denied(), "nothing wrong was found, and 15 could not be found out"),
+        (verb_cases.denied(), "nothing wrong was found, and 15 could not be found out"),
     ],
     ids=["fine", "one replica", "old", "absent", "denied"],
 )
@@ -79,25 +100,28 @@ def test_a_webhook_outside_of_the_cluster_needs_no_deployment() -> None:
 
 def test_the_doctor_speaks_json() -> None:
     """Programs get level, subject, words and remedy of each check."""
-    items = records(FINDING_FIELDS, examine(sick.bare()))
+    items = records(FINDING_FIELDS, examine(verb_cases.bare()))
 
     assert {"level", "subject", "said", "remedy"} == set(items[0])
-    assert is_wrong(examine(sick.bare()))
+    assert is_wrong(examine(verb_cases.bare()))
     assert not is_wrong(examine(FINE))
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"agents": MaybeHidden({}), "nodes": sick.HIDDEN}, "you may not see it"),
+        ({"agents": MaybeHidden({}), "nodes": verb_cases.HIDDEN}, "you may not see it"),
         ({"switch": MaybeHidden({"data": {"max-mode": "cap"}})}, "no further than mode cap"),
         ({"switch": MaybeHidden({})}, "namespaces decide"),
         (
             {"switch": MaybeHidden({"data": {"max-mode": "evict", "default-max-mode": "observe"}})},
             "no further than mode observe",
         ),
-        ({"trusted": dict.fromkeys(HOOKS, (*sick.YEARS, SHORT))}, "(2 CAs, 3650d left)"),
-        ({"deployment": sick.deployment(None)}, "0 of 2 replicas ready: new pods get no limits"),
+        ({"trusted": dict.fromkeys(HOOKS, (*verb_cases.YEARS, SHORT))}, "(2 CAs, 3650d left)"),
+        (
+            {"deployment": verb_cases.deployment(None)},
+            "0 of 2 replicas ready: new pods get no limits",
+        ),
         (
             {"namespaces": MaybeHidden([LabelledNamespace("a", "cap")]), "pods": MaybeHidden([])},
             "1 in mode cap",
@@ -161,7 +185,7 @@ def test_a_node_that_is_measured_in_part_is_not_called_unmeasured() -> None:
 
 def test_hidden_parts_do_not_hide_the_rest() -> None:
     """Whoever may not see pods or nodes still learns about everything else."""
-    hidden: dict[str, Any] = {"pods": sick.HIDDEN, "nodes": sick.HIDDEN}
+    hidden: dict[str, Any] = {"pods": verb_cases.HIDDEN, "nodes": verb_cases.HIDDEN}
 
     assert "measures and answers" in texts(**hidden)
     assert {Level.OK, Level.UNKNOWN} == {item.level for item in examine(replace(FINE, **hidden))}
@@ -204,3 +228,162 @@ def test_a_metric_is_found_by_its_whole_name() -> None:
     page = '# HELP x Something.\nx 12.5\nxy 1\nbad much\nlabelled{a="b"} 3\n'
 
     assert [12.5, None, None] == [metric(page, name) for name in ("x", "bad", "labelled")]
+
+
+def names_of(kind: str) -> set[str]:
+    return {item["metadata"]["name"] for item in objects() if item["kind"] == kind}
+
+
+def test_hooks_and_policies_are_those_that_are_installed() -> None:
+    """The doctor misses no hook and no policy, and asks for none that does not exist."""
+    hooks = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)["webhooks"]
+
+    assert set(HOOKS) == {hook["name"] for hook in hooks}
+    assert set(POLICIES) == names_of("ValidatingAdmissionPolicy")
+    assert set(POLICIES) == names_of("ValidatingAdmissionPolicyBinding")
+
+
+def test_agents_and_webhooks_are_found_by_their_labels() -> None:
+    """The labels and the status port are those of the pods' templates."""
+    for kind, name, label in (
+        ("DaemonSet", "gpufence-agent", AGENT_LABEL),
+        ("Deployment", names.WEBHOOK_SERVICE, WEBHOOK_LABEL),
+    ):
+        template = found(kind, name)["spec"]["template"]
+        key, _, value = label.partition("=")
+
+        assert value == template["metadata"]["labels"][key]
+        assert STATUS_PORT == read_status_pod(template).port
+
+
+def test_objects_the_doctor_asks_for_are_installed() -> None:
+    """The kill switch and the namespace are part of the base."""
+    assert names.POLICY_CONFIGMAP in names_of("ConfigMap")
+    assert names.SYSTEM_NAMESPACE in names_of("Namespace")
+
+
+def limiting(setting: str | None = "labelled", **changes: Any) -> Installation:
+    """Return a healthy installation whose webhook has this setting, and what else is different."""
+    env = [{"name": names.RESERVE, "value": "700Mi"}]
+    env += [] if setting is None else [{"name": names.DRIVER_SETTING, "value": setting}]
+    template = {"spec": {"containers": [{"name": "webhook", "env": env}]}}
+    spec = {"replicas": 2, "template": template}
+    whole = {**(FINE.deployment.value or {}), "spec": spec}
+    return replace(FINE, deployment=MaybeHidden(whole), **changes)
+
+
+def about_limits(installation: Installation) -> list[tuple[Level, str]]:
+    found = examine(installation)
+    return [(item.level, item.text) for item in found if item.subject == "driver limits"]
+
+
+def stated(driver: str, **changes: Any) -> NodeCards:
+    whole = seen_node().cards
+    assert whole is not None
+    return whole._replace(driver=driver, cards=tuple(c._replace(**changes) for c in whole.cards))
+
+
+def labelled(**changes: Any) -> MaybeHidden[Any]:
+    known = {"limits": True, "cards": stated("615.71.09"), **changes}
+    return MaybeHidden({NODE: replace(seen_node(), **known)})
+
+
+def carrying() -> SeenPod:
+    """Build a pod for which the webhook wrote a limit."""
+    raw = raw_pod()
+    plan = json.loads(raw["metadata"]["annotations"][names.PLAN])
+    setting = Setting(names.DRIVER_LIMIT, "", "driver", Done.SET, limit_bytes=GIB)
+    for one in plan["containers"].values():
+        one["settings"].append(json.loads(write_setting(setting)))
+    raw["metadata"]["annotations"][names.PLAN] = json.dumps(plan)
+    return see_pod(raw, seen_node().gpu)
+
+
+def answering(*fences: str, trouble: str = "", **changes: Any) -> MaybeHidden[Any]:
+    row = pod_row(*(use_row(fence=fence) for fence in fences))
+    return MaybeHidden(by_node([agent(snapshot(row, limits_trouble=trouble, **changes))]))
+
+
+HELD: dict[str, Any] = {"nodes": labelled(), "pods": MaybeHidden([carrying()])}
+NO_START = "no container with a limit starts there"
+NOT_SEEN = "1 node on which no agent has seen a driver hold a pod: gpu-1"
+
+
+@pytest.mark.parametrize(
+    ("installation", "expected"),
+    [
+        pytest.param(FINE, [], id="never heard of"),
+        pytest.param(limiting(None), [], id="no setting"),
+        pytest.param(limiting("off"), [], id="off"),
+        pytest.param(
+            limiting("off", nodes=labelled()),
+            [(Level.LOOK, f"1 node labelled {LABEL}, and the webhook writes no limit")],
+            id="labelled in vain",
+        ),
+        pytest.param(
+            replace(FINE, deployment=verb_cases.HIDDEN, **HELD, agents=answering("driver")),
+            [(Level.OK, "1 pod held, as agents read back, on 1 node")],
+            id="hidden setting",
+        ),
+        pytest.param(replace(FINE, deployment=verb_cases.HIDDEN), [], id="hidden, no label"),
+        pytest.param(
+            limiting(agents=verb_cases.HIDDEN),
+            [(Level.UNKNOWN, "you may not see it")],
+            id="hidden agents",
+        ),
+        pytest.param(
+            limiting(),
+            [(Level.LOOK, "switched on (labelled), and no node has it: no pod gets such a limit")],
+            id="no label",
+        ),
+        pytest.param(
+            limiting(**HELD, agents=answering("driver")),
+            [(Level.OK, "1 pod held, as agents read back, on 1 node")],
+            id="held",
+        ),
+        pytest.param(
+            limiting("on", **HELD, agents=answering("driver", "agent")),
+            [
+                (Level.LOOK, "written for 1 pod that no driver holds: team-a/trainer-0"),
+                (Level.UNKNOWN, NOT_SEEN),
+            ],
+            id="not held",
+        ),
+        pytest.param(
+            limiting(**HELD, agents=answering("driver", stale_seconds=99.0)),
+            [(Level.UNKNOWN, NOT_SEEN), (Level.OK, "1 pod held, as agents read back, on 1 node")],
+            id="stale",
+        ),
+        pytest.param(
+            limiting("on", nodes=labelled()), [(Level.UNKNOWN, NOT_SEEN)], id="nothing seen"
+        ),
+        pytest.param(
+            limiting("on", nodes=labelled(), agents=MaybeHidden({})),
+            [(Level.UNKNOWN, NOT_SEEN)],
+            id="no agent",
+        ),
+        pytest.param(
+            limiting(nodes=labelled(), agents=answering("agent", trouble="containers fail")),
+            [(Level.WRONG, "gpu-1: containers fail")],
+            id="trouble",
+        ),
+        pytest.param(
+            limiting(nodes=labelled(cards=stated("580.65"))),
+            [(Level.WRONG, f"gpu-1: its driver is 580.65, before 615: {NO_START}")],
+            id="old driver",
+        ),
+        pytest.param(
+            limiting("on", nodes=labelled(cards=stated("", mig=Instance("GPU-0", "1g.5gb")))),
+            [(Level.WRONG, "gpu-1: it has MIG instances, for which the driver takes no limit")],
+            id="MIG",
+        ),
+        pytest.param(
+            limiting(nodes=labelled(cards=None)), [(Level.UNKNOWN, NOT_SEEN)], id="no cards"
+        ),
+    ],
+)
+def test_limits_are_called_good_only_where_they_were_seen(
+    installation: Installation, expected: list[tuple[Level, str]]
+) -> None:
+    """What is switched on is compared with nodes, and well only once a pod was seen held there."""
+    assert expected == about_limits(installation)

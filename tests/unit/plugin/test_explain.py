@@ -1,4 +1,4 @@
-"""What the stories of the golden files leave open: rare states, words of other versions, doubts."""
+"""The whole story of one pod, for people and for programs."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,18 +8,20 @@ import pytest
 from agent.model.decision import Outcome
 from gpufence import names
 from gpufence.annotations import Headroom
+from gpufence.fences import Fence
 from gpufence.quantity import GIB, MIB
 from gpufence.share import ShareTerms, allowance
-from kubectl_gpufence.pods import SeenPod, see_pod
-from kubectl_gpufence.verbs.explain.advice import what_will_be
+from gpufence.snapshot import PodActivityRow
+from kubectl_gpufence.pods import SeenEvent, SeenPod, see_pod
 from kubectl_gpufence.verbs.explain.chapters import explanation
+from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.injected import ShareFigures, formula
-from kubectl_gpufence.verbs.explain.record import AgentEvent, PodRecord, read_events
-from kubectl_gpufence.verdicts import VERDICTS, verdict, what_follows
+from kubectl_gpufence.verbs.explain.record import PodRecord, read_events, what_will_be
+from kubectl_gpufence.verdicts import FENCES, VERDICTS, fence_sentence, verdict, what_follows
 from kubectl_gpufence.view import Display
 from tests.support.builders import container, gpushare
 from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
-from tests.support.plugin_cases import explained
+from tests.support.plugin_cases import explained, holding
 
 
 def test_every_verdict_of_this_versions_agent_is_known() -> None:
@@ -106,9 +108,9 @@ def test_events_of_agents_are_told_in_order() -> None:
     )
 
     assert (
-        AgentEvent("", names.UNDECLARED, 1, ""),
-        AgentEvent("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
-        AgentEvent("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
+        SeenEvent("", names.UNDECLARED, 1, ""),
+        SeenEvent("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
+        SeenEvent("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
     ) == events
     assert "at some time GPUMemoryUndeclared: " == events[0].sentence
 
@@ -138,9 +140,9 @@ def shared(**changes: Any) -> SeenPod:
     ("pod", "text"),
     [
         (without(names.CARD, bound=False), "No card's size was known"),
-        (planned(limit_bytes=GIB + 1), "reckoned with 1024Mi (1073741825 bytes) on each card"),
+        (planned(limit_bytes=GIB + 1), "computed with 1024Mi (1073741825 bytes) on each card"),
         (without(names.PLAN), "gpufence.io/plan is missing"),
-        (shared(), "the webhook reckoned with 7680Mi on each card (kai)"),
+        (shared(), "the webhook computed with 7680Mi on each card (kai)"),
         (seen_pod(namespace={names.MAX_MEMORY: "2Gi"}), f"{names.MAX_MEMORY}: "),
         (shared(mode=None), "such as 6Gi"),
         (shared(mode=None), "= no limit: "),
@@ -209,3 +211,93 @@ def test_a_pod_that_asks_for_no_gpu_may_hold_what_its_namespace_says(
 
     assert f"{names.UNDECLARED_USE}: evict; of a card it may hold {most}" in told
     assert "no limit" not in told
+
+
+def test_amounts_are_exact_and_settings_have_their_values() -> None:
+    """What is declared, injected and measured stands side by side, as quantities."""
+    told = document(PodRecord(seen_pod(), "evict", holding()))
+
+    [torch] = [
+        item
+        for item in told["injected"]["containers"]["trainer"]["settings"]  # type: ignore[index]  # JSON
+        if item["name"] == "PYTORCH_ALLOC_CONF"
+    ]
+    assert ("set", "per_process_memory_fraction:0.140000") == (torch["done"], torch["value"])
+    assert ("3072Mi", "512Mi", "15360Mi") == (torch["limit"], torch["reserve"], torch["card"])
+    assert {
+        "card": "GPU-0",
+        "index": 0,
+        "model": "Tesla T4",
+        "total": "15360Mi",
+        "limit": "3072Mi",
+        "used": "3500Mi",
+        "outcome": "holding",
+        "fence": "framework",
+        "over": 12.0,
+        "due": 18.0,
+        "processes": [{"pid": 41, "container": "trainer", "used": "3500Mi"}],
+    } == told["measured"]["cards"][0]  # type: ignore[index]  # JSON
+
+
+def test_every_fence_has_its_sentence() -> None:
+    """Each word of the agents is explained; one of a newer agent stands as it came."""
+    assert [*Fence] == list(FENCES)
+    assert "fence newer?" == fence_sentence("newer\x1b")
+
+
+def test_what_nobody_knows_is_null_and_says_why() -> None:
+    """A pod that no agent measures has no cards, never zero of them used."""
+    told = document(PodRecord(seen_pod(mode=None), None, agent(None, "it does not answer in time")))
+
+    assert told["mode"] is None
+    assert {
+        "unknown": "Unknown: it does not answer in time.",
+        "stale": None,
+        "activity": None,
+        "cards": [],
+    } == told["measured"]
+    assert {
+        "outcome": "",
+        "trouble": "",
+        "mode": None,
+        "limit": None,
+        "told": None,
+        "exact": False,
+        "card": "",
+        "containers": {},
+    } == told["injected"]
+
+
+def test_an_old_sample_tells_its_age_and_no_activity() -> None:
+    """What a pod did minutes ago is not what it does."""
+    row = pod_row(
+        use_row(2 * GIB, card="GPU-gone"), activity=PodActivityRow("idle", 763.0, "NoKernels")
+    )
+    old = document(PodRecord(seen_pod(), "evict", agent(snapshot(row, stale_seconds=200.0))))
+    fresh = document(PodRecord(seen_pod(), "evict", agent(snapshot(row))))
+
+    assert (200.0, None) == (old["measured"]["stale"], old["measured"]["activity"])  # type: ignore[index]  # JSON
+    assert None is old["measured"]["cards"][0]["model"]  # type: ignore[index]  # JSON
+    assert (0.0, 763.0) == (
+        fresh["measured"]["stale"],  # type: ignore[index]  # JSON
+        fresh["measured"]["activity"]["idle"],  # type: ignore[index]  # JSON
+    )
+
+
+def test_values_of_the_users_own_that_cannot_be_read_are_null() -> None:
+    """Warnings and events are there as well."""
+    left = {"name": "JULIA_CUDA_HARD_MEMORY_LIMIT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}
+    pod = seen_pod(gpushare("trainer") | {"env": [left]}, annotations={names.WARNINGS: ""})
+    event = SeenEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, f"held {GIB // MIB} MiB")
+    told = document(PodRecord(pod, "evict", holding(), events=(event,)))
+
+    [julia] = [
+        item
+        for item in told["injected"]["containers"]["trainer"]["settings"]  # type: ignore[index]  # JSON
+        if item["done"] == "left"
+    ]
+    assert ("JULIA_CUDA_HARD_MEMORY_LIMIT", None) == (julia["name"], julia["value"])
+    assert [
+        {"at": "2026-01-02T03:04:05Z", "reason": names.LIMIT_EXCEEDED, "times": 3}
+        | {"message": "held 1024 MiB"}
+    ] == told["events"]

@@ -13,7 +13,8 @@ from kubectl_gpufence.verbs.idle.lines import (
     use_of,
 )
 from kubectl_gpufence.view import records
-from tests.support.idle_cases import (
+from tests.support.plugin import NODE, snapshot
+from tests.support.verb_cases import (
     BUSY,
     JOB,
     UNMEASURED,
@@ -25,7 +26,6 @@ from tests.support.idle_cases import (
     measured,
     owned,
 )
-from tests.support.plugin import NODE, snapshot
 
 
 def line_of(*pods: tuple[str, object]) -> IdleLine:
@@ -45,7 +45,7 @@ def test_an_owner_is_as_idle_as_its_busiest_pod() -> None:
 
 
 def test_unknown_is_never_idle() -> None:
-    """One pod of which nobody can tell makes its owner unknown, and its hours are not counted."""
+    """One pod that is unknown makes its owner unknown, and its hours are not counted."""
     line = line_of(("a", UNMEASURED), ("b", idle(7200.0)))
 
     assert ("unknown", None, None) == (line.state, line.idle_seconds, line.gib_hours)

@@ -3,7 +3,16 @@
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.view import records
-from tests.support.plugin import agent, card_row, cluster, pod_row, seen_pod, snapshot
+from tests.support.plugin import (
+    CARD,
+    agent,
+    card_row,
+    cluster,
+    pod_row,
+    seen_pod,
+    snapshot,
+    use_row,
+)
 from tests.support.plugin_cases import odd, odd_cards, silent
 
 
@@ -65,3 +74,13 @@ def test_a_successor_of_the_same_name_is_another_pod() -> None:
     lines = pod_lines(cluster(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
 
     assert ["not seen yet"] == [line.state for line in lines]
+
+
+def test_programs_read_what_holds_the_pods_of_a_card() -> None:
+    """Each fence is counted once for each pod, and a card of which no agent says has null."""
+    rows = (pod_row(use_row(fence="driver")), pod_row(use_row(fence="driver"), uid="u2"))
+    items = records(CARD_FIELDS, card_lines(cluster(agents=(agent(snapshot(*rows)),))))
+    unseen = records(CARD_FIELDS, card_lines(silent()))
+
+    assert [(CARD, {"driver": 2})] == [(item["uuid"], item["fences"]) for item in items]
+    assert {None} == {item["fences"] for item in unseen}

@@ -1,6 +1,4 @@
-"""
-What a control plane is made of before it starts: folders, identities, ports and command lines.
-"""
+"""The command lines of a control plane, of today's Kubernetes and of older ones."""
 
 import base64
 import json
@@ -13,15 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from simulator.controlplane import PlaneOptions, identities, programs
+from simulator.controlplane import Assets, BuildError, PlaneOptions, identities, programs
+from simulator.controlplane import recipe as recipes
+from simulator.controlplane.build import main
 from simulator.controlplane.errors import StartError
 from simulator.controlplane.folders import PREFIX, given_folder, sweep, temporary_folder
 from simulator.controlplane.identities import (
     PemPair,
     write_secret,
 )
+from simulator.controlplane.modules import ModulePin
+from simulator.controlplane.older import Release, ensure, read_releases
 from simulator.controlplane.processes import HeldPort
 from simulator.controlplane.programs import LOOPBACK
+from simulator.progress import Progress
+from tests.unit.simulator.test_commands import go_that_fetches
 
 
 @pytest.fixture
@@ -234,3 +238,138 @@ def test_options_of_the_controller_manager_come_last() -> None:
     assert (
         "--leader-elect=true" == programs.controller_manager(site(options), FOLDER / "config")[-1]
     )
+
+
+OWN = """module k8s.io/kubernetes
+
+require (
+\tk8s.io/api v0.0.0
+\tk8s.io/klog/v2 v2.120.1
+\tk8s.io/sample-apiserver v0.0.0
+)
+
+replace (
+\tk8s.io/api => ./staging/src/k8s.io/api
+\tk8s.io/sample-apiserver => ./staging/src/k8s.io/sample-apiserver
+)
+"""
+BUILT = """module k8s.io/kubernetes
+
+require (
+\tk8s.io/api v0.30.14
+\tk8s.io/klog/v2 v2.120.1
+)
+
+replace (
+\tk8s.io/api => k8s.io/api v0.30.14
+)
+"""
+PROGRAMS = ("kube-apiserver", "kube-scheduler")
+
+
+def release(checksum: str = "h1:a=") -> Release:
+    return Release(
+        ModulePin("k8s.io/kubernetes", "v1.30.14", checksum),
+        ("k8s.io/api v0.30.14 h1:b=", "k8s.io/api v0.30.14/go.mod h1:c="),
+    )
+
+
+def test_every_minor_is_pinned() -> None:
+    """From the oldest that manifests are for to the one before the newest there is one of each."""
+    assert [f"1.{minor}" for minor in range(30, 37)] == list(read_releases())
+
+
+def test_staging_modules_are_of_the_same_release() -> None:
+    """Whatever is pinned below a Kubernetes carries its minor and patch."""
+    for one in read_releases().values():
+        released = one.pin.version.replace("v1.", "v0.")
+
+        assert {released} == {line.split()[1].removesuffix("/go.mod") for line in one.staging}
+
+
+def test_releases_take_the_place_of_the_staging_folder() -> None:
+    """What is pinned is required and replaced by its release, what is not is left out."""
+    assert BUILT == release().go_mod(OWN)
+
+
+def test_another_checksum_has_another_folder(tmp_path: Path) -> None:
+    """A program is never taken for one of other sources."""
+    assert release().folder(tmp_path) != release("h1:other=").folder(tmp_path)
+
+
+def assets_with(tmp_path: Path, path: str = "") -> Assets:
+    environment = {"PATH": path, "HOME": str(tmp_path)}
+    return Assets(recipes.read_recipe(), tmp_path / "cache", None, environment, ())
+
+
+def test_what_is_there_is_not_built(tmp_path: Path) -> None:
+    """An API server in the cache is found without Go."""
+    assets = assets_with(tmp_path)
+    folder = read_releases()["1.30"].folder(assets.cache)
+    folder.mkdir(parents=True)
+    for name in PROGRAMS:
+        (folder / name).touch()
+
+    assert folder == ensure(assets, "1.30", Progress())
+
+
+def test_unknown_minor_is_told(tmp_path: Path) -> None:
+    """The error says which ones there are."""
+    with pytest.raises(BuildError, match=r"no Kubernetes 1\.29; there are 1\.30, 1\.31, "):
+        ensure(assets_with(tmp_path), "1.29", Progress())
+
+
+def test_forged_sources_are_not_built(tmp_path: Path) -> None:
+    """Sources with another checksum than the pinned one end the build before it begins."""
+    fetched = {"Dir": "/somewhere", "Sum": "h1:forged="}
+    path = f"{go_that_fetches(tmp_path, fetched)}:/usr/bin:/bin"
+
+    with pytest.raises(BuildError, match=r"has the checksum h1:forged=, not h1:.* versions\.sum"):
+        ensure(assets_with(tmp_path, path), "1.31", Progress())
+
+
+FAKE_GO = """#!/bin/sh
+[ "$1" = version ] && echo go version go1.99.0 linux/amd64 && exit
+[ "$1" = mod ] && cat {answer} && exit
+for word in "$@"; do case $word in -modfile=*) file=${{word#-modfile=}};; esac; done
+while [ "$1" != -o ]; do shift; done
+cat "$file" "$(dirname "$file")/go.sum" > "$2"
+echo "cache of its own: $(basename "$(dirname "$GOCACHE")")" | cut -c1-25 >> "$2"
+"""
+
+
+def test_the_modules_own_sums_and_ours_are_what_is_built_from(tmp_path: Path) -> None:
+    """
+    Go gets both files beside each other, keeps its products there, and nothing but the program
+    stays.
+    """
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "go.mod").write_text(OWN)
+    (sources / "go.sum").write_text("theirs\n")
+    pinned = read_releases()["1.30"]
+    (tmp_path / "answer").write_text(json.dumps({"Dir": str(sources), "Sum": pinned.pin.sum}))
+    (tmp_path / "go").write_text(FAKE_GO.format(answer=tmp_path / "answer"))
+    (tmp_path / "go").chmod(0o755)
+    folder = ensure(assets_with(tmp_path, f"{tmp_path}:/usr/bin:/bin"), "1.30", Progress())
+    built = (folder / "kube-apiserver").read_text()
+
+    assert {".lock", *PROGRAMS} == {path.name for path in folder.iterdir()}
+    assert built.startswith("module k8s.io/kubernetes\n")
+    assert "theirs\nk8s.io/api v0.30.14 h1:" in built
+    assert built.endswith("cache of its own: .build-\n")
+
+
+def test_command_prints_the_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`build --kubernetes all` prints a folder for each minor and builds nothing else."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folders = [one.folder(tmp_path / "gpufence") for one in read_releases().values()]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        for name in PROGRAMS:
+            (folder / name).touch()
+    status = main(["--kubernetes", "all"])
+
+    assert (0, [str(folder) for folder in folders]) == (status, capsys.readouterr().out.split())

@@ -7,7 +7,7 @@ from simulator.workload.frameworks import FRAMEWORKS
 from simulator.workload.frameworks.budget import Budget, Decision, Device, Dies, OnCpu, Shortage
 
 TOTAL = 16 * GIB
-DEVICE = Device(0, TOTAL, TOTAL, (7, 5))
+DEVICE = Device(0, TOTAL, TOTAL, (7, 5), TOTAL)
 FRACTION = "per_process_memory_fraction"
 NO_LIMIT = None
 
@@ -165,7 +165,7 @@ def test_jax_preallocates_unless_told_not_to(text: str | None, expected: int) ->
 
 def test_jax_backs_off_from_what_is_not_free() -> None:
     """With less free than its share JAX takes smaller arenas until one fits; the limit stays."""
-    crowded = Device(0, TOTAL, TOTAL // 2, (7, 5))
+    crowded = Device(0, TOTAL, TOTAL // 2, (7, 5), TOTAL)
     decision = FRAMEWORKS["jax"].decide({}, crowded)
 
     assert isinstance(decision, Budget)
@@ -202,7 +202,9 @@ def test_tensorflow_leaves_a_reserve(text: str | None, expected_mib: int, notes:
 )
 def test_tensorflow_knows_its_own_reserve(free_mib: int, major: int, reserve_mib: int) -> None:
     """Without a word from outside the reserve depends on the card."""
-    decision = FRAMEWORKS["tensorflow"].decide({}, Device(0, TOTAL, free_mib * MIB, (major, 0)))
+    decision = FRAMEWORKS["tensorflow"].decide(
+        {}, Device(0, TOTAL, free_mib * MIB, (major, 0), TOTAL)
+    )
 
     assert isinstance(decision, Budget)
     assert (free_mib - reserve_mib) * MIB == decision.limit

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import ROOT
+from tools import ROOT
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.mode import MODES, Mode
 from tests.support.builders import card, container, gpushare, node, pod, sidecar
-from tests.support.cpu import quiet_seconds
+from tests.support.observing import quiet_seconds
 from tests.support.rewriting import annotation, applied, decide, environment, gpu_node, rewritten
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy

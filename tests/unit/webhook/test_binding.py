@@ -130,7 +130,7 @@ def test_observe_is_left() -> None:
 
 @pytest.mark.parametrize("policy", [NO_CARD, POLICY], ids=["nothing known", "a default card"])
 def test_an_unknown_card_is_told_as_the_largest(policy: WebhookPolicy) -> None:
-    """On a node that does not tell its cards no fraction of another card stays, nor is it exact."""
+    """On a node that does not state its cards no other card's fraction stays, nor is it exact."""
     dumb = gpu_node(node(name="dumb"))
     bound = rewritten(pod(gpushare()), fleet=Fleet([T4]))[0]
     careful = exact_values(bound, dumb, policy)
@@ -139,8 +139,8 @@ def test_an_unknown_card_is_told_as_the_largest(policy: WebhookPolicy) -> None:
     assert "0.007291" == value(careful, bound, names.XLA_FRACTION)
     assert names.NODE not in careful
     assert "unknown" == careful[names.CARD]
-    assert "node dumb does not tell its cards" in careful[names.WARNINGS]
-    assert "does not tell its cards" in careful[names.SUMMARY]
+    assert "node dumb does not state its cards" in careful[names.WARNINGS]
+    assert "does not state its cards" in careful[names.SUMMARY]
 
 
 def test_amounts_stay_on_an_unknown_card() -> None:

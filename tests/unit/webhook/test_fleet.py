@@ -8,7 +8,7 @@ from gpufence import names
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB
 from tests.support.builders import card, container, gpushare, node, pod
-from tests.support.cpu import quiet_seconds
+from tests.support.observing import quiet_seconds
 from tests.support.rewriting import T4, gpu_node
 from webhook.fleet import Fleet
 

@@ -20,7 +20,7 @@ from tests.support.rewriting import (
     rewritten,
     variables,
 )
-from tests.support.vectors import Vector, vectors
+from tests.support.tree import Vector, vectors
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged
@@ -203,7 +203,7 @@ def test_a_pod_that_names_its_node_is_exact_at_once() -> None:
 
 
 def test_a_named_node_with_unknown_cards_makes_nothing_exact() -> None:
-    """A pod with nodeName on a node that does not tell its cards keeps the careful values."""
+    """A pod with nodeName on a node that does not state its cards keeps the careful values."""
     dumb = gpu_node(node(name="a", allocatable={names.GPUSHARE_MEMORY: "15"}))
     asked = pod(gpushare(), nodeName="a")
     result, _ = rewritten(asked, fleet=Fleet([dumb]), policy=NO_CARD)
@@ -306,7 +306,7 @@ def test_frameworks_are_told_where_one_is_known(item: dict[str, Any], *, kept: b
     plan = said.plan.containers["main"]
 
     assert kept == plan.kept
-    assert kept == ("frameworks are told main 2150Mi" in said.summary)
+    assert kept == ("frameworks are configured with main 2150Mi" in said.summary)
     assert kept != ("variables say main 2150Mi" in said.summary)
     assert kept != ('"kept":false' in write_plan(said.plan))
 
@@ -319,15 +319,18 @@ def test_the_hook_makes_tensorflow_keep_to_its_cap() -> None:
     assert said.plan.containers["main"].kept
 
 
-def test_growth_in_observe_is_all_that_containers_see() -> None:
+@pytest.mark.parametrize("mine", ["MINE", names.CUPY_LIMIT])
+def test_growth_in_observe_is_all_that_containers_see(mine: str) -> None:
     """In observe with growth only the grow-on-demand variables are set."""
-    asked = pod(gpushare() | {"env": variables(MINE="x")}, annotations={names.GROWTH: "enabled"})
+    asked = pod(
+        gpushare() | {"env": variables(**{mine: "x"})}, annotations={names.GROWTH: "enabled"}
+    )
     result, said = rewritten(asked, Mode.OBSERVE)
 
-    assert {"MINE": "x", names.XLA_PREALLOCATE: "false", names.TF_GROWTH: "true"} == (
+    assert {mine: "x", names.XLA_PREALLOCATE: "false", names.TF_GROWTH: "true"} == (
         environment(result)
     )
-    assert "would say main 2150Mi" in said.summary
+    assert "main 2150Mi" in said.summary
 
 
 def test_who_opted_out_keeps_the_environment() -> None:

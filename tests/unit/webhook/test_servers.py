@@ -65,7 +65,7 @@ def test_a_server_that_knows_its_share_keeps_to_it_alone(args: list[str]) -> Non
     [
         ("0.9", "is too much"),
         ("junk", "is no value that can be read"),
-        ("$(MINE)", "cannot be told before it runs"),
+        ("$(MINE)", "is not known before it runs"),
     ],
 )
 def test_a_flag_that_is_too_much_is_warned_about(flag: str, fault: str) -> None:

@@ -4,9 +4,9 @@ from contextlib import suppress
 
 import pytest
 
-from tests.support.cpu import quiet_seconds
+from tests.support.observing import quiet_seconds
 from webhook.engines import shell
-from webhook.engines.budget import Budget, SpentError
+from webhook.engines.launch import Budget, SpentError
 
 LONG = 16 * 1024
 MOST_SECONDS = 0.2

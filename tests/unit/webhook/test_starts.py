@@ -9,10 +9,9 @@ import pytest
 from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import container, pod
-from tests.support.cpu import quiet_seconds
+from tests.support.observing import quiet_seconds
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
-from webhook.engines.budget import Budget
-from webhook.engines.launch import UNREAD, read_launch
+from webhook.engines.launch import UNREAD, Budget, read_launch
 from webhook.rewrite import Refusal, Unchanged
 
 VLLM = ("vllm", "serve", "m")

@@ -1,16 +1,27 @@
-"""What becomes of the values that users have set themselves."""
+"""What becomes of the values that users have set themselves, operation by operation."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.plan import Done
 from tests.support.builders import gpushare, pod
-from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
+from tests.support.rewriting import (
+    NO_CARD,
+    POLICY,
+    decide,
+    environment,
+    rewritten,
+    variables,
+)
+from webhook.policy import WebhookPolicy
 from webhook.rewrite import Rewrite, Unchanged
+from webhook.rewrite.patch import MOST_OPERATIONS, Patch
 
 OURS = "per_process_memory_fraction:0.140000"
 
@@ -74,12 +85,15 @@ def test_a_lowered_value_is_said() -> None:
     assert said.warnings[0].endswith("this pod may use 3072Mi of 15360Mi, so 0.140000 counts")
 
 
-def test_a_kept_value_is_not_worth_a_word() -> None:
-    """A value within the share stays without a warning."""
-    _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.05"))
+@pytest.mark.parametrize(
+    ("env", "value"), [(names.XLA_FRACTION, "0.05"), (names.CUPY_LIMIT, "2254857830")]
+)
+def test_a_kept_value_is_not_worth_a_word(env: str, value: str) -> None:
+    """A value within the share, or just the share, stays without a warning."""
+    _, said = rewritten(with_env(**{env: value}))
 
     assert () == said.warnings
-    assert Done.KEPT is done(said, names.XLA_FRACTION)
+    assert Done.KEPT is done(said, env)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +155,26 @@ def test_the_last_of_two_counts() -> None:
 
     assert ["X", "CUPY_GPU_MEMORY_LIMIT"] == [entry["name"] for entry in env[:2]]
     assert "2" == environment(result)["CUPY_GPU_MEMORY_LIMIT"]
+
+
+def test_a_forged_slot_takes_the_text_before_it_along() -> None:
+    """What goes with a forged slot is no sign of a program, in the first pass as in the second."""
+    path = f"metadata.annotations['{names.ENV_PREFIX}s0']"
+    forged = {"name": names.TGI_FRACTION, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    result, said = rewritten(with_env({"name": names.TGI_FRACTION, "value": ""}, forged))
+
+    assert "" == said.plan.containers["main"].runs
+    assert isinstance(decide(result), Unchanged)
+
+
+def test_in_observe_a_forged_slot_stays() -> None:
+    """In observe the spec is not touched, in a pod that has opted out as in any other."""
+    path = f"metadata.annotations['{names.ENV_PREFIX}s0']"
+    forged = {"name": names.TGI_FRACTION, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    given = with_env(forged)
+    given["metadata"]["annotations"] = {names.INJECT: "disabled"}
+
+    assert given["spec"] == rewritten(given, Mode.OBSERVE)[0]["spec"]
 
 
 def test_without_a_card_fractions_stay_the_users() -> None:
@@ -255,3 +289,109 @@ def test_harmless_values_are_not(env: str, value: str) -> None:
     _, said = rewritten(with_env(**{env: value}))
 
     assert () == said.warnings
+
+
+ITEM = {"name": "x"}
+
+
+def document() -> dict[str, Any]:
+    return {"metadata": {"annotations": {"a/b~c": "1"}}, "spec": {"list": [{"k": 1}, {"k": 2}]}}
+
+
+def test_keys_are_escaped() -> None:
+    """Slashes and tildes in keys are written as RFC 6901 wants them."""
+    patch = Patch(document())
+    patch.update(("metadata", "annotations"), {"a/b~c": "2"})
+    patch.remove(("metadata", "annotations"), "a/b~c")
+
+    assert ["/metadata/annotations/a~1b~0c"] * 2 == [item["path"] for item in patch.operations]
+
+
+def test_what_is_there_is_replaced_and_the_rest_added() -> None:
+    """A member that exists is replaced, another one added."""
+    patch = Patch(document())
+    patch.update(("metadata", "annotations"), {"a/b~c": "2", "d": "3"})
+
+    assert ["replace", "add"] == [item["op"] for item in patch.operations]
+
+
+@pytest.mark.parametrize("missing", [{}, {"annotations": None}])
+def test_parents_are_made(missing: dict[str, Any]) -> None:
+    """Where the object is missing, or null, one operation makes it with all its members."""
+    patch = Patch({"metadata": missing})
+    patch.update(("metadata", "annotations"), {"a": "1", "b": "2"})
+    patch.update(("metadata", "annotations"), {"c": "3"})
+
+    assert ["/metadata/annotations", "/metadata/annotations/c"] == [
+        item["path"] for item in patch.operations
+    ]
+    assert {"a": "1", "b": "2"} == patch.operations[0]["value"]
+
+
+def test_the_object_agrees_with_its_operations() -> None:
+    """Applied by somebody else, the operations lead to the object the patch holds."""
+    before = document()
+    patch = Patch(document())
+    patch.extend(("spec", "list"), [ITEM])
+    patch.drop_items(("spec", "list"), [0])
+    patch.update(("spec", "list", 0), {"k": "new"})
+    patch.extend(("spec", "more"), [ITEM])
+    patch.extend(("spec", "texts"), ["one"])
+    patch.extend(("spec", "texts"), ["two"])
+    applied = jsonpatch.apply_patch(copy.deepcopy(before), copy.deepcopy(patch.operations))
+
+    assert applied == patch.document
+
+
+def test_nothing_to_do_is_no_operation() -> None:
+    """Empty changes leave no trace."""
+    patch = Patch(document())
+    patch.update(("metadata", "annotations"), {})
+    patch.extend(("spec", "list"), [])
+
+    assert [] == patch.operations
+
+
+def test_what_cannot_apply_cannot_be_made() -> None:
+    """An operation on what is not there raises here, before anybody else sees it."""
+    patch = Patch(document())
+    with pytest.raises(KeyError):
+        patch.remove(("metadata", "annotations"), "missing")
+    with pytest.raises(TypeError):
+        patch.update(("nowhere", "at all"), {"a": "1"})
+
+    assert [] == patch.operations
+
+
+def test_an_operation_stays_what_it_was() -> None:
+    """What is added to a list later is no part of the operation that made it."""
+    patch = Patch({})
+    patch.extend(("list",), [ITEM])
+    patch.extend(("list",), [ITEM])
+
+    assert [[ITEM], ITEM] == [item["value"] for item in patch.operations]
+
+
+def test_an_item_is_replaced_after_however_many_changes() -> None:
+    """A change of another part is kept where there are so many that parts are replaced."""
+    before = {"metadata": {"annotations": {}}, "spec": {"args": ["a", "b"]}}
+    patch = Patch(copy.deepcopy(before))
+    patch.update(("metadata", "annotations"), {f"k{n}": "v" for n in range(MOST_OPERATIONS + 1)})
+    patch.replace(("spec", "args"), 1, "c")
+
+    assert ["a", "c"] == jsonpatch.apply_patch(before, patch.operations)["spec"]["args"]
+
+
+@pytest.mark.parametrize("growth", ["disabled", "enabled"])
+@pytest.mark.parametrize("policy", [POLICY, NO_CARD], ids=["a card", "no card"])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_what_stands_elsewhere_changes_nothing_of_what_is_told(
+    mode: Mode, policy: WebhookPolicy, growth: str
+) -> None:
+    """A container with an envFrom gets just what one without settings of its own gets."""
+    elsewhere = {"envFrom": [{"configMapRef": {"name": "more"}}]}
+    asked = [pod(gpushare() | each, annotations={names.GROWTH: growth}) for each in ({}, elsewhere)]
+    (silent, one), (other, another) = [rewritten(each, mode, policy=policy) for each in asked]
+
+    assert environment(silent) == environment(other)
+    assert one.plan == another.plan

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.reviews import encoded, review
+from tests.support.rewriting import encoded, review
 from webhook.endpoint import LARGE_BODY_BYTES, MOST_BODY_BYTES, Bodies, BodyError, Endpoint
 from webhook.metrics import Account, Metrics, RequestLog
 from webhook.review import PODS, Reply, Review, ReviewOutcome, ReviewResult, Subject

@@ -1,12 +1,15 @@
-"""The webhook's settings."""
+"""The webhook's settings: how it serves, and what holds for pods."""
 
 from pathlib import Path
 
 import pytest
 
+from gpufence import names
 from gpufence.errors import SettingsError
+from gpufence.quantity import GIB, MIB
 from gpufence.settings import help_text, read_settings, rows, shown_settings, unknown_settings
-from webhook.settings import ServerSettings, WebhookSettings
+from webhook.policy import Toleration, WebhookPolicy
+from webhook.settings import PodSettings, ServerSettings, WebhookSettings
 
 WRONG = {
     "GPUFENCE_LISTEN": "8443",
@@ -82,3 +85,66 @@ def test_settings_are_shown_as_a_person_writes_them() -> None:
         server[name] for name in ("listen", "status_listen", "tls_dir")
     ]
     assert taint == pods["tolerations"]
+
+
+def read(**variables: str) -> WebhookPolicy:
+    return read_settings(PodSettings, variables).policy()
+
+
+def test_without_settings_the_defaults_hold() -> None:
+    """An empty environment reads as the policy's own defaults."""
+    assert WebhookPolicy() == read()
+
+
+def test_units_and_card_are_read() -> None:
+    """Unit, factor, card and compute capability stand in where no node tells."""
+    policy = read(
+        GPUFENCE_GPUSHARE_UNIT="MiB",
+        GPUFENCE_VOLCANO_FACTOR="10",
+        GPUFENCE_DEFAULT_CARD="15360Mi",
+        GPUFENCE_DEFAULT_COMPUTE_CAPABILITY="7.5",
+        GPUFENCE_RESERVE="300Mi",
+    )
+
+    assert (MIB, 10) == (policy.default.units.gpushare_bytes, policy.default.units.volcano_factor)
+    assert (15 * GIB, (7, 5)) == (policy.default.memory_bytes, policy.default.compute_capability)
+    assert 300 * MIB == policy.reserve_override
+
+
+def test_a_dialects_scheduler_can_be_set_and_unset() -> None:
+    """A setting names a dialect's scheduler; default-scheduler leaves its pods alone."""
+    policy = read(GPUFENCE_SCHEDULER_GPUSHARE="mine", GPUFENCE_SCHEDULER_KAI="default-scheduler")
+
+    assert "mine" == policy.scheduler_names["gpushare"]
+    assert "kai" not in policy.scheduler_names
+
+
+def test_tolerations_are_read() -> None:
+    """Tolerations are written as taints are, value and effect only where wanted."""
+    policy = read(GPUFENCE_TOLERATIONS="team=ml:NoSchedule, example.com/spot, slow:NoExecute,")
+
+    assert (
+        Toleration("team", "ml", "NoSchedule"),
+        Toleration("example.com/spot"),
+        Toleration("slow", effect="NoExecute"),
+    ) == policy.tolerations
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        (names.TOLERATIONS, "team=ml:Never", "key=value:Effect"),
+        (names.TOLERATIONS, "=x", "key=value:Effect"),
+        (names.DEFAULT_CAPABILITY, "seven", "major.minor"),
+        (names.SCHEDULER_PREFIX + "KAI", "Not A Name", "write a schedulerName"),
+        (names.DEFAULT_CARD, "15GB", "such as 6Gi"),
+        (names.GPUSHARE_UNIT, "MB", "GiB, MiB"),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy(name: str, value: str, remedy: str) -> None:
+    """What cannot be read is refused with variable, value and remedy."""
+    with pytest.raises(SettingsError) as caught:
+        read(**{name: value})
+
+    assert name in str(caught.value)
+    assert remedy in str(caught.value)

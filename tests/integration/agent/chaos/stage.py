@@ -22,8 +22,7 @@ from tests.integration.agent.chaos.people import EVICTING, MODES, SHIELD, Person
 from tests.integration.agent.chaos.promise import Promise
 from tests.integration.agent.chaos.truth import Blind, Start
 from tests.support import objects
-from tests.support.agent.node_site import NodeSite
-from tests.support.agent.restarting import Agent
+from tests.support.agent.node_site import Agent, NodeSite
 
 NODE = "chaos"
 CARDS = "T4,T4,T4"

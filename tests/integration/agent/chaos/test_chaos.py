@@ -89,7 +89,6 @@ def tellings(stage: Stage) -> dict[str, int]:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("assets")
 def test_a_minute_of_chaos() -> None:
     """In a minute of everything that goes wrong the agent keeps every promise."""

@@ -9,8 +9,8 @@ from agent.cluster import AgentCluster
 from gpufence import names
 from simulator.controlplane import ControlPlane
 from tests.integration.agent.cluster.site import ClusterSite
-from tests.support.manifests import BASE
-from tests.support.policies import policy_path, wait_until_enforced
+from tests.support.site import policy_path, wait_until_enforced
+from tools.manifests import BASE
 
 
 @pytest.fixture(scope="module")

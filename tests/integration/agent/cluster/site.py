@@ -11,7 +11,7 @@ from agent.concerns.need.concern import NeedStore
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.pod import PodOnNode
 from gpufence import names
-from gpufence.backoff import Backoff
+from gpufence.times import Backoff
 from kube import (
     Client,
     ClientSettings,

@@ -11,7 +11,7 @@ from agent.model.state import Identity
 from gpufence import names
 from kube import Client, ForbiddenError, JsonObject, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
-from tests.support.kubernetes import AS_ITS_NODE
+from tests.support.site import AS_ITS_NODE
 
 pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
 

@@ -12,10 +12,9 @@ from agent.model.state import Identity
 from gpufence import names
 from kube import Client, ForbiddenError, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
-from tests.support.manifests import COMPONENTS, objects
-from tests.support.policies import policy_path, wait_until_enforced
+from tests.support.site import policy_path, wait_until_enforced
+from tests.support.tree import plain_policies
 
-COMPONENT = COMPONENTS / "kubernetes-1.30"
 DRY = {"dryRun": "All"}
 SAID = {"metadata": {"annotations": {names.CARDS: "{}"}}}
 TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
@@ -34,7 +33,7 @@ def site(bare: ClusterSite) -> Iterator[ClusterSite]:
     bare.install(plain=True)
     wait_until_enforced(bare)
     yield bare
-    for item in objects(COMPONENT):
+    for item in plain_policies():
         bare.admin.delete(policy_path(item))
 
 

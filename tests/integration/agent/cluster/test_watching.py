@@ -1,15 +1,18 @@
-"""What an agent knows of its pods, and how soon."""
+"""What the agent hears of its cluster, over outages and a store that is full."""
 
 import time
 
 from agent.cluster import AgentCluster
+from agent.events.episodes import EventCreate, Notice, about_node
+from agent.model.decision import Answer
 from gpufence import names
 from gpufence.cards import read_cards
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kube import JsonObject, PatchType, core
-from tests.integration.agent.cluster.site import CARDS, ClusterSite, known, wait_for
+from tests.integration.agent.cluster.site import CARDS, ClusterSite, known, verdict, wait_for
 from tests.support.builders import T4_BYTES, card, container, node_cards
+from tests.support.etcd import full
 
 KILL_SWITCH_SECONDS = 2.0
 
@@ -143,3 +146,50 @@ def test_a_card_more(site: ClusterSite, cluster: AgentCluster, fenced: str) -> N
     cluster.publish(CARDS)
 
     assert 3 * GIB == more.limit_bytes
+
+
+def test_a_full_store(site: ClusterSite, fenced: str) -> None:
+    """
+    While nothing can be written the agent keeps what it knows, says why nobody goes, and goes on
+    with all of it once there is room.
+    """
+    uid = site.add_pod(fenced)["metadata"]["uid"]
+    with site.cluster() as agent:
+        pod = known(agent, uid)
+        with full(site.plane.folder):
+            refused = agent.carry_out(verdict(pod))
+            about = about_node(site.node)
+            agent.write([EventCreate(1, Notice(names.UNATTRIBUTED, about, "the store was full"))])
+            during = agent.pods()
+        wait_for(lambda: agent.status().events_written or None, agent)
+        result = agent.carry_out(verdict(pod))
+
+    assert (Answer.FAILED, True) == (refused.answer, "space exceeded" in refused.detail)
+    assert (True, Mode.EVICT) == (during.fresh, during.by_uid[uid].mode)
+    assert Answer.ACCEPTED is result.answer
+
+
+def test_outage(site: ClusterSite, fenced: str) -> None:
+    """While the API server is away nobody is evicted, and afterwards everything is as before."""
+    uid = site.add_pod(fenced)["metadata"]["uid"]
+    with site.cluster() as agent:
+        pod = known(agent, uid)
+        site.plane.stop_api_server()
+        try:
+            wait_for(lambda: True if not agent.pods().fresh else None, agent)
+            during, status = agent.pods(), agent.status()
+            refused = agent.carry_out(verdict(pod))
+            about = about_node(site.node)
+            agent.write([EventCreate(1, Notice(names.UNATTRIBUTED, about, "during the outage"))])
+        finally:
+            site.plane.start_api_server()
+        wait_for(lambda: agent.pods().fresh or None, agent)
+        wait_for(lambda: agent.status().events_written or None, agent)
+        result = agent.carry_out(verdict(agent.pods().by_uid[uid]))
+
+    assert pod == during.by_uid[uid]
+    assert status.trouble
+    assert Answer.FAILED is refused.answer
+    assert Answer.ACCEPTED is result.answer
+    listed = site.admin.list(core("namespaces", "default", "events")).items
+    assert 1 == sum(item["message"] == "during the outage" for item in listed)

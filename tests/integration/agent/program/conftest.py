@@ -1,30 +1,16 @@
 """One node for all tests of a module; agents come and go."""
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
 from simulator.controlplane import ControlPlane
-from simulator.node import NodeOptions, SimulatedNode
-from tests.support.agent.node_site import NodeSite
+from tests.support.agent.node_site import NodeSite, node_site
 
 
 @pytest.fixture(scope="module")
 def shared_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
-    name = f"gpu-{uuid4().hex[:8]}"
-    options = NodeOptions(
-        kubeconfig=control_plane.node_kubeconfig(name),
-        admin_kubeconfig=control_plane.kubeconfig(),
-        name=name,
-        cards="8xT4",
-    )
-    with (
-        control_plane.fresh_namespace("system") as system,
-        SimulatedNode(options) as node,
-        NodeSite(control_plane, node, system) as ready,
-    ):
-        ready.install()
+    with node_site(control_plane, cards="8xT4") as ready:
         yield ready
 
 

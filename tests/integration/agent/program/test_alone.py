@@ -9,7 +9,7 @@ from pathlib import Path
 from gpufence.snapshot import read_snapshot
 from simulator.nvml.build import environment
 from simulator.nvml.state import State
-from tests.support.agent.process import AgentProcess
+from tests.support.agent.node_site import AgentProcess
 from tests.support.observing import eventually
 from tests.support.processes import LOOPBACK
 

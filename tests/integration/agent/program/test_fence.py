@@ -10,8 +10,9 @@ from simulator.nvml.layout import FaultAction
 from tests.support import objects
 from tests.support.agent.node_site import (
     OVER,
+    QUICK,
     WITHIN,
-    Fenced,
+    Ground,
     NodeSite,
     events,
     fenced_pod,
@@ -19,8 +20,7 @@ from tests.support.agent.node_site import (
     place,
     wait_until_gone,
 )
-from tests.support.agent.process import QUICK
-from tests.support.observing import eventually
+from tests.support.observing import eventually, wait_until
 
 END_SECONDS = 30.0
 LONG_GRACE_SECONDS = 600
@@ -103,6 +103,7 @@ def test_the_last_resort_ends_a_pod_that_does_not_end(site: NodeSite, namespace:
     with site.agent(**allowed) as agent:
         wait_until_gone(ground, "deaf", agent)
         ended = eventually(lambda: ground.get("deaf") is None)
+        wait_until(lambda: events(ground, names.TERMINATION_STUCK), "nothing says so")
         told = events(ground, names.TERMINATION_STUCK)
         counted = eventually(lambda: agent.metrics()[_KILLED] == 1)
 
@@ -175,5 +176,5 @@ def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: NodeSite) -> None:
     assert seconds < END_SECONDS
 
 
-def _was_told(ground: Fenced) -> bool:
+def _was_told(ground: Ground) -> bool:
     return bool(events(ground, names.WOULD_EVICT))

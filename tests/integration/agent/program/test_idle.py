@@ -6,8 +6,7 @@ from typing import Any
 
 from gpufence import names
 from simulator.nvml.faults import Fault, NvmlCode
-from tests.support.agent.node_site import WITHIN, Fenced, NodeSite, fenced_pod, place
-from tests.support.agent.process import AgentProcess
+from tests.support.agent.node_site import WITHIN, AgentProcess, Ground, NodeSite, fenced_pod, place
 from tests.support.observing import wait_until
 
 SOON = {"GPUFENCE_ACTIVITY_SECONDS": "0.5", "GPUFENCE_IDLE_SECONDS": "2"}
@@ -15,13 +14,13 @@ BUSY = f"{WITHIN}; busy 40%"
 OTHERS = ("Ready", "PodScheduled")
 
 
-def condition(ground: Fenced, name: str) -> dict[str, Any]:
+def condition(ground: Ground, name: str) -> dict[str, Any]:
     found = ground.get(name) or {}
     every = found.get("status", {}).get("conditions", [])
     return next((item for item in every if item["type"] == names.GPU_IDLE), {})
 
 
-def wait_for_status(ground: Fenced, name: str, status: str, agent: AgentProcess) -> dict[str, Any]:
+def wait_for_status(ground: Ground, name: str, status: str, agent: AgentProcess) -> dict[str, Any]:
     wait_until(
         lambda: condition(ground, name).get("status") == status,
         f"{name} is not {status}: {condition(ground, name)} {agent.snapshot()} {agent.lines[-5:]}",

@@ -8,10 +8,16 @@ from gpufence import names
 from gpufence.need import NeedDay, NodeNeed, need_configmap, read_need
 from gpufence.quantity import GIB, MIB
 from kube import NotFoundError, core
-from tests.support.agent.node_site import GPU, WITHIN, NodeSite, fenced_pod, place
-from tests.support.agent.process import AgentProcess
-from tests.support.node_ground import pod as pod_of
-from tests.support.node_ground import workload
+from tests.support.agent.node_site import (
+    GPU,
+    WITHIN,
+    AgentProcess,
+    NodeSite,
+    fenced_pod,
+    place,
+    workload,
+)
+from tests.support.agent.node_site import pod as pod_of
 from tests.support.observing import wait_until
 
 SOON = {"GPUFENCE_NEED_SECONDS": "0.5"}

@@ -7,7 +7,7 @@ from gpufence import names
 from kube import PatchType, core, group
 from simulator.controlplane import ControlPlane
 from tests.support.agent.node_site import (
-    Fenced,
+    Ground,
     NodeSite,
     events,
     fenced_pod,
@@ -64,7 +64,7 @@ def test_a_tolerated_pod_pays_for_no_stranger(
     """
     ground = site.ground(namespace)
     with control_plane.fresh_namespace() as other:
-        free = Fenced(site.plane, other, site.node, site.admin)
+        free = Ground(site.plane, other, site.node, site.admin)
         site.fenced.append(other)
         place(free, fenced_pod("stranger", FILLING))
         place(ground, fenced_pod("idle", IDLE), fenced_pod("innocent", TOLERATED))
@@ -88,7 +88,7 @@ def _was_named(site: NodeSite, name: str) -> bool:
     )
 
 
-def _shield(ground: Fenced) -> None:
+def _shield(ground: Ground) -> None:
     """Make a disruption budget that lets nobody go, as its controller would keep it."""
     path = group("policy/v1", "namespaces", ground.namespace, "poddisruptionbudgets")
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}

@@ -14,7 +14,7 @@ from gpufence.mode import Mode
 from gpufence.plan import Plan, write_plan
 from tests.support.agent.builders import CARDS
 from tests.support.builders import container, gpushare, node, pod, sidecar
-from tests.support.vectors import Vector, vectors
+from tests.support.tree import Vector, vectors
 
 LONG = "x" * 10_000
 ENDED = {

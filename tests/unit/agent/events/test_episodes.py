@@ -1,4 +1,6 @@
-"""How often the same thing is said."""
+"""How often the same is said, and what is said of what cannot be read."""
+
+from dataclasses import replace
 
 from agent.events.episodes import (
     NO_EPISODES,
@@ -9,8 +11,29 @@ from agent.events.episodes import (
     Notice,
     damped,
 )
+from agent.events.notices import (
+    NOTHING_ANNOUNCED,
+    REPEAT_SECONDS,
+    Announced,
+    new_notices,
+    unreadable,
+)
+from agent.events.sentences import card_unavailable, cards_unidentified, nvml_unavailable
+from agent.model.decision import (
+    Blame,
+    CardFinding,
+    ContainerExcess,
+    Decision,
+    Ineffective,
+    Outcome,
+    Shortage,
+    Suspension,
+)
+from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from gpufence import names
 from kube.events import Regarding
+from tests.support.agent.builders import CARDS, card_sample, memory
+from tests.unit.agent.events.scenes import card, verdict
 
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
 DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)
@@ -107,3 +130,116 @@ def test_evictions_are_told_whatever_else_there_was_to_say() -> None:
 
     assert [*evicted, *lasting[:2]] == [item.notice for item in writes]
     assert [*lasting[:2], *evicted] == [item.notice for item in later]
+
+
+FINE = Sample(0.0, (card_sample(0, {}), card_sample(1, {})))
+
+
+def messages(sample: Sample, *, seconds: float = 20.0) -> list[str]:
+    """Return what is told of a sample that has been the same for so long."""
+    since, early = unreadable({}, sample, 100.0, "n1", 15.0)
+    assert () == early
+    _, found = unreadable(since, sample, 100.0 + seconds, "n1", 15.0)
+    assert {names.NVML_UNAVAILABLE, names.UNFENCED} >= {item.reason for item in found}
+    return [item.message for item in found]
+
+
+def test_nothing_is_told_of_cards_that_are_well() -> None:
+    """Readable cards are no news."""
+    assert [] == messages(FINE)
+
+
+def test_a_lost_driver_is_told_once_for_all_cards() -> None:
+    """The trouble of all cards is one sentence."""
+    blind = tuple(replace(item, memory=None, processes=None) for item in FINE.cards)
+    trouble = Trouble("driver not loaded")
+
+    expected = nvml_unavailable("n1", "driver not loaded", 20.0).message
+    assert [expected] == messages(Sample(0.0, blind, trouble=trouble))
+
+
+def test_one_lost_card_is_told_by_name() -> None:
+    """A card that alone cannot be read is named with its own reason."""
+    lost = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
+
+    expected = card_unavailable("n1", CARDS[1], "it fell off the bus", 20.0).message
+    assert [expected] == messages(Sample(0.0, (FINE.cards[0], lost)))
+
+
+def test_a_card_without_a_reason_is_told_too() -> None:
+    """A card whose list is missing without a word gets one."""
+    quiet = CardSample(CARDS[0], memory(), None)
+    (message,) = messages(Sample(0.0, (quiet,)))
+
+    assert "it does not say how much memory is used" in message
+
+
+def test_cards_that_never_said_who_they_are_are_told() -> None:
+    """Cards without a UUID are in no sample, so the Node says that they are missing."""
+    unidentified = (Trouble("index 3: no access"),)
+
+    expected = cards_unidentified("n1", "index 3: no access", 20.0).message
+    assert [expected] == messages(replace(FINE, unidentified=unidentified))
+
+
+def test_cards_without_memory_of_their_own_are_told() -> None:
+    """What cannot be fenced is told of by itself, and is no card that nobody can read."""
+    unfenced = Trouble("card 0: it has no memory of its own", TroubleCode.UNIFIED)
+    sample = replace(FINE, unidentified=(Trouble("index 3: no access"), unfenced))
+
+    expected = cards_unidentified("n1", "index 3: no access", 20.0).message
+    assert [expected, unfenced.text] == messages(sample)
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """A card that could be read in between begins anew."""
+    lost = Sample(0.0, (CardSample(CARDS[0], None, None),))
+    since, _ = unreadable({}, lost, 0.0, "n1", 15.0)
+    since, _ = unreadable(since, FINE, 10.0, "n1", 15.0)
+    since, found = unreadable(since, lost, 20.0, "n1", 15.0)
+
+    assert () == found
+    assert {"GPU-0": 20.0} == since
+
+
+FINDINGS = {"GPU-0": CardFinding(card(), 1, overcommitted=False)}
+OVER = Decision(100.0, (verdict(),), (), None, frozenset(), FINDINGS)
+
+
+def after(decision: Decision, before: Announced | None = None) -> tuple[Announced, list[str]]:
+    if before is None:
+        before, _ = new_notices(NOTHING_ANNOUNCED, OVER, "n1")
+    before, found = new_notices(before, decision, "n1")
+    return before, [item.reason for item in found]
+
+
+def test_the_first_decision_is_news() -> None:
+    """What gives cause for the first time is said."""
+    assert [names.LIMIT_EXCEEDED] == after(OVER, NOTHING_ANNOUNCED)[1]
+
+
+def test_the_same_again_is_no_news_until_the_damping_has_to_know() -> None:
+    """A lasting cause is said again after a while, whatever its figures are by then."""
+    before, soon = after(replace(OVER, at=101.0, verdicts=(verdict(over_seconds=40.0),)))
+    _, later = after(replace(OVER, at=100.0 + REPEAT_SECONDS), before)
+
+    assert [] == soon
+    assert [names.LIMIT_EXCEEDED] == later
+
+
+def test_every_change_of_a_cause_is_news() -> None:
+    """Another outcome, suspension, finding, container or process is said at once."""
+    soon = replace(OVER, at=101.0)
+    blamed = Shortage(1, frozenset(), Blame(1, hidden=True))
+    excess, found = ContainerExcess("aside", 2, 1), Ineffective("main", 7, 2, 1)
+    changed = [
+        replace(soon, verdicts=(verdict(Outcome.WOULD_EVICT),)),
+        replace(soon, verdicts=(verdict(containers_over=(excess,)),)),
+        replace(soon, verdicts=(verdict(ineffective=(found,)),)),
+        replace(soon, verdicts=(verdict(), verdict(Outcome.UNDECLARED))),
+        replace(soon, suspensions=(Suspension("hami", 3, 4),)),
+        replace(soon, findings={"GPU-0": replace(OVER.findings["GPU-0"], overcommitted=True)}),
+        replace(soon, findings={"GPU-0": replace(OVER.findings["GPU-0"], shortage=blamed)}),
+    ]
+
+    assert [True] * 7 == [bool(after(decision)[1]) for decision in changed]

@@ -41,10 +41,9 @@ def test_eviction_suspended() -> None:
     found = notices(replace(decision(), suspensions=suspended), "n1")
 
     expected = (
-        "evictions of pods measured in gpushare, units of 1Gi are suspended, but for those that "
-        "end a shortage: more than half of them are over their limits at once (3 of 5); rather a "
-        "wrong unit or limit than so many offenders: compare the pods' gpufence.io/summary with "
-        "what they requested"
+        "evictions of pods measured in gpushare, units of 1Gi are suspended, except under "
+        "memory pressure: more than half of them are over their limits at once (3 of 5); probably "
+        "a wrong unit or limit: compare the pods' gpufence.io/summary with what they requested"
     )
     assert [names.EVICTION_SUSPENDED] * 2 == [item.reason for item in found]
     assert expected == found[0].message

@@ -12,15 +12,15 @@ limit, the hold 30 s, the grace 120 s; who goes at 31 has a process that one lis
     9 s over, 1 s under                           35         test_time.test_sawtooth
     two offenders                                 30, 31     test_brakes.test_two_offenders
     offender terminating with a grace of 10^9 s   30         test_brakes.test_offender_that_its_owner_deleted_with_an_endless_grace
-      with last-resort-kill                       45, 50     test_budgets.test_last_resort_kill
-    budget refusing (429), room on the card       30, 35     test_budgets.test_budget_refuses_on_a_card_with_room
-      card short: then deleted                    18, 19     test_budgets.test_budget_refuses_on_a_short_card
-      card short, budgets respected               18, 38     test_budgets.test_budget_is_respected_where_the_operator_says_so
+      with last-resort-kill                       45, 50     test_brakes.test_last_resort_kill
+    budget refusing (429), room on the card       30, 35     test_brakes.test_budget_refuses_on_a_card_with_room
+      card short: then deleted                    18, 19     test_brakes.test_budget_refuses_on_a_short_card
+      card short, budgets respected               18, 38     test_brakes.test_budget_is_respected_where_the_operator_says_so
     two budgets (500), card short                 18, 19     test_two_budgets_that_refuse_with_an_error_of_the_server
-      any other failure                           18, 38     test_budgets.test_failed_eviction_is_never_forced
+      any other failure                           18, 38     test_brakes.test_failed_eviction_is_never_forced
     uid changed under the same name               170        test_time.test_uid_changed_under_the_same_name
       between the verdict and the act             30, 181    test_another_pod_under_the_name_when_the_eviction_arrives
-    pod gone                                      30         test_budgets.test_pod_gone
+    pod gone                                      30         test_brakes.test_pod_gone
     Job pod                                       30         test_kinds.test_job_pod
     mirror pod                                    never      test_kinds.test_who_stays
     priority system-node-critical                 30         test_pods.test_priority_system_node_critical

@@ -1,18 +1,30 @@
-"""Time over a limit: who goes at which second, and what starts the time from zero."""
+"""Time over a limit: which pod goes at which second, and what starts the time from zero."""
 
 from dataclasses import replace
 
 import pytest
 
+from agent.judge.reason import MOST_REMEMBERED, offended
+from agent.judge.time import BucketRules, is_due, pour
 from agent.model.decision import Outcome
-from agent.model.memory import Memory
+from agent.model.memory import EMPTY, Memory
 from agent.model.pod import PodLimit
+from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.builders import CARDS, LIMIT, controller, pod
 from tests.support.agent.world import Act, World
 from tests.support.builders import T4_BYTES
-from tests.unit.agent.judge.scenes import OVER, WITHIN, settled, violating
+from tests.unit.agent.judge.scenes import (
+    OVER,
+    SHORT_ONLY,
+    SLIGHTLY,
+    WITHIN,
+    full,
+    robbed,
+    settled,
+    violating,
+)
 
 
 def test_over_for_the_hold() -> None:
@@ -251,3 +263,120 @@ def test_limit_raised() -> None:
 
     assert [] == world.run(60)
     assert Outcome.WITHIN is world.outcome("a")
+
+
+@pytest.mark.parametrize(("ends_at", "due"), [(3.0, True), (3.01, True), (2.99, False)])
+def test_a_hold_is_over_with_the_sample_that_should_end_it(ends_at: float, *, due: bool) -> None:
+    """A sample that comes a hair early does not end a hold; the next is due when it ends."""
+    bucket = EMPTY
+    for at in (0.0, 1.0, 2.0, ends_at):
+        bucket = pour(bucket, BucketRules(at, 3.0, 3.0), over=True)
+
+    assert due is is_due(bucket, 3.0)
+
+
+@pytest.mark.parametrize(("before", "expected"), [(0, 30), (1, 60), (2, 300), (3, 1800), (9, 1800)])
+def test_hold_of_a_repeat_offender(before: int, expected: int) -> None:
+    """An owner evicted before gets a longer hold each time."""
+    world = settled(pod(controller=controller()))
+    for _ in range(before):
+        offences = offended(
+            world.memory.offences, pod(controller=controller()).lineage, -60.0, EvictionPolicy()
+        )
+        world.memory = replace(world.memory, offences=offences)
+    world.hold("a", OVER)
+    world.run(1)
+
+    assert expected == world.decision.verdicts[0].due_seconds
+
+
+def test_repeat_offender_on_a_short_card() -> None:
+    """A shortage does not wait longer for those who caused one before."""
+    world = full("a", SLIGHTLY, free=450 * MIB)
+    lineage = world.pods["a"].lineage
+    world.memory = replace(world.memory, offences=offended({}, lineage, -60.0, EvictionPolicy()))
+
+    assert [Act(3, "a")] == world.run(10)
+
+
+@pytest.mark.parametrize(
+    ("ladder", "since", "expected"),
+    [
+        ((60.0,), EvictionPolicy().repeated_memory_seconds, 60),
+        ((60.0,), EvictionPolicy().repeated_memory_seconds + 1, 30),
+        ((), 60.0, 30),
+    ],
+)
+def test_offences_are_forgotten(ladder: tuple[float, ...], since: float, expected: int) -> None:
+    """After a day, or without longer holds at all, an owner is like any other."""
+    world = settled(policy=EvictionPolicy(repeated_hold_seconds=ladder))
+    world.memory = replace(world.memory, offences=offended({}, pod().lineage, -since, world.policy))
+    world.hold("a", OVER)
+    world.run(1)
+
+    assert expected == world.decision.verdicts[0].due_seconds
+
+
+def test_what_is_remembered_of_owners_stays_bounded() -> None:
+    """
+    An eviction too old to matter is dropped with the next one, and the oldest when there are many.
+    """
+    policy = EvictionPolicy()
+    old = offended({}, ("n", "Pod", "old"), 0.0, policy)
+    later = policy.repeated_memory_seconds + 1
+    many = old
+    for number in range(MOST_REMEMBERED + 1):
+        many = offended(many, ("n", "Pod", f"p{number}"), float(number), policy)
+
+    assert [("n", "Pod", "next")] == list(offended(old, ("n", "Pod", "next"), later, policy))
+    assert MOST_REMEMBERED == len(many)
+    assert ("n", "Pod", "old") not in many
+
+
+def beside_unknown(known: int) -> World:
+    """Make a node on which a pod has one process that is known, and one without a figure."""
+    world = violating(pod("a", "main", "aside"), used=known)
+    world.hold("a", None, container="aside")
+    return world
+
+
+def test_what_is_certain_is_enough() -> None:
+    """A pod goes for what its known processes hold above the limit, beside one without a figure."""
+    assert [Act(30, "a")] == beside_unknown(OVER).run(100)
+
+
+def test_a_figure_that_comes_and_goes() -> None:
+    """A process whose figure comes and goes gives its pod nothing back."""
+    world = violating(pod("a", "main", "aside"), used=OVER)
+
+    def script(second: int) -> None:
+        world.hold("a", None if second % 2 else 10 * MIB, container="aside")
+
+    assert [Act(30, "a")] == world.run(100, script)
+
+
+@pytest.mark.parametrize("known", [0, WITHIN, 3 * GIB, 3 * GIB + 60 * MIB])
+def test_what_is_uncertain_is_not(known: int) -> None:
+    """A pod whose known processes are within the limit is unknown, and stays."""
+    world = beside_unknown(known)
+
+    assert [] == world.run(100)
+    assert Outcome.UNKNOWN is world.outcome("a")
+
+
+def test_a_certain_excess_within_the_margin_is_not() -> None:
+    """A pod that is certainly over, but not certainly by more than the margin, stays."""
+    world = beside_unknown(3 * GIB + 100 * MIB)
+
+    assert [] == world.run(100)
+    assert Outcome.UNKNOWN is world.outcome("a")
+    assert world.decision.verdicts[0].over
+
+
+def test_a_shortage_is_ended_by_what_is_certain() -> None:
+    """A thief with a process without a figure goes for the shortage that its certain part makes."""
+    world = robbed(policy=SHORT_ONLY)
+    world.hold("a", None, container="aside")
+    world.change("a", containers=pod("a", "main", "aside").containers)
+
+    assert [Act(9, "a")] == world.run(100)[:1]

@@ -1,5 +1,6 @@
 """One tick after the other: what is published, said and counted."""
 
+import math
 import random
 import threading
 from dataclasses import replace
@@ -7,12 +8,18 @@ from dataclasses import replace
 import pytest
 
 from agent.loop import TickThread
-from agent.loop.loop import next_due
+from agent.loop.loop import MOST_NAMESPACES, OTHERS, count_violations, next_due
+from agent.model.decision import Decision, Outcome, Verdict
+from agent.model.memory import Bucket, Watch
 from agent.model.pod import pods_on_node
 from agent.model.sample import Trouble
+from agent.model.state import CONTAINER_SECONDS, AgentState
+from agent.nvml.faults import Code, trouble_of
+from agent.nvml.protocol import NvmlFailure
 from gpufence import names
+from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import LIMIT, pod
+from tests.support.agent.builders import LIMIT, on_card, pod
 from tests.support.agent.node import QUICK, Clock, Node, running
 from tests.support.observing import eventually
 
@@ -153,9 +160,10 @@ def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
     clock = Clock()
     calls: list[tuple[object, int]] = []
 
-    def tick(skipped: int) -> None:
+    def tick(skipped: int) -> float:
         calls.append((skipped, threading.get_ident()))
         clock.now += 0.025
+        return math.inf
 
     finish = lambda: calls.append(("finish", threading.get_ident()))  # noqa: E731 - one line
     ticker = TickThread(tick, finish, 0.01, clock, chance=lambda: 0.0)
@@ -170,17 +178,106 @@ def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
 
 
 def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
-    """While a tick does not end the silence grows, and stopping does not wait for it."""
+    """A minute beyond the interval a tick may take; stopping does not wait for one that hangs."""
     clock, gate = Clock(), threading.Event()
 
-    def tick(_: int) -> None:
+    def tick(_: int) -> float:
         gate.wait(20)
+        return math.inf
 
     ticker = TickThread(tick, lambda: None, 1.0, clock)
     ticker.start()
-    clock.now += 30
-    silence, ended = ticker.silence_seconds, ticker.stop(0.01)
+    clock.now += 61
+    healthy = ticker.trouble
+    clock.now += 1
+    stuck, ended = ticker.trouble, ticker.stop(0.01)
     gate.set()
 
-    assert (30, False) == (silence, ended)
+    assert ("", False) == (healthy, ended)
+    assert "no look at the cards has ended for 62 s: the agent's loop hangs" == stuck
     assert ticker.stop(20)
+
+
+LONG = CONTAINER_SECONDS + 1.0
+
+
+def blind(code: Code) -> AgentState:
+    """Return what is known by an agent whose NVML has answered with this code from the start."""
+    node = Node()
+    node.cards.trouble = trouble_of(NvmlFailure(code, "nvmlInit"))
+    node.tick()
+    return node.loop.state
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (Code.UNKNOWN, True),
+        (Code.OPERATING_SYSTEM, True),
+        (Code.LIB_RM_VERSION_MISMATCH, True),
+        (Code.DRIVER_NOT_LOADED, False),
+        (Code.GPU_IS_LOST, False),
+    ],
+)
+def test_only_what_a_new_container_may_have_is_worth_a_restart(
+    code: Code, *, expected: bool
+) -> None:
+    """
+    Lost devices and a replaced library are the container's; a driver that is away is the node's.
+    """
+    state = blind(code)
+
+    assert "" == state.lost_container(state.started_at + CONTAINER_SECONDS)
+    assert expected is bool(state.lost_container(state.started_at + LONG))
+
+
+def test_a_card_that_was_read_counts_from_then() -> None:
+    """The time without any card begins with the last one that could be read."""
+    node = Node()
+    node.tick()
+    measured = node.clock.now
+    node.cards.trouble = trouble_of(NvmlFailure(Code.UNKNOWN, "nvmlInit"))
+    node.tick(seconds=500.0)
+    state = node.loop.state
+
+    assert "" == state.lost_container(measured + CONTAINER_SECONDS)
+    assert state.lost_container(measured + LONG).startswith("no card can be read for 601 s")
+
+
+def test_before_the_first_look_nothing_is_wrong() -> None:
+    """An agent that has not looked yet has no reason to give up."""
+    assert "" == AgentState(0.0, 0.0).lost_container(LONG)
+
+
+def counted(before: dict[tuple[str, str], int], verdict: Verdict) -> dict[tuple[str, str], int]:
+    decision = Decision(0.0, (verdict,), (), None, frozenset(), {})
+    counts, running = count_violations(before, {}, decision)
+    assert counts == count_violations(counts, running, decision)[0]
+    return dict(counts)
+
+
+def over(since: float | None = 5.0, **more: object) -> Verdict:
+    item = pod(**more)  # type: ignore[arg-type] # any field
+    watch = Watch(report=Bucket(1.0, since is not None, 5.0, since))
+    return Verdict(item, Outcome.HOLDING, on_card(item, GIB, report_over=True, watch=watch))
+
+
+def test_a_new_violation_counts_once_for_its_namespace_and_mode() -> None:
+    """Each counts by where it happened and on which rung, and not again while it lasts."""
+    assert {("team-a", "cap"): 1} == counted({}, over(mode=Mode.CAP))
+
+
+def test_too_many_namespaces_are_counted_together() -> None:
+    """Beyond the bound, namespaces share one line for each mode."""
+    full = {(f"n{number}", "evict"): 1 for number in range(MOST_NAMESPACES)}
+    counts = counted(full, over(namespace="late"))
+
+    assert 1 == counts[OTHERS, "evict"]
+    assert ("late", "evict") not in counts
+
+
+def test_what_is_not_over_is_not_counted() -> None:
+    """Verdicts within their limits, without a card, or without a beginning do not count."""
+    assert {} == counted({}, Verdict(pod(), Outcome.WITHIN, on_card(pod(), GIB)))
+    assert {} == counted({}, Verdict(pod(), Outcome.IDLE))
+    assert {} == counted({}, over(since=None))

@@ -4,7 +4,7 @@ import pytest
 
 from agent.nvml.protocol import Counted
 from agent.nvml.session import Session
-from tests.support.agent.nvml import COUNT, SETTINGS, Script, look, looked
+from tests.support.agent.builders import COUNT, SETTINGS, Script, look, looked
 
 
 @pytest.fixture

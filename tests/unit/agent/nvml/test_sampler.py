@@ -7,17 +7,17 @@ from agent.nvml.protocol import Ask, Counted, NvmlFailure, Question
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB
-from tests.support.agent.nvml import (
+from tests.support.agent.builders import (
     COUNT,
     IN_USE,
     LOST,
     OPEN,
     Script,
+    card_memory,
     cut,
     listed,
     look,
     looked,
-    memory,
     processes_of,
 )
 
@@ -30,7 +30,7 @@ def script() -> Script:
     made = Script()
     made.answers[COUNT] = Counted(2)
     for index in range(2):
-        made.answers[look(index)] = looked(f"GPU-{index}", memory=memory(2 * GIB))
+        made.answers[look(index)] = looked(f"GPU-{index}", memory=card_memory(2 * GIB))
         made.answers[processes_of(f"GPU-{index}")] = listed(999.0, IN_USE)
     return made
 

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from controller.cluster.owners import Assembler
-from controller.cluster.pods import KeptPod
-from controller.cluster.projections import KeptBudget, KeptOwner, ScaleTarget
-from controller.cluster.tree import SeenCluster
-from controller.model import ClusterState, OwnerKey, OwnerState, PodState, Way
-from controller.rules import ReleaseRules
+from controller.cluster.owners import SeenCluster, StateBuilder
+from controller.cluster.projections import (
+    BudgetProjection,
+    OwnerProjection,
+    PodProjection,
+    ScaleTarget,
+)
+from controller.model import ClusterState, OwnerKey, OwnerState, PodState, ReleaseRules, Way
 from gpufence import names
 from gpufence.idle import IdleRung
 from gpufence.pods import Pod
@@ -28,14 +30,14 @@ RELEASE = NamespaceView({names.IDLE: "release"}, {})
 
 def owner(
     name: str, kind: ApiKind = DEPLOYMENTS, above: Reference | None = None, **more: Any
-) -> KeptOwner:
+) -> OwnerProjection:
     template = more.pop("template", None)
     said = {"replicas": 1, "annotations": {}, **more}
     found = ApiOwner(kind, "team", name, f"uid-{name}", "7", controller=above, **said)
-    return KeptOwner(found, template)
+    return OwnerProjection(found, template)
 
 
-def reference(kept: KeptOwner) -> Reference:
+def reference(kept: OwnerProjection) -> Reference:
     found = kept.owner
     return Reference(found.kind.api_version, found.kind.kind, found.name, found.uid)
 
@@ -45,12 +47,14 @@ def state(name: str, **more: Any) -> PodState:
     return PodState(uid=f"uid-{name}", namespace="team", name=name, owner=None, **said)
 
 
-def kept(name: str, above: Reference | None = None, **more: Any) -> KeptPod:
+def kept(name: str, above: Reference | None = None, **more: Any) -> PodProjection:
     labels = more.pop("labels", {})
-    return KeptPod(state(name, **more), above, labels)
+    return PodProjection(state(name, **more), above, labels)
 
 
-def seen(*pods: KeptPod, owners: tuple[KeptOwner, ...] = (), **more: Any) -> SeenCluster:
+def seen(
+    *pods: PodProjection, owners: tuple[OwnerProjection, ...] = (), **more: Any
+) -> SeenCluster:
     said: dict[str, Any] = {
         "nodes": {"n": None},
         "namespaces": {"team": RELEASE},
@@ -68,9 +72,11 @@ def seen(*pods: KeptPod, owners: tuple[KeptOwner, ...] = (), **more: Any) -> See
     )
 
 
-def assembled(*pods: KeptPod, owners: tuple[KeptOwner, ...] = (), **more: Any) -> ClusterState:
-    made = Assembler(ReleaseRules(), frozenset({"kube-system"}))
-    return made.assemble(seen(*pods, owners=owners, **more))
+def assembled(
+    *pods: PodProjection, owners: tuple[OwnerProjection, ...] = (), **more: Any
+) -> ClusterState:
+    made = StateBuilder(ReleaseRules(), frozenset({"kube-system"}))
+    return made.build(seen(*pods, owners=owners, **more))
 
 
 def only(found: ClusterState) -> OwnerState:
@@ -93,9 +99,9 @@ def test_what_does_not_change_stays_the_same_object() -> None:
     """A second look makes nothing anew; one at other pods or words does."""
     top = owner("w")
     pod = kept("a", reference(top))
-    made = Assembler(ReleaseRules(), frozenset())
-    first, second = (made.assemble(seen(pod, owners=(top,))) for _ in range(2))
-    other = made.assemble(seen(pod, owners=(owner("w", annotations={names.WAKE: "when-free"}),)))
+    made = StateBuilder(ReleaseRules(), frozenset())
+    first, second = (made.build(seen(pod, owners=(top,))) for _ in range(2))
+    other = made.build(seen(pod, owners=(owner("w", annotations={names.WAKE: "when-free"}),)))
 
     assert only(first).pods[0] is only(second).pods[0]
     assert only(first).words is only(second).words
@@ -118,7 +124,7 @@ def test_gpu_pods_elsewhere_are_shown_without_an_owner() -> None:
 
 REFUSED = {("example.com", "Herd"): "herds cannot be read"}
 ABOVE = {
-    "nobody": (None, "nobody would make a bare pod again"),
+    "nobody": (None, "a bare pod would not be made again"),
     "DaemonSet": (Reference("apps/v1", "DaemonSet", "d", "x"), "a DaemonSet has a pod on each"),
     "unread": (Reference("example.com/v1", "Herd", "h", "x"), "herds cannot be read"),
     "unknown": (Reference("a/v1", "Thing", "t", "x"), "Thing t owns it, which cannot be scaled"),
@@ -168,7 +174,7 @@ def test_an_owner_whose_number_is_elsewhere_is_left_alone() -> None:
 
 
 def test_who_is_scaled_by_somebody_else_is_left_alone() -> None:
-    """At the top, below it, or where nobody can tell."""
+    """At the top, below it, or at an unknown place."""
     top = owner("w")
     middle = owner("w-1", REPLICA_SETS, reference(top))
     pod = kept("a", reference(middle))
@@ -235,8 +241,8 @@ def test_the_systems_own_are_left_alone() -> None:
     """By namespace, and by priority."""
     top = owner("w")
     high = only(assembled(kept("a", reference(top), priority=2 * 10**9), owners=(top,)))
-    made = Assembler(ReleaseRules(), frozenset({"team"}))
-    exempt = only(made.assemble(seen(kept("a", reference(top)), owners=(top,))))
+    made = StateBuilder(ReleaseRules(), frozenset({"team"}))
+    exempt = only(made.build(seen(kept("a", reference(top)), owners=(top,))))
 
     assert "its priority is one of the system's own" == high.why_not
     assert "namespace team is exempt" == exempt.why_not
@@ -371,6 +377,6 @@ def test_budgets_of_the_namespace_count() -> None:
     """The owner says how many of its pods may go at once."""
     top = owner("w")
     pod = kept("a", reference(top), labels={"app": "w"})
-    found = only(assembled(pod, owners=(top,), budgets={"b": KeptBudget("team", (), 3)}))
+    found = only(assembled(pod, owners=(top,), budgets={"b": BudgetProjection("team", (), 3)}))
 
     assert 3 == found.budget

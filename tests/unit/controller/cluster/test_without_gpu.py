@@ -1,6 +1,6 @@
 """Pods without a GPU are their owners' too: a release would end them."""
 
-from controller.cluster.projections import KeptBudget, Requirement
+from controller.cluster.projections import BudgetProjection, Requirement
 from kube.kinds import ApiKind
 from kube.owners import Reference
 from tests.unit.controller.cluster.test_owners import (
@@ -55,7 +55,7 @@ def test_a_budget_counts_pods_without_gpus() -> None:
     """They would go, too."""
     top = owner("w")
     pods = kept("a", reference(top)), kept("b", reference(top), gpu=None, labels={"app": "w"})
-    covers = KeptBudget("team", (Requirement("app", "In", frozenset(["w"])),), 0)
+    covers = BudgetProjection("team", (Requirement("app", "In", frozenset(["w"])),), 0)
     found = only(assembled(*pods, owners=(top,), budgets={"b": covers}))
 
     assert 0 == found.budget

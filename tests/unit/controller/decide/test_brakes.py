@@ -1,4 +1,4 @@
-"""What stops releases that are due."""
+"""What stops releases that are due, and what ten thousand of them cost."""
 
 from dataclasses import replace
 
@@ -11,10 +11,11 @@ from controller.model import (
     NoticeGiven,
     OwnerState,
     ReleaseMemory,
+    ReleaseRules,
     Step,
 )
-from controller.rules import ReleaseRules
 from gpufence.idle import ReleaseNote, ReleasePhase
+from tests.support.observing import calls
 from tests.support.release import NOW, cluster, idle_pod, owner_key, owner_state, pod_state
 
 RULES = ReleaseRules()
@@ -200,3 +201,30 @@ def test_who_was_refused_lets_others_go_first() -> None:
     assert ["b", "c", "d"] == going(cluster(), lately)
     assert ["a", "b", "c"] == going(cluster(), before)
     assert [owner_key("b")] == list(refused(lately, owner_key("b"), "", NOW + 5).refused)
+
+
+def owners(number: int, *, idle: int) -> list[OwnerState]:
+    return [
+        owner_state(
+            idle_pod(f"w{at}-0", minutes=600) if at < idle else pod_state(f"w{at}-0", idle="False"),
+            name=f"w{at}",
+        )
+        for at in range(number)
+    ]
+
+
+def test_each_of_ten_thousand_owners_has_its_standing() -> None:
+    """Every owner is judged in one pass, and no busy one is touched."""
+    decision = decide(cluster(*owners(10_000, idle=10)), ReleaseMemory(), RULES)
+
+    assert 10_000 == len(decision.standings)
+    assert {f"w{at}" for at in range(10)} >= {act.key.name for act in decision.acts}
+    assert decision.acts
+
+
+def test_a_pass_grows_with_its_owners_alone() -> None:
+    """Ten times the owners, all of them idle, take ten times the calls and hardly more."""
+    few, many = (cluster(*owners(number, idle=number)) for number in (1_000, 10_000))
+    once = calls(lambda: decide(few, ReleaseMemory(), RULES))
+
+    assert calls(lambda: decide(many, ReleaseMemory(), RULES)) < 11 * once

@@ -1,6 +1,6 @@
 """Who waits, and whose release would let them in."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from cProfile import Profile
 from pstats import Stats
 from typing import Any
@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from controller.decide import decide
-from controller.model import ClusterState, NodeRoom, OwnerState, PodState, ReleaseMemory
-from controller.rules import ReleaseRules
+from controller.model import (
+    ClusterState,
+    NodeRoom,
+    OwnerState,
+    PodState,
+    ReleaseMemory,
+    ReleaseRules,
+)
 from gpufence import names
 from gpufence.idle import ReleaseNote, ReleasePhase, WakeBy
 from tests.support.release import (
@@ -26,11 +32,18 @@ from tests.support.release import (
 
 RULES = ReleaseRules()
 GPU, GPUSHARE = names.NVIDIA_GPU, names.GPUSHARE_MEMORY
+Made = Callable[..., PodState]
 NOTE = ReleaseNote(ReleasePhase.RELEASED, NOW - 600, 1, "idle")
 
 
 def worker(name: str, *, cards: int = 1, node: str = "node-1") -> OwnerState:
     return owner_state(idle_pod(f"{name}-0", requests={GPU: cards}, node=node), name=name)
+
+
+def shared(name: str, units: int, card: int, made: Made = pod_state) -> PodState:
+    """Build a pod of gpushare on one card."""
+    index = {"ALIYUN_COM_GPU_MEM_IDX": str(card)}
+    return made(name, requests={GPUSHARE: units}, annotations=index)
 
 
 def asked_to_go(world: ClusterState) -> list[tuple[str, str]]:
@@ -71,6 +84,17 @@ def test_the_pod_that_has_waited_longest_comes_first() -> None:
 def test_whoever_fits_waits_for_nobody() -> None:
     """Where there is room, a scheduler that is slow is no reason to release anybody."""
     assert [] == asked_to_go(cluster(worker("a"), pods=[waiting_pod()]))
+
+
+def test_a_waiter_that_fits_takes_room_on_one_card() -> None:
+    """It gets the card on which the least is left, so that the next one fits beside it."""
+    node = node_room(offered={GPUSHARE: 48, names.GPUSHARE_COUNT: 3})
+    idle = owner_state(shared("a-0", 16, 2, idle_pod), name="a")
+    busy = (shared("b", 12, 0), shared("c", 6, 1))
+    first = waiting_pod("first", seconds=90, requests={GPUSHARE: 4})
+    second = waiting_pod("second", seconds=60, requests={GPUSHARE: 10})
+
+    assert [] == asked_to_go(cluster(idle, pods=[*busy, first, second], nodes=[node]))
 
 
 def test_an_idle_owner_is_in_the_way() -> None:
@@ -343,4 +367,4 @@ def test_an_owner_stays_released_of_which_nothing_is_known() -> None:
     """Without a template nobody knows what would fit."""
     released = noted(worker("a"), NOTE)._replace(template=None)
 
-    assert "nobody can tell what its pods would ask for" == back(released)
+    assert "what its pods would ask for is unknown" == back(released)

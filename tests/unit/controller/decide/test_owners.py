@@ -5,21 +5,12 @@ from typing import Any
 import pytest
 
 from controller.decide import decide
-from controller.model import OwnerState, PodState, ReleaseMemory, Standing, Way
-from controller.rules import ReleaseRules
+from controller.model import OwnerState, PodState, ReleaseMemory, ReleaseRules, Standing, Way
 from gpufence import names
 from gpufence.errors import annotation_problem
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy, WithoutGpu
 from gpufence.pods import ClaimUse
-from tests.support.release import (
-    NOW,
-    WORDS,
-    cluster,
-    idle_pod,
-    owner_state,
-    pod_state,
-    waiting_pod,
-)
+from tests.support.release import NOW, WORDS, cluster, idle_pod, owner_state, pod_state, waiting_pod
 
 RULES = ReleaseRules()
 BUSY = pod_state("busy", idle="False", idle_at=NOW - 60)
@@ -70,7 +61,7 @@ def test_an_owner_is_idle_since_the_last_of_its_pods_is() -> None:
 def test_what_nobody_can_tell_is_never_idle(
     pods: list[PodState], expected: tuple[str, str]
 ) -> None:
-    """One pod that works makes its owner busy, one of which nobody can tell makes it unknown."""
+    """One pod that works makes its owner busy, one that is unknown makes it unknown."""
     assert expected == found(*pods)
 
 
@@ -176,7 +167,7 @@ def test_a_pod_that_no_node_takes_does_nothing() -> None:
         ),
         (
             {"words": WORDS._replace(wake=WakeBy.WHEN_FREE)},
-            "it comes back when its place is free, so it goes only for somebody who waits",
+            "it comes back when its place is free, so it is released only for a waiting pod",
         ),
         ({"budget": 2}, IDLE_SINCE),
         (

@@ -13,11 +13,11 @@ from controller.model import (
     OwnerState,
     ReleaseDecision,
     ReleaseMemory,
+    ReleaseRules,
     Standing,
     Step,
     Way,
 )
-from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
 from tests.support.release import (

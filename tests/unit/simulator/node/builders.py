@@ -123,6 +123,7 @@ class FakeStarter:
         self.processes: list[FakeProcess] = []
         self.refusals: list[NodeError] = []
         self.refreshed: list[NodePod] = []
+        self.ended: list[str] = []
         self.cleared = False
         self.now = 0.0
 
@@ -135,6 +136,10 @@ class FakeStarter:
 
     def refresh(self, pod: NodePod) -> None:
         self.refreshed.append(pod)
+
+    def end(self, pod: NodePod, container_id: str) -> None:
+        del pod
+        self.ended.append(container_id)
 
     def clear(self) -> None:
         self.cleared = True

@@ -1,17 +1,33 @@
-"""Which pods can run here, how they are read, and the command line of the node."""
+"""What a simulated node starts for a pod, and in which machine."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpufence.cards import Card, Instance
+from gpufence.dialects import Units
+from gpufence.nodes import read_node
+from gpufence.quantity import GIB, MIB
 from simulator.node.__main__ import _parser, main
+from simulator.node.api import node_object
 from simulator.node.errors import RefusedPodError
 from simulator.node.launch import check_pod, workload_arguments
+from simulator.node.machine import (
+    WHOLE,
+    GpuMachine,
+    Placement,
+    device_variables,
+    gpu_capacity,
+    labels,
+    place,
+)
 from simulator.node.node import NodeOptions
-from simulator.node.pod import RestartPolicy, VolumeMount, cgroup_line, read_pod
-from tests.unit.simulator.node.builders import container, pod
+from simulator.node.pod import RestartPolicy, VolumeMount, cgroup_lines, cgroup_path, read_pod
+from simulator.node.processes import ProcRoot
+from tests.unit.simulator.node.builders import ADDRESS, card, container, pod
 
 WORKLOAD = ("-m", "simulator", "workload")
 
@@ -101,7 +117,7 @@ POD = "pod11111111_2222_3333_4444_555555555555"
 )
 def test_the_cgroup_line_is_that_of_a_real_node(quality: str, folders: str) -> None:
     """The path has a level for the class of service, but not for Guaranteed."""
-    line = cgroup_line(replace(pod(), quality=quality), ID)
+    line = cgroup_lines(cgroup_path(replace(pod(), quality=quality), ID))
 
     assert f"0::/{folders}/cri-containerd-{ID}.scope\n" == line
 
@@ -171,3 +187,163 @@ def test_a_cluster_must_be_named(
 
     assert 2 == main([])
     assert "name --kubeconfig or set KUBECONFIG" in capsys.readouterr().err
+
+
+T4S = (card(0), card(1))
+CUT = (card(0), Card("MIG-0", 0, "Tesla T4", GIB, (8, 0), Instance("GPU-0", "1g.5gb")), card(1))
+
+
+def machine(*cards: Card, unit: str = "GiB") -> GpuMachine:
+    return GpuMachine("node-a", ADDRESS, cards or T4S, unit)
+
+
+def asking(units: str, name: str = "main") -> dict[str, Any]:
+    return container(name, resources={"limits": {"aliyun.com/gpu-mem": units}})
+
+
+@pytest.mark.parametrize(
+    ("offering", "memory", "count"),
+    [
+        (machine(), "30", "2"),
+        (machine(unit="MiB"), "30720", "2"),
+        (machine(card(0, 12282), card(1, 40960)), "22", "2"),
+        (machine(*CUT), "15", "1"),
+    ],
+    ids=["GiB", "MiB", "unequal", "cut"],
+)
+def test_memory_is_offered_as_gpushare_counts_it(
+    offering: GpuMachine, memory: str, count: str
+) -> None:
+    """Every whole card counts as much as the first, rounded down to units."""
+    assert {"aliyun.com/gpu-mem": memory, "aliyun.com/gpu-count": count} == gpu_capacity(offering)
+
+
+def test_a_machine_whose_cards_are_all_cut_offers_none() -> None:
+    """Without a whole card there is nothing to share."""
+    assert {} == gpu_capacity(machine(*CUT[:2]))
+
+
+def test_the_labels_are_those_of_a_real_node() -> None:
+    """A node carries Kubernetes' own labels, gpushare's, and those of GPU feature discovery."""
+    assert {
+        "kubernetes.io/hostname": "node-a",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "gpushare": "true",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.count": "2",
+        "nvidia.com/gpu.product": "Tesla-T4",
+        "nvidia.com/gpu.memory": "15360",
+        "nvidia.com/gpu.replicas": "1",
+        "nvidia.com/gpu.sharing-strategy": "none",
+        "nvidia.com/gpu.compute.major": "7",
+        "nvidia.com/gpu.compute.minor": "5",
+    } == labels(machine())
+
+
+def test_the_product_reads_cards_and_units_out_of_the_node() -> None:
+    """What the Node says about cards and units is what gpufence reads from it."""
+    node = read_node(node_object(machine()), Units())
+    assert node is not None
+
+    assert (GIB, 15360 * MIB) == (node.units.gpushare_bytes, node.cards[0].memory_bytes)
+
+
+@pytest.mark.parametrize(
+    ("taken", "annotations", "expected"),
+    [
+        ({}, {}, "GPU-0"),
+        ({"GPU-0": GIB}, {}, "GPU-1"),
+        ({}, {"ALIYUN_COM_GPU_MEM_IDX": "1"}, "GPU-1"),
+        ({}, {"ALIYUN_COM_GPU_MEM_IDX": "7"}, "GPU-0"),
+    ],
+    ids=["first", "most left", "assigned", "assigned elsewhere"],
+)
+def test_a_pod_gets_one_card(
+    taken: dict[str, int], annotations: dict[str, str], expected: str
+) -> None:
+    """The card that gpushare's scheduler wrote down is taken, else the one with most left."""
+    both = pod(asking("3", "a"), asking("5", "b"), annotations=annotations)
+    placement = place(both, machine(), taken)
+
+    assert ([expected], 8 * GIB) == ([card.uuid for card in placement.cards], placement.declared)
+
+
+def test_who_asks_for_nothing_gets_no_card() -> None:
+    """A pod without an amount, or on a machine without a whole card, has no card."""
+    assert Placement() == place(pod(), machine(), {})
+    assert Placement() == place(pod(asking("3")), machine(*CUT[:2]), {})
+
+
+@pytest.mark.parametrize(("cards", "visible"), [(T4S, "0"), (T4S[:1], "GPU-0")])
+def test_the_device_plugin_names_card_and_units(cards: tuple[Card, ...], visible: str) -> None:
+    """
+    Gpushare's device plugin names the card by index, a single one by UUID, and amounts in units.
+    """
+    asker, other = pod(asking("3"), container("other")).containers
+
+    assert {
+        "NVIDIA_VISIBLE_DEVICES": visible,
+        "ALIYUN_COM_GPU_MEM_IDX": "0",
+        "ALIYUN_COM_GPU_MEM_DEV": "15",
+        "ALIYUN_COM_GPU_MEM_CONTAINER": "3",
+        "ALIYUN_COM_GPU_MEM_POD": "3",
+    } == device_variables(asker, (card(0),), machine(*cards))
+    assert {} == device_variables(other, (card(0),), machine(*cards))
+
+
+def test_cards_may_be_handed_out_whole() -> None:
+    """
+    As NVIDIA's device plugin does: so many cards as were asked for, those first that nobody has.
+    """
+    whole = machine(unit=WHOLE)
+    one, two = (
+        pod(container("main", resources={"limits": {"nvidia.com/gpu": count}}))
+        for count in ("1", "2")
+    )
+    placement = place(one, whole, {"GPU-0": 15 * GIB})
+    both = place(two, whole, {})
+
+    assert {"nvidia.com/gpu": "2"} == gpu_capacity(whole)
+    assert "gpushare" not in labels(whole)
+    assert ["GPU-1"] == [card.uuid for card in placement.cards]
+    assert {"NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1"} == device_variables(
+        two.containers[0], both.cards, whole
+    )
+
+
+LINE = "0::/kubepods.slice/x.scope\n"
+
+
+def start_time(stat: Path) -> str:
+    return stat.read_text().rpartition(")")[2].split()[19]
+
+
+def test_a_process_has_its_line_and_its_true_start(tmp_path: Path) -> None:
+    """The cgroup is the one given, everything else comes from the true /proc."""
+    root = ProcRoot(tmp_path / "proc")
+    root.show({os.getpid(): LINE})
+    folder = root.folder / str(os.getpid())
+
+    assert LINE == (folder / "cgroup").read_text()
+    assert start_time(Path("/proc/self/stat")) == start_time(folder / "stat")
+    assert Path("/proc/self").resolve() == (root.folder / "self").resolve()
+
+
+def test_only_what_is_named_is_shown(tmp_path: Path) -> None:
+    """A process that is no longer named disappears; a PID in other hands has the new line."""
+    root = ProcRoot(tmp_path / "proc")
+    root.show({1: LINE, 2: LINE})
+    root.show({2: "0::/other\n"})
+
+    assert ["2"] == [path.name for path in root.folder.iterdir() if path.name.isdecimal()]
+    assert "0::/other\n" == (root.folder / "2" / "cgroup").read_text()
+
+
+def test_closing_leaves_nothing(tmp_path: Path) -> None:
+    """Nothing of ours stays behind."""
+    root = ProcRoot(tmp_path / "proc")
+    root.show({1: LINE})
+    root.close()
+
+    assert [] == list(tmp_path.iterdir())

@@ -212,6 +212,15 @@ def test_a_folder_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
     assert ["Notebook", "Pod"] == [item["kind"] for item in json.loads(out.getvalue())]
 
 
+def test_the_driver_holds_where_it_is_asked_to() -> None:
+    """With --driver-limits a container is shown the limit that the driver holds it to."""
+    asked: dict[str, Any] = {"resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}
+    pod = {"kind": "Pod", **template(**asked)}
+    said = json.loads(call(json.dumps(pod), "-o", "json", "--driver-limits", "on"))
+
+    assert "the driver is asked to hold main to 3072Mi" in said["summary"]
+
+
 def test_the_unit_of_gpushare_can_be_named() -> None:
     """With --gpushare-unit units count as on nodes of that unit."""
     asked: dict[str, Any] = {"resources": {"limits": {"aliyun.com/gpu-mem": "3000"}}}

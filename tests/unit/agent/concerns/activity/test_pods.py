@@ -201,7 +201,7 @@ def test_a_process_that_nobody_knows_may_be_a_claims(card: Watched) -> None:
     card.holds[9] = GIB
     card.pass_()
 
-    assert "process 9 is there, and nobody knows whose it is" == card.whole("claims").why
+    assert "process 9 is there, which cannot be attributed" == card.whole("claims").why
 
 
 def test_a_process_of_the_node_is_no_claims(card: Watched) -> None:
@@ -227,7 +227,7 @@ def test_work_on_an_instance_that_nobody_holds_is_anybodys() -> None:
     card.settle()
     card.pass_(None, percent=1)
 
-    assert "work is done there, and nobody knows whose it is" == card.whole("claims").why
+    assert "work there cannot be attributed" == card.whole("claims").why
 
 
 def test_a_card_that_is_busy_alone_has_somebody(card: Watched) -> None:

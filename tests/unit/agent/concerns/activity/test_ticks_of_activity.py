@@ -8,8 +8,7 @@ from agent.snapshot_view import snapshot_of
 from gpufence.quantity import GIB
 from gpufence.snapshot import ActivityRow, PodActivityRow
 from tests.support.agent.builders import pod
-from tests.support.agent.concerned import ConcernedNode
-from tests.support.agent.scene import ABOUT
+from tests.support.agent.node import ABOUT, ConcernedNode
 
 AT = "2026-01-02T03:05:06Z"
 TICKS = 70

@@ -1,1 +1,0 @@
-"""The plain broker of tests beside RabbitMQ: workers meet the same in both."""

@@ -1,1 +1,0 @@
-"""What the documentation tells people to type, typed."""

@@ -1,0 +1,198 @@
+"""Without a shelf each program type-checks, starts and passes."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.tree import PACKAGES, TOOLS
+from tools import ROOT
+
+LEFT_OUT = shutil.ignore_patterns("__pycache__")
+TESTS = ("__init__.py", "support", "data", "http", "unit")
+
+CONTROLLER = """
+from controller.program import SETTINGS, ControllerProgram
+from gpufence.settings import read_settings
+from kube import ClientSettings
+made = ControllerProgram(read_settings(SETTINGS, {}), ClientSettings(server="http://127.0.0.1:9"))
+"""
+AGENT = """
+from agent.program import SETTINGS, AgentProgram, NoCluster
+from agent.settings import read_agent_settings
+made = AgentProgram(read_agent_settings({"GPUFENCE_NODE": "n1"}, SETTINGS), NoCluster())
+"""
+START = """
+made.start()
+for page in made.pages.values():
+    page()
+made.stop()
+"""
+
+
+class Program(NamedTuple):
+    """Where a program's shelves are, what makes it, and quick tests of its core."""
+
+    shelves: str
+    made: str
+    core_tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.shelves.partition("/")[0]
+
+
+PROGRAMS = (
+    Program(
+        "controller/keepers",
+        CONTROLLER,
+        ("tests/unit/controller/cluster", "tests/unit/controller/decide/test_release.py"),
+    ),
+    Program(
+        "agent/concerns",
+        AGENT,
+        tuple(
+            f"tests/unit/agent/{each}"
+            for each in (
+                *("nvml/test_sampler.py", "procfs/test_parse.py", "cluster/test_filter.py"),
+                *("test_attribute.py", "test_settings.py", "test_driver_limits.py"),
+            )
+        ),
+    ),
+)
+
+
+def shelves() -> Iterator[tuple[Program, str]]:
+    """Yield each shelf: its program and its folder's name."""
+    for program in PROGRAMS:
+        for folder in sorted((ROOT / program.shelves).iterdir()):
+            if (folder / "__init__.py").is_file():
+                yield program, folder.name
+
+
+@pytest.fixture(params=shelves(), ids=lambda shelf: f"{shelf[0].shelves}/{shelf[1]}")
+def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Program, Path]:
+    """Copy the tree but for one shelf, its tests, and the lines of the program that name it."""
+    program, shelf = request.param
+    for part in (*PACKAGES, TOOLS, *(f"tests/{each}" for each in TESTS), "pyproject.toml"):
+        copied(ROOT / part, tmp_path / part)
+    shutil.rmtree(tmp_path / program.shelves / shelf)
+    for tests in (tmp_path / "tests").glob(f"*/{program.shelves}/{shelf}"):
+        shutil.rmtree(tests)
+    page = tmp_path / program.name / "program.py"
+    package = f"{program.shelves}/{shelf}".replace("/", ".")
+    page.write_text(without_row(page.read_text(encoding="utf-8"), package), encoding="utf-8")
+    return program, tmp_path
+
+
+def copied(source: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=LEFT_OUT)
+    else:
+        shutil.copy(source, target)
+
+
+def without_row(text: str, package: str) -> str:
+    """Return a program without the import of a shelf, and without the row that names it."""
+    found = [
+        node
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ImportFrom) and node.module == package
+    ]
+    (statement,) = found
+    (alias,) = statement.names
+    lines = text.splitlines(keepends=True)
+    gone = [lines[statement.lineno - 1], f"    {alias.name},\n"]
+
+    assert [1, 1] == [lines.count(line) for line in gone]
+    return "".join(line for line in lines if line not in gone)
+
+
+@pytest.mark.nightly
+def test_the_rest_of_a_program_type_checks(without: tuple[Program, Path]) -> None:
+    """Nothing else knows a shelf by name."""
+    program, copy = without
+
+    assert "Success" in told(copy, "mypy", "--no-incremental", "-p", program.name)
+
+
+def test_the_rest_of_a_program_starts(without: tuple[Program, Path]) -> None:
+    """It shows its pages, and ends when it is told to."""
+    program, copy = without
+    (copy / "started.py").write_text(f"{program.made}{START}", encoding="utf-8")
+
+    assert "" == told(copy, "started")
+
+
+@pytest.mark.nightly
+def test_the_rest_of_a_program_passes_its_tests(without: tuple[Program, Path]) -> None:
+    """Those of its core, none of which needs a shelf."""
+    program, copy = without
+    command = ("pytest", "-q", "-x", "--noconftest", "-p", "no:cacheprovider")
+
+    assert " passed" in told(copy, *command, *program.core_tests)
+
+
+def told(folder: Path, *command: str) -> str:
+    """Return what a tool says of the copy."""
+    result = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == result.returncode, result.stdout + result.stderr
+    return result.stdout
+
+
+VERBS = ("dashboard", "idle", "recommend")
+FOLDERS = (*(f"kubectl_gpufence/verbs/{verb}" for verb in VERBS), "kubectl_gpufence/gpushare")
+CORE_TESTS = (
+    *("tests/http/plugin/test_asking.py", "tests/http/plugin/test_live.py"),
+    *("tests/unit/plugin/test_agents.py", "tests/unit/plugin/test_view.py"),
+)
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the tree but for the folders and their rows in the list of verbs."""
+    copy = tmp_path_factory.mktemp("core")
+    for folder in (*PACKAGES, "tests"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=LEFT_OUT)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for folder in FOLDERS:
+        shutil.rmtree(copy / folder)
+    page = copy / "kubectl_gpufence" / "verbs" / "__init__.py"
+    rows = "|".join(rf'"{verb}"|.*"{verb}\.' for verb in VERBS)
+    page.write_text(re.sub(rf"^    Verb\((?:{rows}).*\n", "", page.read_text(), flags=re.MULTILINE))
+    return copy
+
+
+@pytest.mark.nightly
+def test_the_core_type_checks(core: Path) -> None:
+    """Nothing in it knows what is gone."""
+    assert "Success" in told(core, "mypy", "--no-incremental", "-p", "kubectl_gpufence")
+
+
+def test_the_core_has_its_own_verbs(core: Path) -> None:
+    """What is gone is not offered, and all else is."""
+    listed = re.findall(r"^    (\w+) ", told(core, "kubectl_gpufence", "--help"), re.MULTILINE)
+
+    assert ["top", "explain", "doctor", "inspect"] == listed
+
+
+@pytest.mark.nightly
+def test_the_core_passes_its_tests(core: Path) -> None:
+    """Those that read a cluster and lay out what was read."""
+    assert " passed" in told(core, "pytest", "-q", "-x", "-p", "no:cacheprovider", *CORE_TESTS)

@@ -1,0 +1,260 @@
+"""The pages: metrics that are well-formed and bounded, concerns among them, and the snapshot."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from agent.metrics import page
+from agent.model.pod import Cap, pods_on_node
+from agent.model.state import About, AgentState
+from agent.model.use import ProcessUse
+from agent.snapshot_view import snapshot_of
+from gpufence.quantity import GIB
+from tests.support.agent.builders import on_card, pod
+from tests.support.agent.node import ABOUT, ConcernedNode, Node, busy_state
+from tools import ROOT
+
+UNITS: Final = ("_bytes", "_seconds", "_total", "_info", "_ratio")
+COUNTS: Final = frozenset(
+    {
+        "gpufence_brake",
+        "gpufence_card_readable",
+        "gpufence_cards_unfenced",
+        "gpufence_cards_unidentified",
+        "gpufence_cluster_fresh",
+        "gpufence_cluster_published",
+        "gpufence_driver_limits",
+        "gpufence_driver_limits_unsupported",
+        "gpufence_pod_fence",
+        "gpufence_pod_gpu_processes",
+        "gpufence_verdicts",
+        "gpufence_violating_pods",
+    }
+)
+"""Numbers of things, and flags of 0 and 1: they have no unit."""
+
+_HELP = re.compile(r"# HELP (\S+) (.+)")
+_TYPE = re.compile(r"# TYPE (\S+) (counter|gauge|histogram)")
+_LINE = re.compile(r'(\w+)(\{(?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (\S+)')
+_SUFFIXES = ("_bucket", "_sum", "_count")
+
+
+def problems(page: str) -> Iterator[str]:
+    """Yield what is wrong with a page, each with its line."""
+    if not page.endswith("\n"):
+        yield "the page does not end with a line end"
+    kinds: dict[str, str] = {}
+    helped = ""
+    seen: set[str] = set()
+    for line in page.splitlines():
+        if match := _HELP.fullmatch(line):
+            helped = match[1]
+            yield from _help(match[1], match[2])
+        elif match := _TYPE.fullmatch(line):
+            if match[1] != helped or match[1] in kinds:
+                yield f"{line}: not right after its HELP, or a second time"
+            kinds[match[1]] = match[2]
+            yield from _name(match[1], match[2])
+        elif match := _LINE.fullmatch(line):
+            yield from _sample(match, kinds, helped, seen)
+        else:
+            yield f"{line}: no line of the format"
+
+
+def _help(name: str, text: str) -> Iterator[str]:
+    if not text.endswith(".") or not text[0].isupper():
+        yield f"{name}: its help is no sentence"
+
+
+def _name(name: str, kind: str) -> Iterator[str]:
+    if not name.startswith("gpufence_"):
+        yield f"{name}: not ours"
+    if (kind == "counter") != name.endswith("_total"):
+        yield f"{name}: counters and nothing else end with _total"
+    if not name.endswith(UNITS) and name not in COUNTS:
+        yield f"{name}: has no base unit"
+
+
+def _sample(
+    match: re.Match[str], kinds: dict[str, str], helped: str, seen: set[str]
+) -> Iterator[str]:
+    name, labels, value = match[1], match[2] or "", match[3]
+    base = name
+    if kinds.get(helped) == "histogram":
+        base = next((name.removesuffix(end) for end in _SUFFIXES if name.endswith(end)), name)
+    if base != helped:
+        yield f"{name}: under the head of {helped}"
+    if name + labels in seen:
+        yield f"{name}{labels}: twice"
+    seen.add(name + labels)
+    try:
+        float(value)
+    except ValueError:
+        yield f"{name}: {value} is no number"
+
+
+@pytest.fixture(scope="module")
+def state() -> AgentState:
+    return busy_state()
+
+
+def lines(text: str, start: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_a_full_page_passes_the_lint(state: AgentState) -> None:
+    """Every family has help, type and unit, and no line is there twice."""
+    assert [] == list(problems(page(state, ABOUT, state.at)))
+
+
+def test_an_empty_page_passes_the_lint() -> None:
+    """Before the first look and without a cluster the page is well-formed, too."""
+    first = AgentState(10.0, 10.0)
+    text = page(first, About("n1", "1", "2026-01-02T03:04:05Z", 3.0), 11.0)
+
+    assert [] == list(problems(text))
+    assert [] == lines(text, "gpufence_sample_age_seconds")
+    assert [] == lines(text, "gpufence_cluster")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "gpufence_a_bytes 1",
+        "# HELP gpufence_a_bytes One.\n# TYPE gpufence_b_bytes gauge\n",
+        "# HELP gpufence_a_bytes one\n",
+        "# HELP other_bytes One.\n# TYPE other_bytes gauge\n",
+        "# HELP gpufence_a One.\n# TYPE gpufence_a gauge\n",
+        "# HELP gpufence_a_bytes One.\n# TYPE gpufence_a_bytes counter\n",
+        "# HELP gpufence_a_bytes One.\n# TYPE gpufence_a_bytes gauge\ngpufence_a_bytes one\n",
+        (
+            "# HELP gpufence_a_bytes One.\n# TYPE gpufence_a_bytes gauge\n"
+            "gpufence_a_bytes 1\ngpufence_a_bytes 1\n"
+        ),
+        'gpufence_a_bytes{x="a"b"} 1\n',
+    ],
+)
+def test_the_lint_finds_what_it_is_for(broken: str) -> None:
+    """Each mistake that the lint exists for is found."""
+    assert [] != list(problems(broken))
+
+
+def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:
+    """When the loop hangs, figures vanish and the age grows; what was counted stays."""
+    text = page(state, ABOUT, state.at + 100.0)
+
+    assert [] == lines(text, "gpufence_pod_")
+    assert [] == lines(text, "gpufence_card_")
+    assert [] == lines(text, "gpufence_brake")
+    assert ["gpufence_sample_age_seconds 100"] == lines(text, "gpufence_sample_age_seconds")
+    assert 1 == len(lines(text, 'gpufence_evictions_total{action="evict",result="accepted"} 1'))
+
+
+def test_a_pod_that_is_gone_has_no_lines() -> None:
+    """Memory of a pod that the API server does not know any more belongs to nobody on the page."""
+    node = Node()
+    node.add(pod("gone"), 1 << 30, 1)
+    node.tick()
+    state = node.loop.state
+    assert state.last is not None
+    seen = state.last.observation
+    empty = replace(seen, pods=replace(seen.pods, by_uid={}))
+    look = replace(state.last, observation=empty)
+
+    assert [] == lines(page(replace(state, last=look), ABOUT, state.at), "gpufence_pod_")
+
+
+def test_a_page_with_concerns_passes_the_lint() -> None:
+    """Every family has help, type and unit, and no line is there twice."""
+    node = ConcernedNode()
+    state = busy_state(node)
+    more = node.concerns.families(state.last, state.at)
+
+    assert [] == list(problems(page(state, ABOUT, state.at, more)))
+
+
+def test_every_metric_is_in_the_documentation() -> None:
+    """The page of settings explains each metric, and no other."""
+    node = ConcernedNode()
+    state = busy_state(node)
+    more = node.concerns.families(state.last, state.at)
+    text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
+    shown = [line.split()[2] for line in lines(page(state, ABOUT, state.at, more), "# TYPE ")]
+
+    assert shown == documented
+
+
+AT = "2026-01-02T03:05:06Z"
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    """An agent that has just started says so, with nothing measured."""
+    snapshot = snapshot_of(AgentState(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
+
+    assert "the cards have not been looked at yet" == snapshot.trouble
+    assert (None, "", False) == (snapshot.stale_seconds, snapshot.highest, snapshot.fresh)
+
+
+def test_an_old_look_keeps_its_rows_and_loses_its_figures(state: AgentState) -> None:
+    """When the loop hangs, cards and pods stay, and what they hold is unknown."""
+    snapshot = snapshot_of(state, ABOUT, state.at + 100.0, AT)
+
+    assert 100.0 == snapshot.stale_seconds
+    assert "the cards have not been looked at for too long" == snapshot.trouble
+    assert {None} == {card.used_bytes for card in snapshot.cards}
+    assert {None} == {use.used_bytes for pod in snapshot.pods for use in pod.uses}
+    assert () == snapshot.nobody
+
+
+def test_the_kill_switch_is_told_once_it_was_read(state: AgentState) -> None:
+    """The highest mode is empty until the cluster has been read."""
+    status = ABOUT.cluster
+    assert status is not None
+    unread = replace(ABOUT, cluster=replace(status, synced=False))
+
+    assert "evict" == snapshot_of(state, ABOUT, state.at, AT).highest
+    assert "" == snapshot_of(state, unread, state.at, AT).highest
+
+
+def test_pods_that_nobody_knows_have_no_row(state: AgentState) -> None:
+    """Memory of a pod that is gone from the API server makes no row."""
+    last = state.last
+    assert last is not None
+    empty = replace(last.observation, pods=pods_on_node([]))
+    gone = replace(state, last=replace(last, observation=empty))
+
+    assert () == snapshot_of(gone, ABOUT, state.at, AT).pods
+
+
+@pytest.mark.parametrize(
+    ("holding", "told", "expected"),
+    [
+        (("main", "main", "aside"), ("main", "aside", "idle"), 2 * GIB),
+        (("main", "aside"), ("main",), None),
+        ((), (), None),
+    ],
+)
+def test_what_containers_were_told_is_added_up(
+    holding: tuple[str, ...], told: tuple[str, ...], expected: int | None
+) -> None:
+    """
+    Each container that holds memory counts once, and without a word to every one there is no sum.
+    """
+    processes = [ProcessUse(1, 1, None, "uid-a", name) for name in holding]
+    item = pod(caps=dict.fromkeys(told, Cap(GIB, 1)))
+
+    assert expected == on_card(item, 1, *processes).allowance_bytes
+
+
+def test_a_fenced_pod_without_memory_has_a_row_without_uses() -> None:
+    """Who is fenced and holds nothing is listed all the same."""
+    node = Node()
+    node.api.known = pods_on_node([pod("idle")])
+    node.tick()
+    (row,) = snapshot_of(node.loop.state, ABOUT, node.clock.now, AT).pods
+
+    assert ("idle", ()) == (row.name, row.uses)

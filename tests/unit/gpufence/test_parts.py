@@ -1,0 +1,289 @@
+"""The parts of containers of a pod's limit, and what a pod holds already."""
+
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.annotations import Headroom, NamespaceOptions, read_pod_options
+from gpufence.candidates import CandidateCard
+from gpufence.dialects import Units
+from gpufence.held import held_limits
+from gpufence.limits import Limits
+from gpufence.pods import read_pod
+from gpufence.quantity import GIB, MIB
+from gpufence.share import (
+    LEAST_ALLOWANCE,
+    Allowance,
+    ShareTerms,
+    allowance,
+    original_fraction,
+    reserve_bytes,
+    smallest_limit,
+    write_fraction,
+)
+from tests.support.builders import A100_BYTES, T4_BYTES, container, gpushare, pod
+
+
+def terms(
+    reserve_mebibytes: int = 512, processes: int = 1, headroom: Headroom = Headroom.FACTOR
+) -> ShareTerms:
+    return ShareTerms(reserve_mebibytes * MIB, processes, headroom)
+
+
+@pytest.mark.parametrize(
+    ("capability", "tensorflow", "cards", "mebibytes"),
+    [
+        ((7, 5), False, 1, 512),
+        ((8, 0), False, 1, 640),
+        ((8, 9), False, 1, 640),
+        (None, False, 1, 640),
+        ((9, 0), False, 1, 768),
+        ((12, 0), False, 1, 768),
+        ((7, 5), True, 1, 768),
+        ((7, 5), False, 2, 1280),
+        ((9, 0), True, 8, 1792),
+    ],
+)
+def test_the_reserve_follows_the_card_and_the_framework(
+    capability: tuple[int, int] | None, *, tensorflow: bool, cards: int, mebibytes: int
+) -> None:
+    """Newer cards, TensorFlow and several cards need more outside the allocator."""
+    assert mebibytes * MIB == reserve_bytes(capability, tensorflow=tensorflow, cards=cards)
+
+
+def test_the_factor_is_seven_tenths() -> None:
+    """Three tenths of a limit are left to what no framework counts."""
+    assert 7 * GIB == allowance(10 * GIB, T4_BYTES, terms()).bytes
+
+
+def test_the_reserve_counts_where_it_is_more_than_three_tenths() -> None:
+    """A small limit leaves its contexts their room."""
+    assert 512 * MIB == allowance(GIB, T4_BYTES, terms(512)).bytes
+
+
+def test_processes_share_what_is_left() -> None:
+    """Each of three processes has a third, and each has its own context."""
+    assert 512 * MIB == allowance(3 * GIB, T4_BYTES, terms(512, processes=3)).bytes
+
+
+@pytest.mark.parametrize(
+    ("limit", "mebibytes"), [(2 * GIB, 1433), (5 * GIB, 3584), (10 * GIB, 8704), (38 * GIB, 37376)]
+)
+def test_automatic_headroom_stops_at_one_and_a_half_gibibytes(limit: int, mebibytes: int) -> None:
+    """Up to 5 GiB automatic headroom equals the factor, above it stays at 1.5 GiB."""
+    found = allowance(limit, A100_BYTES, terms(headroom=Headroom.AUTO))
+
+    assert mebibytes == found.bytes // MIB
+
+
+def test_automatic_headroom_makes_room_for_all_contexts() -> None:
+    """Many contexts need more than 1.5 GiB."""
+    found = allowance(10 * GIB, A100_BYTES, terms(640, processes=4, headroom=Headroom.AUTO))
+
+    assert (10 * GIB - 4 * 640 * MIB) // 4 == found.bytes
+
+
+def test_a_limit_counts_as_no_more_than_the_card() -> None:
+    """Nobody gets a share of memory that is not there."""
+    assert allowance(T4_BYTES, T4_BYTES, terms()) == allowance(99 * GIB, T4_BYTES, terms())
+
+
+@pytest.mark.parametrize("headroom", list(Headroom))
+@pytest.mark.parametrize("processes", [1, 2, 7])
+@pytest.mark.parametrize("reserve", [0, 512, 1792])
+def test_the_smallest_limit_is_just_enough(
+    headroom: Headroom, processes: int, reserve: int
+) -> None:
+    """The limit that a refusal names works, and one MiB less does not."""
+    conditions = terms(reserve, processes, headroom)
+    limit = smallest_limit(conditions)
+
+    assert not allowance(limit, 999 * GIB, conditions).starved
+    assert allowance(limit - MIB, 999 * GIB, conditions).starved
+
+
+@pytest.mark.parametrize(
+    ("limit", "processes", "size"),
+    [(600 * MIB, 1, LEAST_ALLOWANCE), (GIB, 16, 64 * MIB), (MIB, 1, MIB), (3, 7, 1)],
+)
+def test_a_starved_process_gets_the_least_that_starts(
+    limit: int, processes: int, size: int
+) -> None:
+    """
+    A limit too small for its contexts yields 128 MiB, at most its share of the limit, never zero.
+    """
+    assert Allowance(size, 1, starved=True) == allowance(limit, T4_BYTES, terms(512, processes))
+
+
+def test_a_fraction_is_rounded_once() -> None:
+    """Seven tenths of 3 GiB of a T4 are exactly fourteen hundredths."""
+    assert "0.140000" == allowance(3 * GIB, T4_BYTES, terms()).fraction_of(T4_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (1, 3, "0.333333"),
+        (2, 3, "0.666666"),
+        (1, 1, "1.000000"),
+        (3, 2, "1.000000"),
+        (1, 10**6, "0.000001"),
+        (1, 3 * 10**6, "0.0000003"),
+        (1, 192 * GIB, "0.000000000004"),
+        (0, 10**6, "0.000001"),
+    ],
+)
+def test_a_fraction_is_never_zero_and_never_above_one(part: int, whole: int, text: str) -> None:
+    """Six decimals rounded down, more where they would say zero, which means "no limit" to most."""
+    assert text == write_fraction(part, whole)
+
+
+@pytest.mark.parametrize(
+    ("limit", "card", "fraction"),
+    [(GIB, 15 * GIB, 0.0), (GIB, 11 * GIB, 0.1), (3803 * MIB, 7606 * MIB, 0.3)],
+)
+def test_the_original_rule_loses_small_limits(limit: int, card: int, fraction: float) -> None:
+    """One decimal says "no cap" to a fifteenth of a card and more than the limit to an eleventh."""
+    assert fraction == original_fraction(limit, card)
+
+
+GPU = {names.NVIDIA_GPU: "1"}
+
+
+def held(
+    raw: dict[str, Any], units: Units | None = None, card: int | None = T4_BYTES, **words: Any
+) -> tuple[int | None, bool] | None:
+    """Return the limit and whether it is enforced; None where nothing can be read."""
+    read = read_pod(raw)
+    options = read_pod_options(read.annotations, frozenset(item.name for item in read.containers))
+    candidate = CandidateCard(units or Units(), card)
+    found = held_limits(read, options, NamespaceOptions(**words), candidate)
+    return (found.limit_bytes, found.enforced) if isinstance(found, Limits) else None
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (pod(gpushare(units="2"), annotations={names.KAI_FRACTION: "0.5"}), 2 * GIB),
+        (pod(gpushare(units="9"), annotations={names.KAI_FRACTION: "0.5"}), T4_BYTES // 2),
+        (
+            pod(container(**{names.HAMI_MEMORY: "2048", names.HAMI_PERCENTAGE: "0"}, **GPU)),
+            2 * GIB,
+        ),
+        (
+            pod(
+                container("a", **{names.HAMI_MEMORY: "9999999"}, **GPU),
+                container("b", **{names.HAMI_MEMORY: "2048"}),
+            ),
+            T4_BYTES + 2 * GIB,
+        ),
+        (
+            pod(
+                gpushare("a"),
+                container("b", **{names.GPUSHARE_MEMORY: "x", names.VOLCANO_MEMORY: "0"}),
+            ),
+            3 * GIB,
+        ),
+        (
+            pod(container(), annotations={names.KAI_MEMORY: "x", names.KAI_FRACTION: "0.25"}),
+            T4_BYTES // 4,
+        ),
+        (
+            pod(container(), annotations={names.KAI_MEMORY: "512", names.KAI_FRACTION: "0.25"}),
+            512 * MIB,
+        ),
+        (pod(container(), annotations={names.KAI_MEMORY: "x"}), None),
+    ],
+)
+def test_the_smallest_amount_that_can_be_read_counts(
+    raw: dict[str, Any], expected: int | None
+) -> None:
+    """Whatever else stands on the pod, what one system can read is a limit."""
+    found = held(raw)
+
+    assert expected == (found and found[0])
+    assert found is None or found[1]
+
+
+def test_what_somebody_wrote_counts_before_what_follows_from_the_node() -> None:
+    """A share that the node implies is smaller here, but enforced by nobody."""
+    raw = pod(container(**GPU, **{names.GPUSHARE_MEMORY: "9"}))
+
+    assert (9 * GIB, True) == held(raw, Units(clients=4))
+
+
+def test_a_selector_that_nobody_can_read_leaves_what_the_node_says() -> None:
+    """The pod has its node; how many share a card there is the node's to say."""
+    raw = pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "many"})
+
+    assert (T4_BYTES // 4, False) == held(raw, Units(clients=4))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "ceiling", "expected"),
+    [
+        ({"gpufence.io/memory.a": "2Gi"}, None, 2 * GIB),
+        ({"gpufence.io/memory.a": "2Gi", names.MEMORY: "2Gi"}, None, 2 * GIB),
+        ({"gpufence.io/memory.a": "2Gi"}, GIB, GIB),
+    ],
+)
+def test_what_the_pod_grants_itself_counts_however_it_is_split(
+    annotations: dict[str, str], ceiling: int | None, expected: int
+) -> None:
+    """Amounts that leave some container without one are a limit of the pod, under the ceiling."""
+    raw = pod(container("a", **GPU), container("b", **GPU), annotations=annotations)
+
+    assert (expected, True) == held(raw, max_memory_bytes=ceiling)
+
+
+def test_an_unknown_unit_holds_nobody() -> None:
+    """Where only the node could tell what a number means, there is no limit until it does."""
+    assert held(pod(gpushare()), Units(gpushare_bytes=None)) is None
+
+
+def test_an_unknown_unit_hides_no_other_amount() -> None:
+    """What another system can read beside it counts."""
+    raw = pod(gpushare(), annotations={names.KAI_MEMORY: "512"})
+
+    assert (512 * MIB, True) == held(raw, Units(gpushare_bytes=None))
+
+
+def test_an_unknown_card_leaves_amounts_in_bytes() -> None:
+    """A share of nobody knows what is no amount."""
+    raw = pod(gpushare(), annotations={names.KAI_FRACTION: "0.1"})
+
+    assert (3 * GIB, True) == held(raw, card=None)
+
+
+@pytest.mark.parametrize(("ceiling", "expected"), [(None, 1), (2 * GIB, 2 * GIB)])
+def test_a_namespace_may_say_what_a_pod_without_a_request_holds(
+    ceiling: int | None, expected: int
+) -> None:
+    """Where the namespace evicts such pods they may hold next to nothing, or the ceiling."""
+    found = held(pod(container()), max_memory_bytes=ceiling, evicts_undeclared=True)
+
+    assert (expected, True) == found
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (pod(gpushare()), (3 * GIB, True)),
+        (pod(container(**GPU)), (T4_BYTES, False)),
+        (pod(container(), annotations={names.MEMORY: "2Gi"}), (2 * GIB, True)),
+        (pod(container(), annotations={names.KAI_FRACTION: "many"}), (1, True)),
+    ],
+    ids=["an amount", "a card", "the pod's own amount", "words that nobody can read"],
+)
+def test_who_asks_is_held_to_that(raw: dict[str, Any], expected: tuple[int, bool]) -> None:
+    """A request that can be read counts there as everywhere; one that cannot counts as none."""
+    assert expected == held(raw, evicts_undeclared=True)
+
+
+def test_a_doubt_is_no_missing_request() -> None:
+    """Where only the node or a claim could tell what a pod asks for, it asked for something."""
+    claimed = pod(container(), resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+
+    assert held(pod(gpushare()), Units(gpushare_bytes=None), evicts_undeclared=True) is None
+    assert held(claimed, evicts_undeclared=True) is None

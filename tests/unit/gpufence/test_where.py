@@ -1,0 +1,297 @@
+"""Which node, and which card of it, a pod may be on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gpufence.candidates import (
+    CandidateCard,
+    assigned_card,
+    candidate_cards,
+    usable_cards,
+    wanted_resources,
+)
+from gpufence.dialects import Units
+from gpufence.nodes import GpuNode, allows, read_node, tolerates
+from gpufence.pods import Pod, read_pod
+from gpufence.quantity import GIB, MIB
+from tests.support.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
+
+DEFAULT = CandidateCard(Units(gpushare_bytes=MIB), 8 * GIB, (8, 6))
+WHOLE = read_pod(pod(gpushare()))
+
+
+def read(*raw: dict[str, Any]) -> list[GpuNode]:
+    found = [read_node(item, Units()) for item in raw]
+    return [item for item in found if item is not None]
+
+
+def sliced(profile: str) -> Pod:
+    return read_pod(pod(container(**{f"nvidia.com/mig-{profile}": "1"})))
+
+
+@pytest.mark.parametrize(
+    ("limits", "offered"),
+    [
+        ({"aliyun.com/gpu-mem": "3"}, "aliyun.com/gpu-mem"),
+        ({"nvidia.com/mig-1g.5gb": "1"}, "nvidia.com/mig-1g.5gb"),
+        ({"nvidia.com/gpumem": "3000"}, "nvidia.com/gpu"),
+        ({"nvidia.com/gpumem-percentage": "50", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
+        ({"volcano.sh/vgpu-memory-percentage": "50"}, "volcano.sh/vgpu-number"),
+        ({"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": "0"}, "aliyun.com/gpu-mem"),
+        ({"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": 0}, "aliyun.com/gpu-mem"),
+        ({"cpu": "64", "aliyun.com/gpu-mem": "3"}, "aliyun.com/gpu-mem"),
+    ],
+)
+def test_a_node_must_offer_what_the_pod_asks_for(limits: dict[str, Any], offered: str) -> None:
+    """Parameters that no node lists count as the resource they refine; a zero asks for nothing."""
+    assert {offered} == wanted_resources(read_pod(pod(container(**limits))))
+
+
+def test_a_node_must_offer_all_that_the_pod_asks_for() -> None:
+    """Init containers ask, too."""
+    raw = pod(gpushare(), init=[container("warm", **{"nvidia.com/gpu": "1"})])
+
+    assert {"aliyun.com/gpu-mem", "nvidia.com/gpu"} == wanted_resources(read_pod(raw))
+
+
+def test_every_different_card_is_one_choice() -> None:
+    """A hundred equal cards are one choice, a card of another size is a second."""
+    nodes = read(
+        node(card(0), card(1), name="a"),
+        node(card(0), name="b"),
+        node(
+            card(0, memory_bytes=A100_BYTES, compute_capability=(8, 0)),
+            name="c",
+            allocatable={"aliyun.com/gpu-mem": "40"},
+        ),
+    )
+
+    assert (
+        CandidateCard(Units(gpushare_bytes=GIB), T4_BYTES, (7, 5)),
+        CandidateCard(Units(gpushare_bytes=GIB), A100_BYTES, (8, 0)),
+    ) == candidate_cards(read_pod(pod(gpushare())), nodes, DEFAULT)
+
+
+def test_a_node_without_cards_is_the_default_card_with_its_own_units() -> None:
+    """What the node does say counts, the operator's setting stands in for the rest."""
+    assert (CandidateCard(Units(gpushare_bytes=GIB), 8 * GIB, (8, 6)),) == candidate_cards(
+        read_pod(pod(gpushare())), read(node()), DEFAULT
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("15", 15 * GIB), ("no number", 8 * GIB), ("0", 8 * GIB), ("9000000", 8 * GIB)],
+)
+def test_a_node_without_cards_has_the_card_its_scheduler_wrote_down(
+    said: str, expected: int
+) -> None:
+    """
+    Where the node tells nothing, the size gpushare wrote on the pod counts in the node's unit.
+    """
+    (silent,) = read(node(allocatable={"aliyun.com/gpu-mem": "15"}))
+    wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": said}))
+
+    assert (CandidateCard(Units(gpushare_bytes=GIB), expected, (8, 6)),) == candidate_cards(
+        wanted, [silent], DEFAULT
+    )
+
+
+def test_a_scheduler_s_word_counts_for_nothing_where_the_unit_is_unknown() -> None:
+    """Without a certain unit, the units the scheduler wrote are no size."""
+    units = Units(gpushare_bytes=None)
+    silent = GpuNode("n", {}, frozenset({"aliyun.com/gpu-mem"}), (), units)
+    wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": "15"}))
+
+    assert (CandidateCard(units, 8 * GIB, (8, 6)),) == candidate_cards(wanted, [silent], DEFAULT)
+
+
+def test_without_any_node_the_default_stands_alone() -> None:
+    """A pod that waits for an autoscaler is planned for the operator's default card."""
+    assert (DEFAULT,) == candidate_cards(read_pod(pod(gpushare())), [], DEFAULT)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-1g.5gb.shared"])
+def test_a_slice_is_chosen_among_slices(resource: str) -> None:
+    """A pod with a MIG profile meets instances of that profile, not whole cards."""
+    instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
+    nodes = read(node(card(0), card(1), instance, allocatable={resource: "1"}))
+    (choice,) = candidate_cards(read_pod(pod(container(**{resource: "1"}))), nodes, DEFAULT)
+
+    assert 5 * GIB == choice.memory_bytes
+
+
+def test_a_slice_asked_for_with_zero_is_no_slice() -> None:
+    """A zero does not turn a pod's card into an instance."""
+    raw = pod(container(**{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "0"}))
+    nodes = read(node(card(0), allocatable={"nvidia.com/gpu": "1"}))
+    (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
+
+    assert T4_BYTES == choice.memory_bytes
+
+
+def test_an_assigned_card_is_the_only_choice() -> None:
+    """Of mixed cards the one that the scheduler chose counts."""
+    nodes = read(node(card(0), card(1, memory_bytes=A100_BYTES)))
+    raw = pod(gpushare(), annotations={"ALIYUN_COM_GPU_MEM_IDX": "1"})
+    (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
+
+    assert A100_BYTES == choice.memory_bytes
+
+
+@pytest.mark.parametrize(
+    ("annotations", "index"),
+    [
+        ({}, None),
+        ({"ALIYUN_COM_GPU_MEM_IDX": "0"}, 0),
+        ({"ALIYUN_COM_GPU_MEM_IDX": "-1"}, None),
+        ({"volcano.sh/gpu-index": "3"}, 3),
+        ({"volcano.sh/gpu-index": "1,2"}, None),
+    ],
+)
+def test_schedulers_write_down_the_card(annotations: dict[str, str], index: int | None) -> None:
+    """One index is an assignment; none, several or a failed one is not."""
+    assert index == assigned_card(read_pod(pod(annotations=annotations)))
+
+
+def test_a_pod_meets_whole_cards() -> None:
+    """A card that is cut into instances serves nobody whole."""
+    whole, cut = card(0), card(1)
+    instance = card(1, memory_bytes=5 * GIB, parent="GPU-1", profile="1g.5gb")
+    [found] = read(node(whole, cut, instance))
+
+    assert (whole,) == usable_cards(WHOLE, found)
+
+
+def test_a_pod_meets_instances_of_its_profile() -> None:
+    """Who asks for a profile meets no other; resource names write a plus as a dot."""
+    small = card(0, parent="GPU-0", profile="1g.5gb")
+    media = card(1, parent="GPU-0", profile="1g.5gb+me")
+    [found] = read(node(card(0), small, media))
+
+    assert (small,) == usable_cards(sliced("1g.5gb"), found)
+    assert (media,) == usable_cards(sliced("1g.5gb.me"), found)
+    assert () == usable_cards(sliced("7g.40gb"), found)
+
+
+def test_where_every_card_is_cut_a_pod_meets_instances() -> None:
+    """The device plugin's single strategy hands out instances as if they were cards."""
+    instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
+
+    [found] = read(node(card(0), instance))
+
+    assert (instance,) == usable_cards(WHOLE, found)
+
+
+@pytest.mark.parametrize(("index", "met"), [(None, (0, 1)), (1, (1,)), (7, (0, 1))])
+def test_an_assigned_card_is_the_only_one(index: int | None, met: tuple[int, ...]) -> None:
+    """
+    Once a scheduler has said which card, no other counts; a card that is not there says nothing.
+    """
+    [found] = read(node(card(0), card(1)))
+
+    annotations = {} if index is None else {"volcano.sh/gpu-index": str(index)}
+    assigned = read_pod(pod(gpushare(), annotations=annotations))
+
+    assert met == tuple(item.index for item in usable_cards(assigned, found))
+
+
+LABELS = {"zone": "a", "cards": "8"}
+
+
+def allowed(node_selector: Mapping[str, str] | None = None, *terms: dict[str, Any]) -> bool:
+    required = {"nodeSelectorTerms": list(terms)}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec: dict[str, Any] = {"affinity": affinity} if terms else {}
+    read = read_pod(pod(container(), nodeSelector=dict(node_selector or {}), **spec))
+    return allows(read, "node-1", LABELS)
+
+
+def by_label(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def by_field(operator: str, *values: str, key: str = "metadata.name") -> dict[str, Any]:
+    return {"matchFields": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("node_selector", "expected"),
+    [({}, True), ({"zone": "a"}, True), ({"zone": "b"}, False), ({"rack": "1"}, False)],
+)
+def test_a_selector_asks_for_labels(node_selector: dict[str, str], *, expected: bool) -> None:
+    """Every label of a nodeSelector must be there with its value."""
+    assert expected == allowed(node_selector)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        (by_label("zone", "In", "a", "b"), True),
+        (by_label("zone", "In", "b"), False),
+        (by_label("zone", "NotIn", "b"), True),
+        (by_label("rack", "NotIn", "1"), True),
+        (by_label("zone", "NotIn", "a"), False),
+        (by_label("zone", "Exists"), True),
+        (by_label("rack", "Exists"), False),
+        (by_label("rack", "DoesNotExist"), True),
+        (by_label("cards", "Gt", "4"), True),
+        (by_label("cards", "Gt", "8"), False),
+        (by_label("cards", "Lt", "16"), True),
+        (by_label("zone", "Gt", "1"), False),
+        (by_label("zone", "Like", "a"), False),
+        (by_field("In", "node-1"), True),
+        (by_field("In", "node-2"), False),
+        (by_field("In", "node-1", key="spec.other"), False),
+        ({}, False),
+    ],
+)
+def test_a_term_is_read_as_the_scheduler_does(term: dict[str, Any], *, expected: bool) -> None:
+    """Each operator on labels and on the node's name; an empty term matches no node."""
+    assert expected == allowed({}, term)
+
+
+def test_one_term_of_several_is_enough() -> None:
+    """Terms are alternatives, and a selector beside them is not."""
+    terms = (by_label("zone", "In", "b"), by_label("zone", "In", "a"))
+
+    assert allowed({}, *terms)
+    assert not allowed({"rack": "1"}, *terms)
+
+
+def test_who_requires_too_much_is_allowed_nothing() -> None:
+    """What a tenant writes into an affinity costs a bounded time."""
+    assert not allowed({}, *[by_label("zone", "In", "a")] * 129)
+
+
+TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        ({"key": "gpu", "value": "yes"}, True),
+        ({"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}, True),
+        ({"key": "gpu", "value": "no"}, False),
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"operator": "Exists"}, True),
+    ],
+)
+def test_a_toleration_covers_a_taint(toleration: dict[str, str], *, expected: bool) -> None:
+    """Key, operator, value and effect count as they do to the scheduler."""
+    assert expected == tolerates([toleration], [TAINT])
+
+
+def test_each_taint_that_repels_must_be_tolerated() -> None:
+    """No toleration, no place; a taint that only prefers others repels nobody."""
+    soft = {"key": "spot", "effect": "PreferNoSchedule"}
+
+    assert not tolerates([], [TAINT])
+    assert tolerates([], [soft])
+    assert not tolerates(
+        [{"key": "gpu", "operator": "Exists"}], [TAINT, soft | TAINT | {"key": "b"}]
+    )

@@ -1,0 +1,367 @@
+"""To how much the driver is to hold a container, and why it is not."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.quantity import MIB
+from tests.support.builders import A100_BYTES, card, container, gpushare, node, pod
+from tests.support.rewriting import (
+    environment,
+    gpu_node,
+    rewritten,
+    rewritten_with_claims,
+)
+from webhook.fleet import Fleet
+from webhook.policy import DriverLimits, WebhookPolicy
+
+ON = WebhookPolicy(driver_limits=DriverLimits.ON)
+LABELLED = replace(ON, driver_limits=DriverLimits.LABELLED)
+YES = {names.DRIVER_LIMITS: "true"}
+NEW = "615.71.09"
+REQUIREMENT = {"key": names.DRIVER_LIMITS, "operator": "In", "values": ["true"]}
+NOT_HELD = "; not held by the driver: "
+MIG = "it may get a MIG instance, which the driver holds to no limit"
+OLD = "a node that it may get has a driver before 615"
+UNREADABLE = "its limit is not known on every node that it may get"
+LIBRARY = "on some nodes that it may get a library holds it"
+UNSTATED = (
+    "its limit follows from the card, and a node that it may get, or one that is not there yet, "
+    "has no agent that says how large its cards are"
+)
+UNCERTAIN = "a card that it may get can be smaller than its limit"
+TOO_LARGE = "no card that it may get is known to be as large as its limit"
+DIFFERS = "its limit is another on other cards that it may get, and the variable is the same on all"
+TINY = "its limit is below 1 MiB"
+OFFERED = {
+    **dict.fromkeys((names.NVIDIA_GPU, names.GPUSHARE_MEMORY, names.VOLCANO_MEMORY), "15"),
+    f"{names.NVIDIA_MIG_PREFIX}1g.5gb": "1",
+}
+
+
+def fleet_of(*nodes: dict[str, Any]) -> Fleet:
+    return Fleet([gpu_node(each) for each in nodes])
+
+
+def sized(*sizes: int, name: str = "a", driver: str = NEW, **labels: str) -> dict[str, Any]:
+    """Build a node whose agent states cards of these sizes in MiB."""
+    cards = [card(at, memory_bytes=size * MIB) for at, size in enumerate(sizes)]
+    offered = {
+        **OFFERED,
+        names.GPUSHARE_MEMORY: str(sum(size // 1024 for size in sizes)),
+        names.GPUSHARE_COUNT: str(len(sizes)),
+    }
+    return node(*cards, name=name, driver=driver, labels=labels, allocatable=offered)
+
+
+def labels_only(**labels: str) -> dict[str, Any]:
+    return node(
+        name="l",
+        labels={getattr(names, key): text for key, text in labels.items()},
+        allocatable=OFFERED,
+    )
+
+
+def shared(memory: str = "", **spec: Any) -> dict[str, Any]:
+    """Build a pod on a shared card, which says its amount itself or not at all."""
+    said = {names.MEMORY: memory} if memory else {}
+    return pod(container(**{names.NVIDIA_GPU: "1"}), annotations=said, **spec)
+
+
+def quarter(**spec: Any) -> dict[str, Any]:
+    return pod(container(), annotations={names.KAI_FRACTION: "0.25"}, **spec)
+
+
+def limit_of(
+    asked: dict[str, Any], fleet: Fleet, policy: WebhookPolicy = ON, namespace: Any = None
+) -> str:
+    """Return the limit that is written, or why none is."""
+    result, said = rewritten(asked, namespace=namespace, fleet=fleet, policy=policy)
+    env = environment(result)
+    if names.DRIVER_LIMIT in env:
+        assert "0" == env[names.DRIVER_REQUEST]
+        return str(env[names.DRIVER_LIMIT])
+    return said.summary.partition(NOT_HELD)[2].partition(";")[0]
+
+
+T4 = sized(15360)
+TWO = fleet_of(T4, sized(40960, name="b"))
+GROWING = {names.KARPENTER_POOL: "gpus"}
+GKE = {names.GKE_CLIENTS: "4", names.GKE_SHARING: "time-sharing"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "fleet", "expected"),
+    [
+        pytest.param(pod(gpushare()), fleet_of(T4), "3072", id="an amount"),
+        pytest.param(pod(gpushare(units="15")), fleet_of(T4), "", id="all of the card"),
+        pytest.param(pod(gpushare(units="20")), TWO, "20480", id="too much for some cards"),
+        pytest.param(pod(gpushare(units="50")), TWO, TOO_LARGE, id="too much for all cards"),
+        pytest.param(pod(gpushare(units="15")), Fleet(()), "15360", id="placed where it fits"),
+        pytest.param(pod(gpushare(units="300")), Fleet(()), TOO_LARGE, id="wrong unit"),
+        pytest.param(
+            pod(gpushare(), init=[gpushare("early", "14")]),
+            fleet_of(labels_only()),
+            "3072",
+            id="its init container is not counted",
+        ),
+        pytest.param(
+            pod(gpushare(units="9"), nodeName="l"),
+            fleet_of(labels_only()),
+            UNCERTAIN,
+            id="a pod that names its node is not counted",
+        ),
+        pytest.param(pod(gpushare(units="9"), nodeName="a"), fleet_of(T4), "9216", id="named node"),
+        pytest.param(shared("3000.5Mi"), TWO, "3000", id="rounded down"),
+        pytest.param(
+            pod(container(), annotations={names.KAI_FRACTION: "0.00005"}),
+            fleet_of(T4),
+            TINY,
+            id="no whole MiB",
+        ),
+        pytest.param(shared("16Gi"), fleet_of(T4), "", id="more than any card"),
+        pytest.param(shared("20Gi"), TWO, DIFFERS, id="more than some cards"),
+        pytest.param(
+            shared("15300Mi"), fleet_of(T4, sized(15079, name="b")), "15079", id="nearly equal"
+        ),
+        pytest.param(
+            shared("15300Mi"), fleet_of(sized(15360, 15079)), "15079", id="unequal on one node"
+        ),
+        pytest.param(shared(), fleet_of(T4), "", id="whole card that is not fenced"),
+        pytest.param(shared("8Gi"), fleet_of(labels_only()), UNCERTAIN, id="silent"),
+        pytest.param(shared("900Mi"), fleet_of(labels_only()), "900", id="below any card"),
+        pytest.param(
+            shared("14Gi"),
+            fleet_of(labels_only(KARPENTER_GPU_MEMORY="16384", KARPENTER_GPU_NAME="t4")),
+            "14336",
+            id="below what a label allows",
+        ),
+        pytest.param(
+            shared("15Gi"),
+            fleet_of(labels_only(KARPENTER_GPU_MEMORY="16384", KARPENTER_GPU_NAME="t4")),
+            UNCERTAIN,
+            id="a label says more than NVML",
+        ),
+        pytest.param(
+            shared("4Gi"),
+            fleet_of(labels_only(EKS_ACCELERATOR="nvidia-l4")),
+            UNCERTAIN,
+            id="a name may be that of a part",
+        ),
+        pytest.param(
+            shared("15Gi"), fleet_of(labels_only(GFD_MEMORY="15360")), "15360", id="measured"
+        ),
+        pytest.param(
+            shared("8Gi"),
+            fleet_of(sized(15360, **GROWING)),
+            UNCERTAIN,
+            id="nodes come and go",
+        ),
+        pytest.param(
+            shared("8Gi", nodeSelector={names.KARPENTER_GPU_MEMORY: "16384"}),
+            fleet_of(sized(15360, **GROWING, **{names.KARPENTER_GPU_MEMORY: "16384"})),
+            "8192",
+            id="as its selector has them",
+        ),
+        pytest.param(
+            pod(gpushare(units="9")), fleet_of(sized(15360, **GROWING)), "9216", id="counted"
+        ),
+        pytest.param(quarter(), fleet_of(T4), "3840", id="a share"),
+        pytest.param(quarter(), TWO, DIFFERS, id="a share of unequal cards"),
+        pytest.param(
+            quarter(),
+            fleet_of(T4, labels_only(GFD_MEMORY="15360")),
+            UNSTATED,
+            id="a share of a card that no agent states",
+        ),
+        pytest.param(
+            quarter(),
+            fleet_of(sized(15360, **GROWING)),
+            UNSTATED,
+            id="a share of a card to come",
+        ),
+        pytest.param(
+            shared("3Gi"),
+            fleet_of(T4, sized(15360, name="b", driver="580.95.05")),
+            OLD,
+            id="an old driver",
+        ),
+        pytest.param(
+            shared("3Gi"), fleet_of(sized(15360, driver="unknown")), "3072", id="a strange version"
+        ),
+        pytest.param(
+            shared("3Gi"),
+            fleet_of(node(card(profile="1g.5gb", parent="x"), driver=NEW, allocatable=OFFERED)),
+            MIG,
+            id="MIG",
+        ),
+        pytest.param(
+            shared("3Gi"),
+            fleet_of(
+                T4, sized(15360, name="b", **{names.GKE_SHARING: "mps", names.GKE_CLIENTS: "4"})
+            ),
+            LIBRARY,
+            id="MPS on some nodes",
+        ),
+        pytest.param(
+            pod(gpushare()),
+            fleet_of(
+                T4,
+                node(card(memory_bytes=A100_BYTES), name="b", driver=NEW)
+                | {"status": {"allocatable": {names.GPUSHARE_MEMORY: "7"}}},
+            ),
+            UNREADABLE,
+            id="an unknown unit",
+        ),
+        pytest.param(
+            pod(container(**{names.HAMI_MEMORY: "3000", names.NVIDIA_GPU: "1"})),
+            fleet_of(T4),
+            "",
+            id="a library holds it",
+        ),
+    ],
+)
+def test_what_is_written_is_right_on_every_card(
+    asked: dict[str, Any], fleet: Fleet, expected: str
+) -> None:
+    """A limit that is right on every card that the pod may get is written, of others why not."""
+    assert expected == limit_of(asked, fleet)
+
+
+@pytest.mark.parametrize(
+    ("clients", "driver", "expected"),
+    [("1", NEW, ""), ("4", NEW, "3840"), ("4", "", UNSTATED)],
+)
+def test_implied_limits_follow_from_the_card(clients: str, driver: str, expected: str) -> None:
+    """An implied share is known where the card is; a whole card is held to nothing."""
+    labels = {names.GFD_REPLICAS: clients}
+    where = sized(15360, driver=driver, **labels) if driver else labels_only(GFD_REPLICAS=clients)
+
+    assert expected == limit_of(
+        shared(), fleet_of(where), namespace={names.IMPLIED_LIMITS: "enabled"}
+    )
+
+
+def required(result: dict[str, Any]) -> Any:
+    """Return what a pod requires of its node."""
+    found = result["spec"].get("affinity", {}).get("nodeAffinity", {})
+    return found.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms")
+
+
+def requiring(*terms: object, **beside: object) -> dict[str, Any]:
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"nodeAffinity": {**rule, **beside}}
+
+
+MIXED = fleet_of(sized(15360, **YES), sized(40960, name="b", zone="x"))
+ZONE = {"key": "zone", "operator": "DoesNotExist"}
+AT_A = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        (None, [{"matchExpressions": [REQUIREMENT]}]),
+        ({}, [{"matchExpressions": [REQUIREMENT]}]),
+        ({"nodeAffinity": {}}, [{"matchExpressions": [REQUIREMENT]}]),
+        (
+            requiring({"matchExpressions": [ZONE]}, {"matchFields": [AT_A]}, {}),
+            [
+                {"matchExpressions": [ZONE, REQUIREMENT]},
+                {"matchFields": [AT_A], "matchExpressions": [REQUIREMENT]},
+                {},
+            ],
+        ),
+        (
+            requiring({"matchExpressions": [REQUIREMENT]}),
+            [{"matchExpressions": [REQUIREMENT]}],
+        ),
+    ],
+)
+def test_each_term_requires_the_label(affinity: Any, expected: Any) -> None:
+    """Where nodes are labelled, no way is left by which the pod gets another."""
+    asked = shared("3Gi", affinity=affinity)
+    result, said = rewritten(asked, fleet=MIXED, policy=LABELLED)
+
+    assert expected == required(result)
+    assert "3072" == environment(result)[names.DRIVER_LIMIT]
+    assert "for a card of 15360Mi" in said.summary
+
+
+@pytest.mark.parametrize(
+    ("spec", "why_not"),
+    [
+        ({"affinity": requiring({"matchExpressions": [{**ZONE, "operator": "Exists"}]})}, "label"),
+        ({"affinity": requiring(*[{"matchExpressions": [ZONE]}] * 200)}, "too long"),
+        ({"affinity": requiring({})}, "label"),
+        ({"nodeName": "b"}, "label"),
+        ({"nodeName": "unknown"}, "label"),
+    ],
+)
+def test_nothing_is_required_where_nothing_is_held(spec: Any, why_not: str) -> None:
+    """A pod that gets no node with the label is changed as before, and the summary says why."""
+    asked = shared("3Gi", **spec)
+    result, said = rewritten(asked, fleet=MIXED, policy=LABELLED)
+    before, _ = rewritten(asked, fleet=MIXED, policy=WebhookPolicy())
+
+    assert before["spec"] == result["spec"]
+    assert why_not in said.summary.partition(NOT_HELD)[2]
+
+
+@pytest.mark.parametrize("spec", [{"nodeName": "a"}, {"nodeSelector": YES}])
+def test_a_pod_on_a_labelled_node_requires_nothing_more(spec: Any) -> None:
+    """Where the pod says already that its node has the label, its affinity stays."""
+    result, _ = rewritten(shared("3Gi", **spec), fleet=MIXED, policy=LABELLED)
+
+    assert "3072" == environment(result)[names.DRIVER_LIMIT]
+    assert None is required(result)
+
+
+def test_each_container_has_its_own_limit() -> None:
+    """Containers with a part are held to that, init containers and sidecars too, and no others."""
+    asked = pod(
+        container("one", **{names.VOLCANO_MEMORY: "4000"}),
+        container("two"),
+        init=[container("early", **{names.VOLCANO_MEMORY: "2000"})],
+    )
+    offered = {names.VOLCANO_MEMORY: "15360"}
+    fleet = fleet_of(node(card(), driver=NEW, allocatable=offered))
+    result, said = rewritten(asked, fleet=fleet, policy=ON)
+    found = [environment(result, name).get(names.DRIVER_LIMIT) for name in ("one", "two", "early")]
+
+    assert ["4000", None, "2000"] == found
+    assert "the driver is asked to hold early to 2000Mi, one to 4000Mi" in said.summary
+
+
+def test_a_claim_counts_as_it_asks() -> None:
+    """An amount that a claim asks for fits wherever the claim is allocated, which may be more."""
+    claim = {
+        "spec": {
+            "devices": {
+                "requests": [
+                    {
+                        "name": "gpu",
+                        "exactly": {
+                            "deviceClassName": "gpu.nvidia.com",
+                            "capacity": {"requests": {"memory": "5Gi"}},
+                        },
+                    }
+                ]
+            }
+        }
+    }
+    item = container() | {"resources": {"claims": [{"name": "gpu"}]}}
+    asked = pod(item, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+    result = rewritten_with_claims(asked, {"gpu": claim}, fleet=fleet_of(T4), policy=ON)
+
+    assert "5120" == environment(result)[names.DRIVER_LIMIT]
+
+
+def test_an_amount_that_is_not_known_yet_is_not_written() -> None:
+    """What a claim gets by its driver's policy shows when it is allocated, which is too late."""
+    resource = f"{names.DRA_CLASS_PREFIX}{names.DRA_CLASSES[1]}"
+    asked = pod(container(**{resource: "1"}))
+
+    assert UNREADABLE == limit_of(asked, fleet_of(T4))

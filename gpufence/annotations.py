@@ -57,7 +57,7 @@ class PodOptions(NamedTuple):
     python_hook: HookCarrier = HookCarrier.NONE
     args: bool = False
     growth: bool = False
-    oom_message: bool = False
+    oom_message: bool | None = None
     inject: bool = True
     framework: str = ""
     framework_of: Mapping[str, str] = MappingProxyType({})
@@ -239,6 +239,10 @@ def _enabled(text: str, field: str) -> bool:
     return bool(text) and _choice(text, field, _SWITCH) == "enabled"
 
 
+def _switched(text: str, field: str) -> bool | None:
+    return _choice(text, field, _SWITCH) == "enabled" if text else None
+
+
 def _evict(text: str, field: str) -> bool:
     return bool(text) and _choice(text, field, ("report", "evict")) == "evict"
 
@@ -275,7 +279,7 @@ _POD_OPTIONS = (
     _Option(names.PYTHON_HOOK, "python_hook", _carrier),
     _Option(names.ARGS, "args", _enabled),
     _Option(names.GROWTH, "growth", _enabled),
-    _Option(names.OOM_MESSAGE, "oom_message", _enabled),
+    _Option(names.OOM_MESSAGE, "oom_message", _switched),
     _Option(names.INJECT, "inject", _not_disabled),
     _Option(names.FRAMEWORK, "framework", _framework),
     _Option(names.IDLE_EVIDENCE, "cpu_counts", _all_evidence),

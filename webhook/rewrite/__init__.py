@@ -20,6 +20,7 @@ from gpufence.mode import Mode
 from gpufence.plan import Plan, read_plan, write_plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_list, as_object, as_texts, objects
+from webhook.frameworks.figures import Injecting
 from webhook.policy import DriverLimits
 from webhook.rewrite.annotations import (
     admissions,
@@ -343,6 +344,8 @@ def _changed(pod: dict[str, Any], trial: Trial, plan: Plan, policy: WebhookPolic
     """Change the containers as far as each is told anything, and who schedules the pod."""
     patch, inputs = Patch(pod), trial.inputs
     mounted = False
+    wish = inputs.options.oom_message
+    keeps_last_lines = inputs.terms.injecting is Injecting.SET if wish is None else wish
     for item in trial.containers:
         injection = item.injection
         if inputs.mode is Mode.OBSERVE:  # the spec stays, opted out or not
@@ -353,7 +356,7 @@ def _changed(pod: dict[str, Any], trial: Trial, plan: Plan, policy: WebhookPolic
                 bring_hook(patch, item.hook.carrier)
             mounted = True
             mount_hook(patch, item.container, item.hook.carrier)
-        if inputs.options.oom_message and inputs.options.inject:
+        if keeps_last_lines and inputs.options.inject:
             keep_last_lines(patch, item.container)
     if inputs.mode is not Mode.OBSERVE:
         schedule(patch, policy, inputs.pod, plan.dialect)

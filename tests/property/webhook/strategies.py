@@ -74,7 +74,7 @@ _words = {
     names.PYTHON_HOOK: ["enabled"],
     names.ARGS: ["enabled"],
     names.GROWTH: ["enabled"],
-    names.OOM_MESSAGE: ["enabled"],
+    names.OOM_MESSAGE: ["enabled", "disabled"],
     names.INJECT: ["disabled", "enabled"],
     names.FRAMEWORK: ["vllm", "none"],
     names.KAI_FRACTION: ["0.25"],

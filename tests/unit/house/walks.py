@@ -63,8 +63,8 @@ class Walk(NamedTuple):
 
 
 RECORDED = {
-    "rewrite": Walk(93, 22),
-    "create": Walk(123, 29),
+    "rewrite": Walk(95, 22),
+    "create": Walk(125, 29),
     "verdict": Walk(37, 8),
     "eviction": Walk(113, 20),
     "renewal": Walk(64, 9),

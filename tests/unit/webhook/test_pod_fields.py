@@ -133,12 +133,22 @@ def test_a_failing_container_keeps_its_last_lines(mode: Mode, said: dict[str, st
     assert isinstance(decide(result, mode, namespace=WISH), Unchanged)
 
 
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_capped_container_keeps_its_last_lines_unasked(mode: Mode) -> None:
+    """The end of a capped container can be read without a wish; in observe nothing changes."""
+    result, _ = rewritten(pod(gpushare()), mode)
+    policy = result["spec"]["containers"][0].get("terminationMessagePolicy")
+
+    assert (None if mode is Mode.OBSERVE else "FallbackToLogsOnError") == policy
+
+
 @pytest.mark.parametrize(
     ("said", "annotations"),
     [
         ({**FILLED_IN, "terminationMessagePath": "/tmp/why"}, WISH),
         ({}, {**WISH, names.INJECT: "disabled"}),
-        ({}, {}),
+        ({}, {names.INJECT: "disabled"}),
+        ({}, {names.OOM_MESSAGE: "disabled"}),
     ],
 )
 def test_whose_message_stays(said: dict[str, str], annotations: dict[str, str]) -> None:

@@ -133,12 +133,12 @@ def test_a_node_that_stops_ends_its_pods_and_says_so(
 
 @pytest.fixture
 def program(
-    control_plane: ControlPlane, tmp_path: Path
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """The command line's node, and what it prints for the shell."""
+    """The command line's node, and what it prints; pods of one killed go on at its namesake."""
     with subprocess.Popen(
         [
-            *(sys.executable, "-m", "simulator", "node", "--name", "node-program"),
+            *(sys.executable, "-m", "simulator", "node", "--name", f"node-{namespace}"),
             *("--kubeconfig", str(control_plane.kubeconfig())),
         ],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -164,8 +164,8 @@ def test_the_program_leaves_nothing_behind(
 ) -> None:
     """However the program ends, also by a kill, its pods' processes and all its files are gone."""
     running, exported = program
-    name = f"job-{number.name.lower()}"
-    wanted = pod(name, workload("hold 1Gi; fork 1", "--on-term", "ignore"), nodeName="node-program")
+    held = workload("hold 1Gi; fork 1", "--on-term", "ignore")
+    wanted = pod("job", held, nodeName=f"node-{namespace}")
     control_plane.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(wanted))
     state = State.open(Path(exported["GPUFENCE_SIMULATOR_STATE"]))
     assert eventually(lambda: len(state.cards[0].uses) == 2)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from gpufence.need import Confidence, NeedKey, NeedReasons
+from gpufence.quantity import GIB, MIB
 from kubectl_gpufence.verbs.recommend import page_style
 from kubectl_gpufence.verbs.recommend.lines import Packing
 from kubectl_gpufence.verbs.recommend.page import ModelDays, page
-from tests.support.browser import Chromium, Tab
+from tests.support.browser import FAULTS, Chromium, Tab
 from tests.support.builders import NEED_KEY, need_day, need_summary
 from tests.support.observing import wait_until
 
@@ -26,6 +27,18 @@ PAGES = {
     "nobody": ([], "no agent has measured a model yet"),
     "one": ([ModelDays(need_summary(), DAYS)], ""),
     "without days": ([ModelDays(UNSURE)], "no agent told of any day"),
+    "amounts": (
+        [
+            ModelDays(
+                need_summary(target_bytes=None),
+                tuple(
+                    day._replace(peak_bytes=most, told_bytes=None, limit_bytes=None) for day in DAYS
+                ),
+            )
+            for most in (100 * MIB, 3 * GIB, 10_000 * GIB)
+        ],
+        "",
+    ),
     "many": (
         [
             ModelDays(need_summary(key=NEED_KEY._replace(name=f"model-{number}")), DAYS)
@@ -48,9 +61,12 @@ BESIDE = "document.documentElement.scrollWidth - document.documentElement.client
 
 
 class Shown(NamedTuple):
-    """How much of a page is beside the window, what the browser said, and all it asked for."""
+    """
+    What of a page is beside the window or cannot be read, what the browser said, all it asked for.
+    """
 
     beside: int
+    faults: list[str]
     said: list[str]
     asked: list[str]
 
@@ -76,14 +92,15 @@ def shown(tab: Tab, page: Path, width: int, scheme: str, media: str = "screen") 
     wait_until(lambda: since("Page.loadEventFired"), "the page is not loaded")
     said = [json.dumps(about) for name in TOLD for about in since(name)]
     asked = [about["request"]["url"] for about in since("Network.requestWillBeSent")]
-    return Shown(tab.run(BESIDE), said, asked)
+    return Shown(tab.run(BESIDE), tab.run(FAULTS), said, asked)
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_runs_nothing_and_asks_nobody(tab: Tab, name: str, tmp_path: Path) -> None:
     """
     In a narrow window and a wide one, light and dark, on screen and on paper: no part of it is
-    beside the window, nothing is complained of, and nothing else is fetched.
+    beside the window, every word is whole and readable, nothing is complained of, and nothing else
+    is fetched.
     """
     models, note = PAGES[name]
     file = tmp_path / "page.html"
@@ -94,16 +111,18 @@ def test_a_page_fits_runs_nothing_and_asks_nobody(tab: Tab, name: str, tmp_path:
     looks = ((360, "light", "screen"), (1280, "dark", "screen"), (720, "light", "print"))
     seen = {look: shown(tab, file, *look) for look in looks}
 
-    assert dict.fromkeys(looks, (0, [], [file.as_uri()])) == seen
+    assert dict.fromkeys(looks, (0, [], [], [file.as_uri()])) == seen
 
 
 def test_a_page_that_does_is_noticed(tab: Tab, tmp_path: Path) -> None:
-    """One that is too wide, complains and asks somebody is seen as that."""
+    """One that is too wide, cuts a label, complains and asks somebody is seen as that."""
     file = tmp_path / "page.html"
-    wide = '<div style="width: 400px">x</div>'
+    label = '<svg viewBox="0 0 360 180"><text x="10" y="50" text-anchor="end">3200 MiB</text></svg>'
+    wide = f'<div style="width: 400px">x</div><p style="color: #999">pale</p>{label}'
     file.write_text(f"<p>{wide}<script>console.log(1)</script><img src=x.png>", encoding="utf-8")
     seen = shown(tab, file, 360, "light")
 
     assert 0 < seen.beside
+    assert ["pale: contrast 2.85", "3200 MiB: cut by svg."] == seen.faults
     assert any("consoleAPICalled" in text or '"log"' in text for text in seen.said)
     assert [file.as_uri(), (tmp_path / "x.png").as_uri()] == seen.asked

@@ -42,6 +42,8 @@ _OPTIONS = (
     *("--disable-extensions", "--disable-sync", "--no-default-browser-check", "--mute-audio"),
     *("--remote-debugging-pipe", "--hide-scrollbars"),
 )
+FAULTS = Path(__file__).with_name("faults.js").read_text(encoding="utf-8")
+"""What is wrong with a page's words: too little contrast, or not wholly inside their boxes."""
 # The browser reads commands from 3 and writes answers to 4.
 _EXEC = 'exec "$0" "$@" 3<&{} 4>&{}'
 

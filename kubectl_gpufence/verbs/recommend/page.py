@@ -187,14 +187,14 @@ def _text(text: str) -> str:
 
 WIDTH: Final = 360
 HEIGHT: Final = 180
-_LEFT = 46
+_LEFT = 64
 _RIGHT = 8
-_TOP = 16
+_TOP = 22
 _BOTTOM = 22
 _FLOOR = HEIGHT - _BOTTOM
 _WIDEST = 28.0
 _STEPS = 4
-_DATE = 14  # half of what a date is wide
+_DATE = 18  # half of what a date is wide
 _MOST_DAYS = 28
 _NICE = (1, 2, 4, 5, 8, 10)
 

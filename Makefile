@@ -11,14 +11,18 @@ READY := .venv/.ready
 # A file's tests stay together, since they share what they start. They also wait a lot, some files for
 # more than a minute, so that there is work for two more than there are cores; four take memory enough.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
-DAILY := "not bench and not e2e and not frameworks and not gpushare and not keda and not nightly and not release and not soak"
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test coverage demo e2e keda versions images release release-check frameworks frameworks-clean gpushare soak bench scale slow nightly mutants lock docs manifests dashboards chart clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ \
+	  line = sprintf("  make %-16s", $$1); count = split($$2, words, " "); \
+	  for (at = 1; at <= count; at++) { \
+	    if (length(line) + 1 + length(words[at]) > 80) { print line; line = sprintf("%23s", "") } \
+	    line = line " " words[at] } \
+	  print line }'
 
 setup: $(READY) ## build the environment in .venv (every other verb does this by itself)
 
@@ -51,14 +55,14 @@ test: static ## everything that needs no root; the command that CI runs
 	@for each in chromium prometheus; do $(BIN)/python -m simulator build $$each > /dev/null || true; done
 	@echo "==> all tests, with branch coverage of the pure modules"
 	@rm -f .coverage .coverage.*
-	@$(PYTEST) -q --cov --cov-report= -m $(DAILY)
+	@$(PYTEST) -q --cov --cov-report=
 	@$(BIN)/python -m tests.unit.house pure
 
 coverage: static ## the same tests with all our code followed, in the programs that they start too: 90 % of its branches
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m simulator build helm
 	@rm -f .coverage .coverage.*
-	@GPUFENCE_COVER_EVERYTHING=1 $(PYTEST) -q --cov --cov-report= -m $(DAILY)
+	@GPUFENCE_COVER_EVERYTHING=1 $(PYTEST) -q --cov --cov-report=
 	@$(BIN)/python -m tests.unit.house coverage
 
 demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=driver: the driver refuses; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)

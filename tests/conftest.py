@@ -47,6 +47,7 @@ COVERED: Final = ("tests/golden/", "tests/http/", "tests/unit/")
 """What reaches the branches of pure modules; to follow all tests takes a fifth more CPU time."""
 UNCOVERED: Final = ("tests/property/", "tests/adversary/test_judge", "tests/unit/house/test_style")
 
+pytest.register_assert_rewrite("tests.support.golden")
 settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
 

@@ -5,7 +5,6 @@ After a change on purpose: `GPUFENCE_GOLDEN=write make test`, then read the diff
 """
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,9 @@ from agent.metrics import page
 from agent.snapshot_view import snapshot_of
 from gpufence.snapshot import read_snapshot, write_snapshot
 from tests.support.agent.node import ABOUT, ConcernedNode, blinded, busy_state
+from tests.support.golden import assert_reviewed
 
 FOLDER = Path(__file__).parent
-WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +35,7 @@ def texts() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["metrics.txt", "snapshot.json"])
 def test_the_whole_text_is_as_reviewed(texts: dict[str, str], name: str) -> None:
     """The page and the snapshot say what the files beside this test say."""
-    file = FOLDER / name
-    if WRITE:
-        file.write_text(texts[name], encoding="utf-8")
-
-    assert file.read_text(encoding="utf-8") == texts[name]
+    assert_reviewed(FOLDER / name, texts[name])
 
 
 def test_the_plugin_reads_what_the_agent_writes(texts: dict[str, str]) -> None:

@@ -10,7 +10,6 @@ difference.
 
 import copy
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.plan import ContainerPlan
 from tests.support.builders import pod
+from tests.support.golden import assert_reviewed
 from tests.support.rewriting import decide, environment, rewritten, variables
 from webhook.rewrite import Refusal, Unchanged
 
 FOLDER = Path(__file__).parent
-WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 KINDS = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
@@ -76,12 +75,9 @@ def test_a_container_gets_what_its_file_says(kind: str) -> None:
     What runs, what it reads, what it is told and why it is refused are those written beside it.
     """
     found = [{"given": item["given"], "then": outcome(item["given"])} for item in cases(kind)]
-    if WRITE:
-        lines = [json.dumps(item, indent=1, ensure_ascii=False) for item in found]
-        text = "[\n" + ",\n".join(lines) + "\n]\n"
-        (FOLDER / f"{kind}.json").write_text(text, encoding="utf-8")
+    lines = [json.dumps(item, indent=1, ensure_ascii=False) for item in found]
 
-    assert cases(kind) == found
+    assert_reviewed(FOLDER / f"{kind}.json", "[\n" + ",\n".join(lines) + "\n]\n")
 
 
 @pytest.mark.parametrize("kind", KINDS)

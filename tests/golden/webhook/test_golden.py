@@ -1,26 +1,21 @@
 """Realistic pods and what becomes of each, kept as files that are reviewed like code."""
 
 import json
-import os
 
 import pytest
 
 from tests.golden.webhook.cases import Case, applied, cases
+from tests.support.golden import assert_reviewed
 from webhook.rewrite import Rewrite, Unchanged
-
-WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_a_pod_becomes_what_its_file_says(case: Case) -> None:
     """Plan, operations, warnings and binding of a golden pod are those written beside it."""
     outcome = case.outcome()
-    if WRITE:
-        text = json.dumps(outcome, indent=1, ensure_ascii=False)
-        case.expected_file.write_text(f"{text}\n", encoding="utf-8")
-    expected = json.loads(case.expected_file.read_text(encoding="utf-8"))
+    text = json.dumps(outcome, indent=1, ensure_ascii=False)
 
-    assert expected == outcome
+    assert_reviewed(case.expected_file, f"{text}\n")
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)

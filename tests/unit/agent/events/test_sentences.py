@@ -4,7 +4,6 @@ Every sentence the agent says, once and in full, in `sentences.txt` beside this 
 After a change on purpose: `GPUFENCE_GOLDEN=write make test`, then read the difference.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from agent.model.memory import Refusals
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, pod
+from tests.support.golden import assert_reviewed
 from tests.unit.agent.events.scenes import card, process, verdict
 
 FILE = Path(__file__).parent / "sentences.txt"
@@ -110,10 +110,8 @@ def test_every_sentence_is_as_reviewed() -> None:
         for label, notices in (*of_pods(), *of_the_node())
         for item in notices
     )
-    if os.environ.get("GPUFENCE_GOLDEN") == "write":
-        FILE.write_text(page, encoding="utf-8")
 
-    assert FILE.read_text(encoding="utf-8") == page
+    assert_reviewed(FILE, page)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from gpufence.errors import GpufenceError, InvalidError
 from gpufence.text import printable
 from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.arguments import AGENTS, CONTROLLER
-from kubectl_gpufence.view import WIDTH, Display, csv_lines
+from kubectl_gpufence.view import WIDTH, Display, csv_lines, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +55,7 @@ class Output:
     def notes(self, notes: Iterable[str]) -> None:
         """Say aside what is missing from an answer, so that pipes carry the answer alone."""
         for note in notes:
-            self.err.write(_writable(f"note: {note}\n", self.err))
+            self.err.write(_writable(_aside(f"note: {note}", self.err), self.err))
         self.err.flush()
 
     def show(self, listing: Rows[R], form: str) -> None:
@@ -91,7 +91,7 @@ def output_to(
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
     sees = is_terminal and not dumb and stdin is not None and stdin.isatty()
     display = Display(
-        width=max(shutil.get_terminal_size((WIDTH, 24)).columns, 80) if is_terminal else None,
+        width=shutil.get_terminal_size((WIDTH, 24)).columns if is_terminal else None,
         colour=is_terminal and not plain,
         unicode=_writes_unicode(out),
     )
@@ -103,7 +103,7 @@ def ended(program: str, run: Callable[[], int]) -> int:
     try:
         return run()
     except GpufenceError as error:
-        sys.stderr.write(f"{program}: {advice(error)}\n")
+        sys.stderr.write(_aside(f"{program}: {advice(error)}", sys.stderr))
         return WRONG if is_of_call(error) else TROUBLE
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -111,6 +111,14 @@ def ended(program: str, run: Callable[[], int]) -> int:
         # `| head` has seen enough; Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _aside(text: str, place: TextIO) -> str:
+    """Write a sentence beside the answer; only a terminal would break it in mid-word."""
+    if not place.isatty():
+        return f"{text}\n"
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    return "".join(f"{line}\n" for line in wrapped(text, "  ", Display(width), first=""))
 
 
 def is_of_call(error: GpufenceError) -> bool:

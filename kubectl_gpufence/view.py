@@ -237,25 +237,27 @@ def columns_of(
 
 
 def table(columns: Sequence[Field[R]], rows: Iterable[R], display: Display) -> list[str]:
-    """Lay rows out below the titles of their columns."""
+    """Lay rows out below their titles, without columns that a terminal has no room for."""
     head = [Cell(column.title, Tone.STRONG) for column in columns]
     lines = [head, *([column.shown(row, display) for column in columns] for row in rows)]
     widths = [max(len(line[place].text) for line in lines) for place in range(len(columns))]
-    if display.width is not None:
-        widths = _fitted(columns, widths, display.width)
+    if display.width is not None and sum(widths, len(_GAP) * (len(widths) - 1)) > display.width:
+        places = _narrowed(columns, widths, display.width)
+        lines = [[line[at] for at in places] for line in lines]
+        columns = [columns[at] for at in places]
+        widths = _fitted(columns, [widths[at] for at in places], display.width)
     return [_line(columns, widths, line, display) for line in lines]
 
 
-def narrowed(
-    columns: Sequence[Field[R]], rows: Sequence[R], width: int, display: Display
-) -> list[Field[R]]:
+def _narrowed(columns: Sequence[Field[R]], widths: Sequence[int], width: int) -> list[int]:
     """Leave columns out that can be spared, until what is left fits."""
-    left = list(columns)
-    for column in sorted((item for item in columns if item.spare), key=lambda item: item.spare):
-        least = [_least(item, rows, display) for item in left]
-        if sum(least) + len(_GAP) * (len(left) - 1) <= width:
+    left = list(range(len(columns)))
+    spare = sorted((at for at in left if columns[at].spare), key=lambda at: columns[at].spare)
+    for place in spare:
+        least = sum(_least(columns[at], widths[at]) for at in left)
+        if least + len(_GAP) * (len(left) - 1) <= width:
             break
-        left.remove(column)
+        left.remove(place)
     return left
 
 
@@ -291,7 +293,7 @@ def wrapped(
     """Break a sentence into lines; `first` begins the first one."""
     return textwrap.wrap(
         coloured(Cell(printable(text), tone), display),
-        display.width or WIDTH,
+        min(display.width or WIDTH, WIDTH),
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,
@@ -322,10 +324,9 @@ def _csv_text(value: object) -> str:
     return f'"{doubled}"' if any(char in text for char in ',"') else text
 
 
-def _least(column: Field[R], rows: Iterable[R], display: Display) -> int:
+def _least(column: Field[R], widest: int) -> int:
     """Return how narrow a column can be."""
-    widest = max((len(column.shown(row, display).text) for row in rows), default=0)
-    return max(len(column.title), min(widest, _LEAST_NAME) if column.shrinks else widest)
+    return max(len(column.title), min(widest, _LEAST_NAME)) if column.shrinks else widest
 
 
 def _fitted(columns: Sequence[Field[R]], widths: list[int], width: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpufence.text import duration, printable
+from gpufence.text import duration
 from kube import ForbiddenError, NotFoundError, core
 from kubectl_gpufence.arguments import add_output, node_name
 from kubectl_gpufence.card_lines import CARD_FIELDS, card_lines
@@ -108,14 +108,13 @@ def _no_agent(node: str, reader: ClusterReader) -> str:
 def _head(agent: NodeAgent, snapshot: Snapshot, display: Display) -> Iterator[str]:
     driver = f", driver {snapshot.driver}" if snapshot.driver else ""
     api = "answers" if snapshot.fresh else "is out of reach: no pod is evicted"
-    yield from map(
-        printable,
-        (
-            f"node {snapshot.node}: agent {agent.pod} {snapshot.version}{driver}",
-            f"  since {snapshot.started}, at {snapshot.at}, {_age(snapshot)}",
-            f"  highest mode allowed: {snapshot.highest or UNKNOWN}; the API server {api}",
-        ),
-    )
+    title = f"node {snapshot.node}: agent {agent.pod} {snapshot.version}{driver}"
+    yield from wrapped(title, "    ", display, first="")
+    for text in (
+        f"since {snapshot.started}, at {snapshot.at}, {_age(snapshot)}",
+        f"highest mode allowed: {snapshot.highest or UNKNOWN}; the API server {api}",
+    ):
+        yield from wrapped(text, "    ", display, first="  ")
     for word, text in (("brake", snapshot.brake), ("trouble", snapshot.trouble)):
         if text:
             yield from wrapped(f"{word}: {text}", "    ", display, first="  ", tone=Tone.BAD)
@@ -176,12 +175,12 @@ def _index(snapshot: Snapshot, uuid: str) -> str:
 
 _POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field(title="POD", cell=lambda line: f"{line.namespace}/{line.name}", shrinks=True),
-    Field(title="MODE", cell=lambda line: line.mode or NOT_THERE),
-    Field(title="CARD", cell=card_index, right=True),
-    Field(title="LIMIT", cell=lambda line: allowed(line.limit_bytes), right=True),
-    Field(title="TOLD", cell=lambda line: allowed(line.told_bytes), right=True),
+    Field(title="MODE", cell=lambda line: line.mode or NOT_THERE, spare=3),
+    Field(title="CARD", cell=card_index, right=True, spare=4),
+    Field(title="LIMIT", cell=lambda line: allowed(line.limit_bytes), right=True, spare=5),
+    Field(title="TOLD", cell=lambda line: allowed(line.told_bytes), right=True, spare=1),
     Field(title="USED", cell=held_on_card, right=True),
-    Field(title="IDLE", cell=idle_for, right=True),
+    Field(title="IDLE", cell=idle_for, right=True, spare=2),
     Field(title="VERDICT", cell=_verdict),
 )
 _PROCESS_FIELDS: Final[tuple[Field[ListedProcess], ...]] = (

@@ -50,7 +50,7 @@ from tests.support.verb_cases import NEED_CASES, alone, led
 from webhook.policy import DriverLimits
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
-TERMINAL = Display(width=100)
+TERMINAL: Display = Display(width=100)
 LONG = "a-deployment-of-a-team-with-much-to-say-7d9f8b6c4d-x2x4k"
 
 
@@ -185,8 +185,8 @@ def unplaced(pod: SeenPod) -> list[str]:
     return explanation(PodRecord(pod, "evict"), TERMINAL)
 
 
-def top(found: ClusterAnswers, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
-    return table(columns_of(POD_FIELDS, wide=wide), pod_lines(found, ""), look)
+def top(found: ClusterAnswers, *, wide: bool = False, look: Display | None = None) -> list[str]:
+    return table(columns_of(POD_FIELDS, wide=wide), pod_lines(found, ""), look or TERMINAL)
 
 
 def cards(found: ClusterAnswers, *, wide: bool = False) -> list[str]:
@@ -199,10 +199,12 @@ def nodes(found: ClusterAnswers, *, wide: bool = False) -> list[str]:
     return table(columns_of(NODE_FIELDS, wide=wide), node_lines(found), look)
 
 
-def held_in_vain(found: SeenOwners, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
+def held_in_vain(
+    found: SeenOwners, *, wide: bool = False, look: Display | None = None
+) -> list[str]:
     lines = idle_lines(found, "")
     listing = idle_listing(lines, "", "", ())
-    return [*listing.table(look, wide=wide), "", waiting_note(lines)]
+    return [*listing.table(look or TERMINAL, wide=wide), "", waiting_note(lines)]
 
 
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:

@@ -259,7 +259,7 @@ def led() -> SeenOwners:
     return alone()._replace(releases=OwnerReleases(leader=True, at=AT, owners=owners), notes=())
 
 
-TERMINAL = Display(width=100)
+TERMINAL: Display = Display(width=100)
 
 
 def recommended() -> list[NeedSummary]:

@@ -15,19 +15,21 @@ from gpufence.dialects import declares
 from gpufence.errors import shown
 from gpufence.held import UNASKED
 from gpufence.pods import EXTENDED
-from gpufence.text import duration, listed, printable
+from gpufence.text import duration, listed
 from kubectl_gpufence.cluster_view import card_of, is_stale
 from kubectl_gpufence.verbs.explain.injected import injected
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.verdicts import activity_sentence, fence_sentence, verdict
 from kubectl_gpufence.view import (
     UNKNOWN,
+    WIDTH,
     Bar,
     allowed,
     chapter,
     coloured,
     held,
     readable,
+    width_of,
     wrapped,
 )
 
@@ -173,16 +175,20 @@ def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iter
     model = "" if card is None else f", {card.model} of {allowed(card.total_bytes)}"
     amounts = f"{held(use.used_bytes)} of {allowed(use.limit_bytes, none='no limit')}"
     share = coloured(Bar(use.used_bytes, use.limit_bytes).cell(display), display)
-    yield printable(f"  card {index} ({use.card}{model})")
-    yield f"    {amounts}  {share}  {coloured(verdict(row, use), display)}"
+    yield from wrapped(f"card {index} ({use.card}{model})", "    ", display, first="  ")
+    first, second = f"    {amounts}  {share}", coloured(verdict(row, use), display)
+    fits = width_of(f"{first}  {second}") <= min(display.width or WIDTH, WIDTH)
+    yield from [f"{first}  {second}"] if fits else [first, f"    {second}"]
     if use.fence:
-        yield f"    {fence_sentence(use.fence)}"
+        yield from wrapped(fence_sentence(use.fence), "      ", display, first="    ")
     for process in use.processes:
         where = f" in container {process.container}" if process.container else ""
-        yield printable(f"    PID {process.pid}{where}: {held(process.used_bytes)}")
+        line = f"PID {process.pid}{where}: {held(process.used_bytes)}"
+        yield from wrapped(line, "      ", display, first="    ")
     if card is not None:
         free = allowed(card.free_bytes, none=UNKNOWN)
-        yield f"    the card has {free} left, its limits add up to {held(card.committed_bytes)}"
+        rest = f"the card has {free} left, its limits add up to {held(card.committed_bytes)}"
+        yield from wrapped(rest, "      ", display, first="    ")
     if row.undeclared:
         yield from wrapped(f"no limit: {row.undeclared}", "      ", display, first="    ")
 

@@ -164,12 +164,27 @@ def _settings(
         for line in lines:
             yield from wrapped(line, "        ", display, first="    ")
         for setting in settings:
-            head = f"      {printable(setting.env):{width}}  {_value(setting, annotations)}"
-            line = f"{head:{8 + width + room}}  {_origin(setting)}"
-            if len(line) <= (display.width or WIDTH):
-                yield line
-            else:
-                yield from (head, f"{'':{8 + width}}{_origin(setting)}")
+            cells = printable(setting.env), _value(setting, annotations), _origin(setting)
+            yield from _fitting(cells, (width, room), display)
+
+
+def _fitting(
+    cells: tuple[str, str, str], widths: tuple[int, int], display: Display
+) -> Iterator[str]:
+    """Write name, value and origin on one line, or on as many as it takes."""
+    (name, value, origin), (width, room) = cells, widths
+    most = min(display.width or WIDTH, WIDTH)
+    head, place = f"      {name:{width}}  {value}", 8 + width
+    lines = f"{head:{place + room}}  {origin}", f"{head}  {origin}"
+    if fitting := [line for line in lines if len(line) <= most]:
+        yield fitting[0]
+        return
+    if len(head) > most:
+        place = 8
+        yield from (f"      {name}", f"        {value}")
+    else:
+        yield head
+    yield from wrapped(origin, " " * place, display)
 
 
 def _figures(setting: Setting, processes: int) -> ShareFigures | None:

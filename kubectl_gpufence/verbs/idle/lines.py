@@ -304,23 +304,25 @@ def _nodes(line: IdleLine) -> list[str]:
 
 
 IDLE_FIELDS: Final[tuple[Field[IdleLine], ...]] = (
-    Field("namespace", lambda line: line.namespace, "NAMESPACE", shrinks=True),
+    Field("namespace", lambda line: line.namespace, "NAMESPACE", shrinks=True, spare=5),
     Field("apiVersion", lambda line: line.api_version),
     Field("kind", lambda line: line.kind),
     Field("name", lambda line: line.name, "OWNER", lambda line: line.owner, shrinks=True),
     Field("replicas", lambda line: line.replicas),
-    Field("pods", lambda line: [use.pod.name for use in line.uses], "PODS", _pods, right=True),
+    Field(
+        "pods", lambda line: [use.pod.name for use in line.uses], "PODS", _pods, right=True, spare=3
+    ),
     Field("nodes", _nodes, "NODES", lambda line: ",".join(_nodes(line)) or NOT_THERE, wide=2),
     Field("state", lambda line: line.state, "STATE", _state),
-    Field("idle", lambda line: line.idle_seconds, "IDLE", _idle, right=True),
+    Field("idle", lambda line: line.idle_seconds, "IDLE", _idle, right=True, spare=6),
     Field("evidence", _evidence, "EVIDENCE", _evidence_text, wide=1),
-    Field("held", lambda line: exact(line.held_bytes), "HELD", _held, right=True),
-    Field("gibHours", lambda line: line.gib_hours, "GIB-H", _gib_hours, right=True),
+    Field("held", lambda line: exact(line.held_bytes), "HELD", _held, right=True, spare=4),
+    Field("gibHours", lambda line: line.gib_hours, "GIB-H", _gib_hours, right=True, spare=2),
     Field("deadline", _deadline, "RELEASE", release_text),
     Field("step", lambda line: line.said.step if line.said else ""),
     Field("rung", lambda line: line.said.rung if line.said else ""),
     Field("contended", lambda line: line.said.contended if line.said else None),
-    Field("waiters", lambda line: list(line.waiters), "WAITING", _waiters, shrinks=True),
+    Field("waiters", lambda line: list(line.waiters), "WAITING", _waiters, shrinks=True, spare=1),
     Field("why", lambda line: line.why, "WHY", wide=3),
 )
 """What is said of an owner."""

@@ -78,16 +78,16 @@ def _remark(item: NeedSummary) -> Cell:
 
 
 NEED_FIELDS: Final[tuple[Field[NeedSummary], ...]] = (
-    Field("namespace", lambda item: item.key.namespace, "NAMESPACE", shrinks=True),
+    Field("namespace", lambda item: item.key.namespace, "NAMESPACE", shrinks=True, spare=5),
     Field("kind", lambda item: item.key.kind),
     Field("name", lambda item: item.key.name, "OWNER", title, shrinks=True),
-    Field("container", _container, "CONTAINER", _container, shrinks=True),
-    Field("card", _card, "CARD", _card, shrinks=True),
-    amount("limit", lambda item: item.limit_bytes, "LIMIT", allowed),
+    Field("container", _container, "CONTAINER", _container, shrinks=True, spare=6),
+    Field("card", _card, "CARD", _card, shrinks=True, spare=2),
+    amount("limit", lambda item: item.limit_bytes, "LIMIT", allowed, spare=4),
     Field("told", lambda item: exact(item.told_bytes), in_csv=False),
-    amount("peak", lambda item: item.peak_bytes, "PEAK"),
+    amount("peak", lambda item: item.peak_bytes, "PEAK", spare=7),
     amount("target", lambda item: item.target_bytes, "TARGET", cell=_target),
-    Field("confidence", lambda item: str(item.confidence), "CONFIDENCE", _confidence),
+    Field("confidence", lambda item: str(item.confidence), "CONFIDENCE", _confidence, spare=3),
     Field("days", lambda item: item.days),
     Field("last_day", lambda item: item.last_day, in_csv=False),
     Field("pods", lambda item: item.pods),
@@ -96,7 +96,7 @@ NEED_FIELDS: Final[tuple[Field[NeedSummary], ...]] = (
     Field("out_of_memory", lambda item: item.out_of_memory),
     Field("evictions", lambda item: item.evictions),
     Field("reasons", lambda item: item.reasons._asdict(), in_csv=False),
-    Field(title="REMARK", cell=_remark),
+    Field(title="REMARK", cell=_remark, spare=1),
 )
 """What is said of a model's need."""
 

@@ -19,7 +19,6 @@ from kubectl_gpufence.view import (
     coloured,
     columns_of,
     counted,
-    narrowed,
     table,
 )
 
@@ -244,11 +243,10 @@ def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], i
     if view.sort or view.inverted:
         lines = _sorted(lines, by, largest_first=largest_first)
     columns = columns_of(sheet.fields, wide=view.wide, without=_left_out(shown.namespace))
-    if not view.wide:
-        width = (display.width or WIDTH) - 1  # the mark
-        columns = narrowed(columns, lines, width, display)
+    if view.wide:  # the rest is clipped
+        columns = [item._replace(spare=0) for item in columns]
     marked = f"{title}{_mark(largest_first=largest_first, display=display)}"
-    columns = [item._replace(title=marked) if item is by else item for item in columns]
+    columns = [item._replace(title=marked) if item.title == title else item for item in columns]
     return table(columns, lines, display), len(lines), len(every)
 
 

@@ -71,12 +71,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(276, 275),
-    "product lines of code": Figure(32155, 26500),
+    "product lines of code": Figure(32179, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(59, 60),
-    "test files": Figure(582, 470),
-    "test lines": Figure(96285, 60000),
+    "test files": Figure(583, 470),
+    "test lines": Figure(96319, 60000),
     "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(95, 85),
     "verbs of the plugin": Figure(10, 10),

@@ -127,6 +127,19 @@ def test_colours_are_for_terminals_that_want_them() -> None:
     assert None is output_to(io.StringIO(), err, {}).display.width
 
 
+def test_a_narrow_terminal_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are as wide as the terminal, and what is noted beside them wraps."""
+    monkeypatch.setenv("COLUMNS", "60")
+    beside = Screen()
+    terminal = output_to(Screen(), beside, {"TERM": "xterm"})
+    terminal.notes(["nothing was measured, since the agents of most nodes are silent"])
+
+    assert 60 == terminal.display.width
+    assert ["note: nothing was measured, since the agents of most nodes", "  are silent"] == (
+        beside.getvalue().splitlines()
+    )
+
+
 def test_bars_are_drawn_with_what_the_terminal_knows() -> None:
     """An encoding without block characters gets ASCII."""
     assert output_to(Screen(), io.StringIO(), {}).display.unicode

@@ -18,7 +18,7 @@ from kubectl_gpufence.verbs.top.screen import (
     screen,
     titles_of,
 )
-from kubectl_gpufence.view import Display, Field, clipped, narrowed, width_of
+from kubectl_gpufence.view import Display, Field, clipped, table, width_of
 from tests.support.plugin_cases import odd, odd_cards, silent, typical
 
 PAGE = 10
@@ -383,11 +383,10 @@ def test_a_column_is_given_up_only_for_want_of_room() -> None:
         Field[str]("b", lambda _: "2" * 10, "B", spare=1),
     ]
 
-    def titles(width: int) -> list[str]:
-        left = narrowed(columns, ["x" * 40], width, Display())
-        return [item.title for item in left]
+    def titles(width: int, *rows: str) -> list[str]:
+        return table(columns, rows, Display(width))[0].split()
 
-    assert ["NAME", "A", "B"] == titles(27)
-    assert ["NAME", "A"] == titles(26)
-    assert ["NAME"] == titles(5)
-    assert ["NAME", "A", "B"] == [item.title for item in narrowed(columns, [], 11, Display())]
+    assert ["NAME", "A", "B"] == titles(27, "x" * 40)
+    assert ["NAME", "A"] == titles(26, "x" * 40)
+    assert ["NAME"] == titles(5, "x" * 40)
+    assert ["NAME", "A", "B"] == titles(11)

@@ -19,6 +19,7 @@ from gpufence.held import UNASKED, held_limits
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
+from kubectl_gpufence.endings import read_endings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpufence.plan import Plan, Setting
     from gpufence.pods import Pod
     from gpufence.shape import Object
+    from kubectl_gpufence.endings import Ending
 
 
 STATUS_PORT: Final = 8080
@@ -68,7 +70,8 @@ class Declaration:
 class SeenPod:
     """
     A pod as the API server has it. `injected` is empty where the webhook never saw it, `owner` is
-    `ContainerKind/name` of its controller, `quoted` what counts of its namespace's annotations.
+    `ContainerKind/name` of its controller, `quoted` what counts of its namespace's annotations,
+    `endings` the last failures of its containers.
     """
 
     uid: str
@@ -84,6 +87,7 @@ class SeenPod:
     pod: Pod
     on_node: GpuNode | None
     quoted: Mapping[str, str]
+    endings: tuple[Ending, ...]
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -184,6 +188,7 @@ def see_pod(
         pod=pod,
         on_node=node,
         quoted=quoted,
+        endings=read_endings(raw),
     )
 
 

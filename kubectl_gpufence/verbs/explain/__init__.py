@@ -17,10 +17,10 @@ from gpufence.pods import read_claims
 from kube import ForbiddenError, KubeError, NotFoundError, core, group
 from kubectl_gpufence.arguments import add_namespace, add_output, owner, pod_name
 from kubectl_gpufence.cluster_view import by_node
+from kubectl_gpufence.endings import read_endings
 from kubectl_gpufence.pods import annotations_of, labels_of, name_of, node_of, see_pod
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
-from kubectl_gpufence.verbs.explain.endings import read_endings
 from kubectl_gpufence.verbs.explain.find import events_about, find
 from kubectl_gpufence.verbs.explain.gone import Gone, gone_document, gone_lines
 from kubectl_gpufence.verbs.explain.record import PodRecord

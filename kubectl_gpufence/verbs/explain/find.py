@@ -12,10 +12,10 @@ from gpufence.text import listed
 from kube import ForbiddenError, NotFoundError, core
 from kube.discovery import Kinds
 from kube.owners import owner_of
+from kubectl_gpufence.endings import read_endings
 from kubectl_gpufence.owners import PODS, find_named, topmost_owners
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.reader import MissingError
-from kubectl_gpufence.verbs.explain.endings import read_endings
 from kubectl_gpufence.verbs.explain.gone import Gone, is_about, made_like
 from kubectl_gpufence.verbs.explain.record import read_events
 

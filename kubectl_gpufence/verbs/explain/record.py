@@ -10,8 +10,8 @@ from gpufence.plan import Done
 from gpufence.share import CAP_SLACK, reserve_bytes
 from gpufence.target import MostHeld, limit_for
 from kubectl_gpufence.cluster_view import card_of, row_of
+from kubectl_gpufence.endings import what_helps
 from kubectl_gpufence.pods import read_event
-from kubectl_gpufence.verbs.explain.endings import what_helps
 from kubectl_gpufence.verdicts import what_follows
 from kubectl_gpufence.view import UNKNOWN, allowed, held
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from gpufence.snapshot import PodRow, Snapshot, UseRow
     from kubectl_gpufence.cluster_view import NodeAgent
+    from kubectl_gpufence.endings import Ending
     from kubectl_gpufence.pods import SeenEvent, SeenPod
-    from kubectl_gpufence.verbs.explain.endings import Ending
 
 
 _REASONS = frozenset(

@@ -50,7 +50,7 @@ CORES_OWN = {"gpufence.idle": "controller"}
 BUDGETS = {
     "agent.concerns.driver": 450,
     "kubectl_gpufence.completion": 70,
-    "kubectl_gpufence.verbs.explain.endings": 80,
+    "kubectl_gpufence.endings": 80,
     "kubectl_gpufence.verbs.explain.find": 60,
     "kubectl_gpufence.verbs.explain.gone": 60,
     "webhook.driver_limits": 260,
@@ -71,7 +71,7 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(276, 275),
-    "product lines of code": Figure(32179, 26500),
+    "product lines of code": Figure(32181, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(59, 60),

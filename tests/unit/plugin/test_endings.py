@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gpufence import names
+from kubectl_gpufence.endings import Ending, read_endings, what_helps
 from kubectl_gpufence.pods import SeenEvent, read_recorded
-from kubectl_gpufence.verbs.explain.endings import Ending, read_endings, what_helps
 from kubectl_gpufence.verbs.explain.gone import Gone, gone_document, gone_lines, is_about, made_like
 from kubectl_gpufence.view import Display
 from tests.support.builders import gpushare

@@ -190,6 +190,7 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         exempt_namespaces=settings.exempt_namespaces,
         units=settings.units.default,
         system_namespace=settings.namespace,
+        help_url=settings.help_url,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
     )
 

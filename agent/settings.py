@@ -12,7 +12,7 @@ from agent.nvml.settings import SamplerSettings
 from gpufence import names
 from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, NAMES, choice, parsed
-from gpufence.settings import UnitSettings, part, read_settings, setting
+from gpufence.settings import HELP_URL, UnitSettings, part, read_settings, setting
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class AgentSettings:
     policy: EvictionPolicy = field(
         default_factory=EvictionPolicy, metadata=part("When a pod is evicted")
     )
+    help_url: str = field(default="", metadata=HELP_URL)
     damping: Damping = field(default_factory=Damping, metadata=part("Events"))
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")

@@ -12,6 +12,7 @@ from controller.acts import ActOutcome, ActReport
 from controller.decide import decide, last_look, nodes_of, refused, released, why_not
 from controller.model import ReleaseMemory, Step
 from gpufence import names
+from gpufence.event_text import Anchor
 from kube.events import EventText, Regarding
 from kube.repeating import Repeating
 
@@ -188,7 +189,7 @@ class ControllerLoop:
                 Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid)
                 for pod in islice(owner.pods, MOST_PODS_TOLD)
             ]
-        text = EventText(reason, message, warning=reason in _WARNINGS)
+        text = EventText(reason, message, reason in _WARNINGS, Anchor.RELEASED)
         for item in about:
             self._ports.events.say(item, text)
 

@@ -90,7 +90,10 @@ class ControllerProgram:
         )
         self._agents = AgentClient(self._cluster.agents, settings.agent_seconds)
         self._events = EventWriter(
-            Reporter(names.CONTROLLER, settings.holder), keep=_MOST_EVENTS, request_seconds=seconds
+            Reporter(names.CONTROLLER, settings.holder),
+            help_url=settings.help_url,
+            keep=_MOST_EVENTS,
+            request_seconds=seconds,
         )
         self._loop = ControllerLoop(
             LoopPorts(

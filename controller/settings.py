@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from controller.model import ReleaseRules
 from gpufence import names
 from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice, read_agents
-from gpufence.settings import UnitSettings, part, setting
+from gpufence.settings import HELP_URL, UnitSettings, part, setting
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ class ControllerSettings:
             most=60,
         ),
     )
+    help_url: str = field(default="", metadata=HELP_URL)
     lease: LeaseSettings = field(default_factory=LeaseSettings, metadata=part("Leader election"))
     rules: ReleaseRules = field(
         default_factory=ReleaseRules, metadata=part("When an owner is released")

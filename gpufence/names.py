@@ -276,6 +276,7 @@ DRIVER_SETTING: Final = "GPUFENCE_DRIVER_LIMITS"  # off, on, labelled: where the
 RESERVE: Final = "GPUFENCE_RESERVE"  # replaces the context reserve of the table
 SCHEDULER_PREFIX: Final = "GPUFENCE_SCHEDULER_"  # + dialect: who schedules its pods
 TOLERATIONS: Final = "GPUFENCE_TOLERATIONS"  # further ones for GPU pods, key=value:Effect,...
+HELP_URL: Final = "GPUFENCE_HELP_URL"  # of the page about pods, which Events and refusals link to
 SIMULATOR_STATE: Final = "GPUFENCE_SIMULATOR_STATE"  # file of the simulated cards
 
 # Event reasons

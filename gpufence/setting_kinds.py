@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from gpufence.errors import InvalidError, Problem
+from gpufence.event_text import MOST_HELP_URL
 from gpufence.quantity import UNIT_BYTES, read_bytes, write_bytes
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ UNIT: Final = one_of(UNIT_BYTES)
 WEB: Final = frozenset({"http", "https"})
 _NODE: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
 _URL: Final = re.compile(r"[!\"$->A-~]+")  # no blank, and none of # ? @
+_PAGE: Final = re.compile(r"https?://[!\"$-?A-~]+")  # neither a blank, nor # or @
 _PRIVATE: Final = re.compile(r"//.*@", re.DOTALL)
 _REMEDY: Final = "write where its status port is, such as http://10.0.0.7:8080"
 
@@ -210,6 +212,16 @@ def read_url(text: str, at: str, schemes: Collection[str] = WEB) -> str:
     if not _is_readable(text, schemes):
         raise InvalidError(Problem(at, _public(text), "is no address", _REMEDY))
     return text.rstrip("/")
+
+
+def _page(text: str, variable: str) -> str:
+    if _PAGE.fullmatch(text) and len(text) <= MOST_HELP_URL:
+        return text
+    remedy = f"write an address of at most {MOST_HELP_URL} characters without #, https://..."
+    raise InvalidError(Problem(variable, _public(text), "is no address of a page", remedy))
+
+
+PAGE: Final = parsed(_page)
 
 
 def _is_readable(text: str, schemes: Collection[str]) -> bool:

@@ -28,7 +28,7 @@ from gpufence import names
 from gpufence.dialects.spec import Units
 from gpufence.errors import InvalidError, Problem, SettingsError
 from gpufence.quantity import GIB
-from gpufence.setting_kinds import UNIT, Kind, Row, kind_of
+from gpufence.setting_kinds import PAGE, UNIT, Kind, Row, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -57,6 +57,16 @@ def setting(
     bound numbers.
     """
     return {_ROW: (variable, text, kind, least, most, unset)}
+
+
+HELP_URL: Final = setting(
+    names.HELP_URL,
+    "where users find docs/my-pod.md; Events and refusals end with a link to its parts `#refused`, "
+    "`#capped`, `#evicted` and `#released`",
+    kind=PAGE,
+    unset="no link",
+)
+"""What agent, webhook and controller have in common."""
 
 
 def part(title: str = "") -> dict[str, object]:

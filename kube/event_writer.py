@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from gpufence.text import printable
+from gpufence.event_text import with_link
 from gpufence.times import write_moment
 from kube.background import Background
 from kube.client import PatchType
@@ -31,8 +31,6 @@ MOST_WAITING: Final = 256
 """Events that wait for the API server, and as many urgent ones; more are dropped."""
 MOST_REMEMBERED: Final = 1024
 """Events whose count may still rise; an Event itself lives for an hour."""
-MOST_CHARACTERS: Final = 1020
-"""An Event's message may hold 1,024, of which three say that it was cut."""
 REQUEST_SECONDS: Final = 10.0
 
 
@@ -65,11 +63,13 @@ class EventWriter:
         self,
         reporter: Reporter,
         *,
+        help_url: str = "",
         keep: int = MOST_WAITING,
         request_seconds: float = REQUEST_SECONDS,
         clock: Clock | None = None,
     ) -> None:
         self._reporter = reporter
+        self._help_url = help_url
         self._request_seconds = request_seconds
         self._client: Client  # from the start on
         self._known: OrderedDict[Hashable, _Written] = OrderedDict()
@@ -121,7 +121,7 @@ class EventWriter:
         urgent: bool = False,
     ) -> None:
         """Have an Event written; one of this serial that is there says that so many happened."""
-        text = text._replace(message=printable(text.message, MOST_CHARACTERS))
+        text = text._replace(message=with_link(text.message, self._help_url, text.anchor))
         now = time.time()
         self._background.put(serial, _Happened(about, text, times, now, now), urgent=urgent)
 

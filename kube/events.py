@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from gpufence.event_text import Anchor
     from kube.replies import JsonObject
 
 NODE_EVENTS: Final = "default"
@@ -38,11 +39,12 @@ class Reporter(NamedTuple):
 
 
 class EventText(NamedTuple):
-    """What is said; a `warning` stands out in what kubectl shows."""
+    """What is said; a `warning` stands out in what kubectl shows, an `anchor` is linked to."""
 
     reason: str
     message: str
     warning: bool = True
+    anchor: Anchor | None = None
 
 
 class EventPlace(NamedTuple):

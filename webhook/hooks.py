@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.dialects import declares
 from gpufence.errors import GpufenceError, InvalidError
+from gpufence.event_text import Anchor
 from gpufence.mode import Mode
 from gpufence.nodes import GpuNode
 from gpufence.pods import read_claims
@@ -60,6 +61,9 @@ class PodHook:
         self._mode = mode
         self._cluster = cluster
         self._policy = policy
+        url = policy.help_url
+        # Among warnings a line of its own: API servers cut long ones.
+        self._links = (f"see {url}#{Anchor.REFUSED}",) if url else ()
 
     async def answer(self, review: Review) -> Reply:
         """Answer one review. Raises BadReviewError for an object that is no pod."""
@@ -73,7 +77,7 @@ class PodHook:
     def unread(self, uid: str, why: str) -> Reply:
         """Refuse in evict what nobody can read: it would be let in without a limit."""
         if self._mode is Mode.EVICT:
-            return _refused(Subject(uid), "too-many", f"gpufence refuses this pod: {why}")
+            return self._refused(Subject(uid), "too-many", f"gpufence refuses this pod: {why}")
         outcome = ReviewOutcome(ReviewResult.UNCHANGED, Subject(uid), "too-many", why)
         audit = {"result": ReviewResult.UNCHANGED.value}
         return Reply(OK, write_allowed(uid, (), (why,), audit), outcome)
@@ -118,23 +122,22 @@ class PodHook:
             sentence = "request.object is not shaped like a pod"
             raise BadReviewError("no-pod", sentence, subject.uid) from error
         if isinstance(decision, Refusal):
-            return _refused(subject, reason, decision.message)
+            return self._refused(subject, reason, decision.message)
         if isinstance(decision, Rewrite):
             result, operations = ReviewResult.REWRITTEN, decision.operations
             what, why = "summary", decision.summary
         else:
             result, operations = ReviewResult.UNCHANGED, []
             what, why = "reason", decision.reason
-        warnings = decision.warnings
+        warnings = decision.warnings + self._links if decision.warnings else ()
         audit = {"result": result.value, what: why}
         outcome = ReviewOutcome(result, subject, reason, why, len(operations), len(warnings))
         return Reply(OK, write_allowed(subject.uid, operations, warnings, audit), outcome)
 
-
-def _refused(subject: Subject, reason: str, message: str) -> Reply:
-    result = ReviewResult.REFUSED
-    body = write_denied(subject.uid, message, (), {"result": result.value})
-    return Reply(OK, body, ReviewOutcome(result, subject, reason, message))
+    def _refused(self, subject: Subject, reason: str, message: str) -> Reply:
+        result, said = ReviewResult.REFUSED, " ".join((message, *self._links))
+        body = write_denied(subject.uid, said, (), {"result": result.value})
+        return Reply(OK, body, ReviewOutcome(result, subject, reason, message))
 
 
 # The API server does not check annotations that come by this way, and a pod over its limit of

@@ -52,6 +52,7 @@ class WebhookPolicy:
     yet, `largest_bytes` the most that a card has whose node does not tell. `scheduler_names` has
     no entry for a dialect that leaves the scheduler alone. `reserve_override` replaces the whole
     table of context reserves. An empty `hook_source` means that there is no start-up hook to mount.
+    Refusals and warnings end with a link to the page at `help_url`, if there is one.
     """
 
     default: CandidateCard = CandidateCard(Units(), None)  # noqa: RUF009 - frozen, so shared without harm
@@ -61,3 +62,4 @@ class WebhookPolicy:
     hook_source: str = ""
     largest_bytes: int = LARGEST_MADE
     driver_limits: DriverLimits = DriverLimits.OFF
+    help_url: str = ""

@@ -13,7 +13,7 @@ from gpufence.cards import LARGEST_MADE, read_capability
 from gpufence.dialects import SPECS, Units
 from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
-from gpufence.settings import UnitSettings, part, setting
+from gpufence.settings import HELP_URL, UnitSettings, part, setting
 from service.logs import LEVELS
 from webhook.policy import DriverLimits, Toleration, WebhookPolicy
 
@@ -219,6 +219,7 @@ class PodSettings:
         ),
     )
 
+    help_url: str = field(default="", metadata=HELP_URL)
     driver_limits: DriverLimits = field(
         default=DriverLimits.OFF,
         metadata=setting(
@@ -246,6 +247,7 @@ class PodSettings:
             hook_source=hook_source,
             largest_bytes=self.largest_card_bytes or LARGEST_MADE,
             driver_limits=self.driver_limits,
+            help_url=self.help_url,
         )
 
 

@@ -65,7 +65,9 @@ class AgentCluster:
         self._index = PodIndex(settings)
         self._cards = NodeCardsWriter(client, settings, self._view)
         reporter = Reporter(COMPONENT, settings.node, host=settings.node)
-        self._events = EventWriter(reporter, request_seconds=settings.request_seconds)
+        self._events = EventWriter(
+            reporter, help_url=settings.help_url, request_seconds=settings.request_seconds
+        )
         self._acts = Acts(settings, self._context, self._claims.of_pod)
         self._waiting: list[Callable[[Client], None]] = [
             self._view.follow_node,
@@ -128,7 +130,7 @@ class AgentCluster:
         """Have Events written; those that cannot be queued are dropped and counted."""
         for item in writes:
             notice = item.notice
-            text = EventText(notice.reason, notice.message)
+            text = EventText(notice.reason, notice.message, anchor=notice.anchor)
             times = 1 if isinstance(item, EventCreate) else item.count
             urgent = is_urgent(notice)
             self._events.count(item.serial, notice.regarding, text, times, urgent=urgent)

@@ -32,6 +32,7 @@ class ClusterSettings:
     exempt_namespaces: frozenset[str] = frozenset(EXEMPT_NAMESPACES)
     units: Units = field(default_factory=Units)
     system_namespace: str = SYSTEM_NAMESPACE
+    help_url: str = ""
 
     eviction_grace_seconds: int = 30
     """The most an evicted pod is given to end; the same number as the judge's policy."""

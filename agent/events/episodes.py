@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpufence import names
+from gpufence.event_text import Anchor
 from gpufence.settings import setting
 from gpufence.text import printable
 from kube.events import Regarding
@@ -34,13 +35,14 @@ MOST_CHARACTERS: Final = 1023
 class Notice:
     """
     Two notices of the same reason, object and topic belong to one episode, whatever they say.
-    Every notice is an Event of type Warning.
+    Every notice is an Event of type Warning. Its `anchor` is the part of the page it links to.
     """
 
     reason: str
     regarding: Regarding
     message: str
     topic: str = ""
+    anchor: Anchor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,24 @@ def about_pod(pod: PodOnNode) -> tuple[Regarding, ...]:
         return (itself,)
     made_by = Regarding(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
     return (itself, made_by)
+
+
+def pod_notices(
+    reason: str,
+    pod: PodOnNode,
+    message: str,
+    *,
+    topic: str = "",
+    anchor: Anchor = Anchor.EVICTED,
+    owner_too: bool = False,
+) -> tuple[Notice, ...]:
+    """Say something of a pod; its owner hears of what ends pods only, all of them in one Event."""
+    itself, *owners = about_pod(pod)
+    text = one_line(message)
+    return (
+        Notice(reason, itself, text, topic, anchor),
+        *(Notice(reason, owner, text, "", anchor) for owner in owners if owner_too),
+    )
 
 
 def about_node(name: str) -> Regarding:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpufence.event_text import MOST_TEXT, Anchor
 from kube import core
-from kube.event_writer import MOST_CHARACTERS, EventWriter
+from kube.event_writer import EventWriter
 from kube.events import EventText, Regarding, Reporter
 from tests.http.kube.builders import FakeClock, client_of, status
 from tests.support.observing import wait_until
@@ -61,7 +62,21 @@ def test_an_event_names_its_object_and_its_writer(server: ApiServer) -> None:
     assert {"component": "gpufence-agent", "host": "n1"} == event["source"]
     assert (1, "Warning", "Said") == (event["count"], event["type"], event["reason"])
     assert event["message"].startswith("one?")
-    assert MOST_CHARACTERS + 3 == len(event["message"])
+    assert MOST_TEXT == len(event["message"])
+
+
+def test_an_event_ends_with_the_link_to_what_it_is_about(server: ApiServer) -> None:
+    """What was said for users leads to the page that the operator has named."""
+    page = "https://wiki.example.com/gpu"
+    writer = EventWriter(Reporter("gpufence-agent", "n1"), help_url=page, clock=FakeClock())
+    writer.start(client_of(server))
+    writer.say(about(), EventText("Said", "x" * 2000, anchor=Anchor.CAPPED))
+    wait_until(lambda: 1 == writer.written)
+    writer.stop(30)
+    (event,) = bodies(server, TEAM)
+
+    assert MOST_TEXT == len(event["message"])
+    assert event["message"].endswith(f"xxx... {page}#capped")
 
 
 def test_a_namespace_that_forbids_events_holds_up_no_other(server: ApiServer) -> None:

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,6 +77,26 @@ def rewritten_pod(**annotations: str) -> dict[str, Any]:
         **annotations,
     }
     return made
+
+
+def pod_answer(mode: Mode, policy: WebhookPolicy, pod: dict[str, Any]) -> dict[str, Any]:
+    asked = read_review(encoded(review(object=pod)), PODS)
+    answer = asyncio.run(PodHook(mode, ClusterView(), policy).answer(asked))
+    found: dict[str, Any] = json.loads(answer.body)["response"]
+    return found
+
+
+def test_refusals_and_warnings_end_with_the_link_to_what_helps() -> None:
+    """It is a line of its own among warnings, and there is none where no page is named."""
+    wrong = bare_pod()
+    wrong["metadata"]["annotations"] = {names.MEMORY: "3Gb"}
+    linked = replace(POLICY, help_url="https://wiki.example.com/gpu")
+    link = "see https://wiki.example.com/gpu#refused"
+    denied = pod_answer(Mode.EVICT, linked, wrong)["status"]["message"]
+    warned = pod_answer(Mode.CAP, linked, wrong)["warnings"]
+
+    assert denied == f"{pod_answer(Mode.EVICT, POLICY, wrong)['status']['message']} {link}"
+    assert warned == [*pod_answer(Mode.CAP, POLICY, wrong)["warnings"], link]
 
 
 class Stage:

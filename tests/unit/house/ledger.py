@@ -70,15 +70,15 @@ class Figure(NamedTuple):
 
 
 RECORDED = {
-    "product modules": Figure(276, 275),
-    "product lines of code": Figure(32181, 26500),
+    "product modules": Figure(277, 275),
+    "product lines of code": Figure(32270, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(59, 60),
-    "test files": Figure(583, 470),
-    "test lines": Figure(96319, 60000),
-    "product modules that unit tests import": Figure(187, 90),
-    "settings": Figure(95, 85),
+    "test files": Figure(584, 470),
+    "test lines": Figure(96468, 60000),
+    "product modules that unit tests import": Figure(188, 90),
+    "settings": Figure(96, 85),
     "verbs of the plugin": Figure(10, 10),
     "metrics": Figure(59, 55),
     "median lines of a function": Figure(7, None),

@@ -39,8 +39,8 @@ POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
 DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)
 
 
-def notice(reason: str = "Reason", message: str = "said", **more: str) -> Notice:
-    return Notice(reason, POD, message, **more)
+def notice(reason: str = "Reason", message: str = "said", topic: str = "") -> Notice:
+    return Notice(reason, POD, message, topic)
 
 
 def written_at(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[float, int]]:

@@ -14,6 +14,11 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def booted() -> float:
+    """Return the Unix time at which the boottime was zero; it moves when the clock is set."""
+    return time.time() - boottime()
+
+
 def timestamp() -> str:
     """Return the time of day in UTC as Kubernetes writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

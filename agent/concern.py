@@ -90,7 +90,10 @@ class Concern:
         return ()
 
     def families(self, last: TickResult | None, now: float) -> Sequence[Metric]:
-        """Return its metrics; `last` is None where the last look is too old to be shown."""
+        """
+        Return its metrics, times by the agent's clock; `last` is None where the last look is too
+        old to be shown.
+        """
         del last, now
         return ()
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from agent.model.decision import Action, Answer, Brake, Outcome
+from agent.model.decision import Action, Answer, Brake
 from service.exposition import Family, Histogram, write_page
+from service.renamed import Renamed, age, with_old_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     PodFigure = tuple[str, str, Callable[[PodOnCard], float | None]]
 
 _TICK = "gpufence_agent_tick_duration_seconds"
+_TIME = "_timestamp_seconds"
+
+RENAMED: Final = (
+    Renamed("gpufence_sample_age_seconds", "gpufence_last_sample_timestamp_seconds", age),
+    Renamed("gpufence_card_list_age_seconds", "gpufence_card_last_list_timestamp_seconds", age),
+    Renamed("gpufence_card_unjudged_seconds", "gpufence_card_last_judged_timestamp_seconds", age),
+    Renamed(
+        "gpufence_cluster_silence_seconds",
+        "gpufence_cluster_last_contact_timestamp_seconds",
+        age,
+    ),
+    Renamed("gpufence_pod_gpu_idle_seconds", "gpufence_pod_gpu_last_busy_timestamp_seconds", age),
+    Renamed("gpufence_verdicts", "gpufence_fenced_pods", blanks=True),
+)
+"""What is shown under its old name, too, until the release after the next."""
 
 
 def page(state: AgentState, about: About, now: float, more: Iterable[Metric] = ()) -> str:
@@ -27,38 +43,51 @@ def page(state: AgentState, about: About, now: float, more: Iterable[Metric] = (
     figures of a look that is too old are left out.
     """
     last = state.last if state.is_current(now, about.gap_seconds) else None
-    return write_page(
-        [
-            *_pod_families(last, more),
-            *_card_families(last),
-            *_measuring(state, about, now),
-            *_acting(state.counts, last),
-            *_cluster(about, state.counts),
-            _info(about),
-        ]
+    found = (
+        *_pod_families(last, more),
+        *_card_families(last),
+        *_measuring(state, about),
+        *_acting(state.counts, last),
+        *_cluster(about, state.counts, now),
     )
+    dated = (_dated(metric, about.booted) for metric in found)
+    unix = about.booted + now
+    return write_page(with_old_names(dated, RENAMED, unix), {"node": about.node})
 
 
-def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
+def _dated(metric: Metric, booted: float) -> Metric:
+    """Make Unix time of times by the agent's clock, which began when the machine did."""
+    if not isinstance(metric, Family) or not metric.name.endswith(_TIME):
+        return metric
+    values = (
+        (labels, None if at is None else round(booted + at, 3)) for labels, at in metric.values
+    )
+    return metric._replace(values=tuple(values))
+
+
+def _measuring(state: AgentState, about: About) -> Iterator[Metric]:
     counts = state.counts
-    age = None if state.measured_at is None else round(max(now - state.measured_at, 0.0), 3)
-    yield _gauge("gpufence_sample_age_seconds", "Time since any card could last be read.", age)
+    yield _gauge(
+        "gpufence_last_sample_timestamp_seconds",
+        "Unix time at which any card could last be read",
+        state.measured_at,
+    )
     yield _counter(
         "gpufence_nvml_restarts_total",
-        "Replacements of the child process that measures.",
+        "Replacements of the child process that measures",
         about.restarts,
     )
     yield Histogram(
-        _TICK, "Time from the look at the cards to all that follows.", (({}, counts.ticks),)
+        _TICK, "Time from the look at the cards to all that follows", (({}, counts.ticks),)
     )
     yield _counter(
         "gpufence_agent_ticks_skipped_total",
-        "Ticks skipped because the one before took too long.",
+        "Ticks skipped because the one before took too long",
         counts.skipped,
     )
     yield _counter(
         "gpufence_agent_ticks_failed_total",
-        "Ticks that failed by a bug of gpufence.",
+        "Ticks that failed by a bug of gpufence",
         counts.failed,
     )
 
@@ -68,13 +97,13 @@ def _acting(counts: Counts, last: TickResult | None) -> Iterator[Metric]:
     yield _by_namespace(
         "gpufence_violations_total",
         "counter",
-        "Times a pod went over its limit on a card.",
+        "Times a pod went over its limit on a card",
         counts.violations,
     )
     yield Family(
         "gpufence_brake",
         "gauge",
-        "Whether a brake stops evictions on this node, all of them or those of a unit.",
+        "Whether a brake stops evictions on this node, all of them or those of a unit",
         () if last is None else tuple(_brakes(last.decision.brake)),
     )
 
@@ -89,7 +118,7 @@ def _evictions(counts: Counts) -> Family:
     return Family(
         "gpufence_evictions_total",
         "counter",
-        "Evictions and other acts on pods, by action and result.",
+        "Evictions and other acts on pods, by action and result",
         tuple(
             (
                 {"action": str(action), "result": str(answer)},
@@ -101,50 +130,42 @@ def _evictions(counts: Counts) -> Family:
     )
 
 
-def _cluster(about: About, counts: Counts) -> Iterator[Metric]:
+def _cluster(about: About, counts: Counts, now: float) -> Iterator[Metric]:
     status = about.cluster
     if status is None:
         return
+    silence = status.silence_seconds
     yield _gauge(
-        "gpufence_cluster_silence_seconds",
-        "Longest silence of any watch of the API server.",
-        status.silence_seconds,
+        "gpufence_cluster_last_contact_timestamp_seconds",
+        "Unix time at which the quietest watch of the API server last heard anything",
+        None if silence is None else now - silence,
     )
     yield _gauge(
         "gpufence_cluster_fresh",
-        "Whether the state of the pods is fresh enough to act on.",
+        "Whether the state of the pods is fresh enough to act on",
         float(status.fresh),
     )
     yield _gauge(
         "gpufence_cluster_published",
-        "Whether the Node's cards are published on it.",
+        "Whether the Node's cards are published on it",
         float(status.published),
     )
     yield Family(
         "gpufence_cluster_info",
         "gauge",
-        "Always 1: the agent's identity, and what the kill switch allows.",
+        "Always 1: the agent's identity, and what the kill switch allows",
         (({"identity": str(status.identity), "highest": str(status.highest)}, 1.0),),
     )
-    yield _counter("gpufence_events_written_total", "Events written.", status.events_written)
+    yield _counter("gpufence_events_written_total", "Events written", status.events_written)
     yield Family(
         "gpufence_events_dropped_total",
         "counter",
-        "Events not written, by reason.",
+        "Events not written, by reason",
         (
             ({"reason": "rate"}, counts.muted),
             ({"reason": "queue"}, status.events_dropped),
             ({"reason": "refused"}, status.events_refused),
         ),
-    )
-
-
-def _info(about: About) -> Family:
-    return Family(
-        "gpufence_build_info",
-        "gauge",
-        "Always 1: the agent's node and version.",
-        (({"node": about.node, "version": about.version}, 1.0),),
     )
 
 
@@ -159,18 +180,18 @@ def _counter(name: str, text: str, value: float) -> Family:
 _POD_FIGURES: Final[tuple[PodFigure, ...]] = (
     (
         "memory_used_bytes",
-        "Memory that the processes of a pod hold on a card.",
+        "Memory that the processes of a pod hold on a card",
         lambda use: use.used_bytes,
     ),
-    ("memory_limit_bytes", "What a pod may hold on a card.", lambda use: use.limit_bytes),
+    ("memory_limit_bytes", "What a pod may hold on a card", lambda use: use.limit_bytes),
     (
         "memory_allowance_bytes",
-        "What the frameworks in a pod are configured to hold.",
+        "What the frameworks in a pod are configured to hold",
         lambda use: use.allowance_bytes,
     ),
     (
         "gpu_processes",
-        "Processes of a pod on a card.",
+        "Processes of a pod on a card",
         lambda use: None if use.used_bytes is None else len(use.processes),
     ),
 )
@@ -189,16 +210,19 @@ def _pod_families(last: TickResult | None, more: Iterable[Metric]) -> Iterator[M
     verdicts = () if last is None else last.decision.verdicts
     outcomes = Counter(verdict.outcome for verdict in verdicts)
     yield Family(
-        "gpufence_verdicts",
+        "gpufence_fenced_pods",
         "gauge",
-        "Fenced pods on cards, by verdict.",
-        tuple(({"outcome": str(each)}, outcomes[each]) for each in Outcome if last is not None),
+        "Fenced pods on cards, by what the agent makes of them",
+        tuple(
+            ({"outcome": str(each).replace(" ", "_")}, count)
+            for each, count in sorted(outcomes.items())
+        ),
     )
     violating = Counter(
         (verdict.pod.namespace, str(verdict.pod.mode)) for verdict in verdicts if verdict.over
     )
     yield _by_namespace(
-        "gpufence_violating_pods", "gauge", "Pods over their limits at the moment.", violating
+        "gpufence_violating_pods", "gauge", "Pods over their limits at the moment", violating
     )
 
 
@@ -228,68 +252,62 @@ def _owed(use: CardUse, last: TickResult) -> float | None:
     return None if finding is None or use.listed_at is None else finding.owed_bytes
 
 
-def _age(use: CardUse, last: TickResult) -> float | None:
-    if use.listed_at is None:
-        return None
-    return round(max(last.decision.at - use.listed_at, 0.0), 3)
-
-
-def _unjudged(use: CardUse, last: TickResult) -> float | None:
+def _judged(use: CardUse, last: TickResult) -> float | None:
     finding = last.decision.findings.get(use.card.uuid)
-    return None if finding is None else round(finding.unjudged_seconds, 3)
+    return None if finding is None else last.decision.at - finding.unjudged_seconds
 
 
 _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
     (
         "readable",
-        "Whether memory and processes of the card could be read.",
+        "Whether memory and processes of the card could be read",
         lambda use, _: float(use.memory is not None and use.listed_at is not None),
     ),
-    ("memory_total_bytes", "Memory of the card.", _total),
+    ("memory_total_bytes", "Memory of the card", _total),
     (
         "memory_used_bytes",
-        "Memory in use on the card by all processes.",
+        "Memory in use on the card by all processes",
         lambda use, _: None if use.memory is None else use.memory.used_bytes,
     ),
     (
         "memory_free_bytes",
-        "Memory that can be allocated.",
+        "Memory that can be allocated",
         lambda use, _: None if use.memory is None else use.memory.free_bytes,
     ),
     (
         "memory_reserved_bytes",
-        "Memory that the driver keeps for itself.",
+        "Memory that the driver keeps for itself",
         lambda use, _: None if use.memory is None else use.memory.reserved_bytes,
     ),
     (
         "memory_committed_bytes",
-        "Limits of the pods that hold memory on the card, added up.",
+        "Limits of the pods that hold memory on the card, added up",
         _committed,
     ),
     (
         "memory_owed_bytes",
-        "Reserved for fenced pods of the card and not yet used.",
+        "Reserved for fenced pods of the card and not yet used",
         _owed,
     ),
     (
         "memory_unattributed_bytes",
-        "Memory of processes that belong to no pod of this node.",
+        "Memory of processes that belong to no pod of this node",
         lambda use, _: use.unattributed_bytes,
     ),
     (
         "memory_unlisted_bytes",
-        "Memory in use that no listed process holds: the driver's own, managed or hidden.",
+        "Memory in use that no listed process holds: the driver's own, managed or hidden",
         lambda use, _: use.unlisted_bytes,
     ),
     (
-        "list_age_seconds",
-        "Age of the list of processes; renewed when use moves, and in any case now and then.",
-        _age,
+        "last_list_timestamp_seconds",
+        "Unix time of the list of processes, renewed when use moves and every few seconds",
+        lambda use, _: use.listed_at,
     ),
     (
-        "unjudged_seconds",
-        "How long time over a limit has not counted on the card.",
-        _unjudged,
+        "last_judged_timestamp_seconds",
+        "Unix time until which time over a limit has counted on the card",
+        _judged,
     ),
 )
 
@@ -302,20 +320,20 @@ def _card_families(last: TickResult | None) -> Iterator[Family]:
     yield Family(
         "gpufence_cards_unidentified",
         "gauge",
-        "Cards that have never been identified, and are not shown.",
+        "Cards that have never been identified, and are not shown",
         (({}, unidentified),),
     )
     yield Family(
         "gpufence_cards_unfenced",
         "gauge",
-        "Cards without memory of their own, on which no pod is fenced.",
+        "Cards without memory of their own, on which no pod is fenced",
         (({}, unfenced),),
     )
     uses = [] if last is None else [use for _, use in sorted(last.observation.cards.items())]
     yield Family(
         "gpufence_card_info",
         "gauge",
-        "Always 1: what the card is called.",
+        "Always 1: what the card is called",
         tuple((_card_labels(use), 1.0) for use in uses),
     )
     for name, text, read in _CARD_FIGURES:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
-from agent.clock import boottime, timestamp
+from agent.clock import booted, boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.concern import Concerns, Ground
 from agent.concerns.activity import ActivityConcern
@@ -32,7 +32,8 @@ from gpufence.snapshot import CUTS, write_snapshot
 from kube import connect
 from service import program
 from service.command import version
-from service.exposition import CONTENT_TYPE
+from service.exposition import CONTENT_TYPE, write_page
+from service.itself import Itself
 from service.status_server import (
     JSON,
     CachedPage,
@@ -89,6 +90,7 @@ class AgentProgram:
         real = cluster if isinstance(cluster, AgentCluster) else None
         policy, deadline = settings.policy, settings.sampler.deadline_seconds
         self._cluster = cluster
+        self._itself = Itself("agent")
         self._cards = Sampler(settings.sampler)
         # The threads that act have a lookup of their own.
         kill = LastResort(Lookup(settings.proc))
@@ -161,7 +163,8 @@ class AgentProgram:
     def _metrics(self) -> str:
         state, about, now = self._loop.state, self._now(), boottime()
         last = state.last if state.is_current(now, about.gap_seconds) else None
-        return page(state, about, now, self._concerns.families(last, now))
+        own = write_page(self._itself.families(), {"node": about.node})
+        return page(state, about, now, self._concerns.families(last, now)) + own
 
     def _snapshot(self, cut: SnapshotCut | None = None) -> str:
         state, about, now = self._loop.state, self._now(), boottime()
@@ -174,7 +177,8 @@ class AgentProgram:
     def _now(self) -> About:
         cluster = self._cluster
         status = cluster.status() if isinstance(cluster, AgentCluster) else None
-        return replace(self._about, cluster=status, restarts=self._cards.restarts)
+        restarts = self._cards.restarts
+        return replace(self._about, cluster=status, restarts=restarts, booted=booted())
 
 
 def _cluster(settings: AgentSettings, access: ClientSettings) -> AgentCluster:

@@ -101,36 +101,38 @@ def _of_pass(last: LastPass | None) -> Iterator[Family]:
     yield Family(
         f"{_PREFIX}owners",
         "gauge",
-        "Owners of GPU pods in fenced namespaces, by state.",
+        "Owners of GPU pods in fenced namespaces, by state",
         tuple(
             ({"namespace": namespace, "state": state}, count)
             for (namespace, state), count in sorted(states.items())
         ),
     )
     contended = sum(standing.contended for standing in standings)
-    yield gauge("owners_contended", "Idle owners whose GPUs a pod waits for.", contended)
-    about = "Watched pods: on GPU nodes, or asking for a GPU."
+    yield gauge("owners_contended", "Idle owners whose GPUs a pod waits for", contended)
+    about = "Watched pods: on GPU nodes, or asking for a GPU"
     yield gauge("pods", about, len(last.state.pods))
-    yield gauge("nodes", "Watched GPU nodes.", len(last.state.nodes))
-    yield gauge("brake", "Whether a brake stops all releases.", bool(last.decision.brake))
-    yield gauge("pass_seconds", "Duration of the last pass.", round(last.seconds, 4))
+    yield gauge("nodes", "Watched GPU nodes", len(last.state.nodes))
+    yield gauge("brake", "Whether a brake stops all releases", bool(last.decision.brake))
+    yield gauge("pass_seconds", "Duration of the last pass", round(last.seconds, 4))
 
 
 def _of_program(
     trust: WatchTrust, lease_seconds: float, counts: ControllerCounts
 ) -> Iterator[Family]:
-    yield gauge("leader", "Whether this replica is the leader.", lease_seconds > 0)
-    yield gauge("fresh", "Whether the state of the cluster is fresh enough to act on.", trust.fresh)
-    yield by_step("acts_total", "Acts, by step and outcome.", counts.acts)
-    yield _counter("passes_failed_total", "Passes that ended in a bug of ours.", counts.failures)
-    yield _counter("events_written_total", "Events written.", counts.events_written)
+    yield gauge("leader", "Whether this replica is the leader", lease_seconds > 0)
+    yield gauge("fresh", "Whether the state of the cluster is fresh enough to act on", trust.fresh)
+    yield by_step("acts_total", "Acts, by step and outcome", counts.acts)
+    yield _counter("passes_failed_total", "Passes that ended in a bug of ours", counts.failures)
+    yield _counter("events_written_total", "Events written", counts.events_written)
     yield _counter(
         "events_dropped_total",
-        "Events dropped: queue full or refused by the API server.",
+        "Events dropped: queue full or refused by the API server",
         counts.events_dropped,
     )
-    yield _counter("agents_asked_total", "Questions to agents.", counts.agents_asked)
-    yield _counter("agents_silent_total", "Those without a good answer.", counts.agents_silent)
+    yield _counter("agents_asked_total", "Questions to agents", counts.agents_asked)
+    yield _counter(
+        "agents_silent_total", "Questions to agents without a good answer", counts.agents_silent
+    )
 
 
 def _counter(name: str, text: str, value: float) -> Family:

@@ -27,6 +27,7 @@ from kube.event_writer import EventWriter
 from kube.events import Reporter
 from service import program
 from service.exposition import CONTENT_TYPE, write_page
+from service.itself import Itself
 from service.status_server import (
     JSON,
     CachedPage,
@@ -50,6 +51,7 @@ SHELVES: Final[tuple[Shelf, ...]] = (
 SETTINGS: Final = with_parts(ControllerSettings, (each[:3] for each in SHELVES))
 """The dataclass of all settings, those of the keepers included."""
 
+_NAME: Final = "controller"
 _LONGEST_REPLY_BYTES: Final = 4 * 2**20
 _MOST_EVENTS: Final = 512
 """Of owners and their pods, all of which may be told at once."""
@@ -65,7 +67,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     """
     settings = read_settings(SETTINGS, environ)
     build = partial(ControllerProgram, settings, access)
-    program.run("controller", settings, environ, build, STATUS_LISTEN)
+    program.run(_NAME, settings, environ, build, STATUS_LISTEN)
 
 
 class ControllerProgram:
@@ -73,6 +75,7 @@ class ControllerProgram:
 
     def __init__(self, settings: ControllerSettings, access: ClientSettings) -> None:
         seconds = settings.request_seconds
+        self._itself = Itself(_NAME)
         self._settings = settings
         self._client = connect(
             replace(
@@ -175,7 +178,7 @@ class ControllerProgram:
         )
         found = families(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
         kept = [family for each in self._keepers for family in each.families()]
-        return write_page([*found, *kept])
+        return write_page([*found, *kept, *self._itself.families()])
 
     def _owners(self) -> str:
         return owners_page(self._loop.last, self._cluster.trust(), time.time())

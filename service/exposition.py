@@ -83,23 +83,26 @@ class Histogram(NamedTuple):
             yield from distribution.samples(labels)
 
 
-def write_page(metrics: Iterable[Metric]) -> str:
-    """Write all metrics as one page."""
+def write_page(metrics: Iterable[Metric], all_have: Mapping[str, str] | None = None) -> str:
+    """Write all metrics as one page; `all_have` are labels of every line, behind its own."""
+    shared = _pairs(all_have or {})
     lines: list[str] = []
     for metric in metrics:
         lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
         lines += [
-            f"{metric.name}{suffix}{_labels(labels)} {_number(value)}"
+            f"{metric.name}{suffix}{_labels(labels, shared)} {_number(value)}"
             for suffix, labels, value in metric.samples()
         ]
     return "\n".join(lines) + "\n"
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
-    return "{" + inner + "}"
+def _labels(labels: Mapping[str, str], shared: str) -> str:
+    inner = ",".join(filter(None, (_pairs(labels), shared)))
+    return f"{{{inner}}}" if inner else ""
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
 
 
 def _escaped(value: str) -> str:

@@ -194,12 +194,10 @@ class LiveCluster(ClusterView):
         missing = self._informers.unsettled()
         return f"{' and '.join(missing)} have not been read yet" if missing else None
 
-    def silence_seconds(self) -> dict[str, float]:
-        """
-        Return for how long each watch has heard nothing; a quiet one hears a bookmark each minute.
-        """
+    def last_contacts(self, now: float) -> dict[str, float]:
+        """Return when each watch last heard anything; a quiet one hears a bookmark each minute."""
         silences = self._informers.silences()
-        return {name: round(seconds, 1) for name, seconds in silences.items()}
+        return {name: round(now - seconds, 1) for name, seconds in silences.items()}
 
     async def _get(self, where: Callable[..., str], *segments: str, **query: str) -> JsonObject:
         if self._waiting >= _MOST_WAITING:

@@ -18,11 +18,13 @@ import orjson
 import service.logs
 from service.exposition import Distribution, Family, Histogram, write_page
 from service.logs import LEVELS, moment
+from service.renamed import Renamed, age, left, with_old_names
 from webhook.review import ReviewResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from service.exposition import Metric
     from webhook.review import ReviewOutcome
 
 V = TypeVar("V")
@@ -31,12 +33,18 @@ REQUESTS: Final = "gpufence_webhook_requests_total"
 DURATION: Final = "gpufence_webhook_request_duration_seconds"
 WARNINGS: Final = "gpufence_webhook_warnings_total"
 LOADS: Final = "gpufence_webhook_certificate_loads_total"
-EXPIRY: Final = "gpufence_webhook_certificate_expiry_seconds"
+EXPIRY: Final = "gpufence_webhook_certificate_expiry_timestamp_seconds"
 READY: Final = "gpufence_webhook_ready"
 NODES: Final = "gpufence_webhook_gpu_nodes"
 NAMESPACES: Final = "gpufence_webhook_namespaces"
 PROFILES: Final = "gpufence_webhook_applied_profiles"
-SILENCE: Final = "gpufence_webhook_cluster_silence_seconds"
+CONTACT: Final = "gpufence_webhook_cluster_last_contact_timestamp_seconds"
+
+RENAMED: Final = (
+    Renamed("gpufence_webhook_certificate_expiry_seconds", EXPIRY, left),
+    Renamed("gpufence_webhook_cluster_silence_seconds", CONTACT, age),
+)
+"""What is shown under its old name, too, until the release after the next."""
 
 _NOTHING = Distribution((0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5))
 _LEVELS = {ReviewResult.FAILED: logging.ERROR, ReviewResult.REJECTED: logging.WARNING}
@@ -68,17 +76,23 @@ class Metrics:
     the first event, too.
     """
 
-    def __init__(self, hooks: tuple[str, ...]) -> None:
+    def __init__(self, hooks: tuple[str, ...], clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._durations = dict.fromkeys(hooks, _NOTHING)
         self._warnings = dict.fromkeys(hooks, 0)
         self._loads = {"refused": 0, "swapped": 0}
         self._gauges: list[Gauge] = []
+        self._sources: list[Callable[[], Iterable[Metric]]] = []
 
     def add_gauges(self, *gauges: Gauge) -> None:
         """Show numbers that somebody else knows."""
         self._gauges += gauges
+
+    def add_source(self, source: Callable[[], Iterable[Metric]]) -> None:
+        """Show whole metrics that somebody else knows."""
+        self._sources.append(source)
 
     def count(self, hook: str, outcome: ReviewOutcome, seconds: float) -> None:
         with self._lock:
@@ -96,34 +110,34 @@ class Metrics:
             requests, loads = sorted(self._requests.items()), self._loads.copy()
             durations, warnings = self._durations.copy(), self._warnings.copy()
         keys = ("hook", "result", "reason")
-        return write_page(
-            [
-                Family(
-                    REQUESTS,
-                    "counter",
-                    "Requests by hook and what became of them.",
-                    tuple((dict(zip(keys, labels, strict=True)), n) for labels, n in requests),
-                ),
-                Histogram(
-                    DURATION,
-                    "Time from the whole body to the answer.",
-                    tuple(_labelled("hook", durations)),
-                ),
-                Family(
-                    WARNINGS,
-                    "counter",
-                    "Warnings sent to the creators of pods.",
-                    tuple(_labelled("hook", warnings)),
-                ),
-                Family(
-                    LOADS,
-                    "counter",
-                    "Certificates that were found, by whether they went live.",
-                    tuple(_labelled("result", loads)),
-                ),
-                *(gauge.family() for gauge in self._gauges),
-            ]
-        )
+        found: list[Metric] = [
+            Family(
+                REQUESTS,
+                "counter",
+                "Requests by hook and what became of them",
+                tuple((dict(zip(keys, labels, strict=True)), n) for labels, n in requests),
+            ),
+            Histogram(
+                DURATION,
+                "Time from the whole body to the answer",
+                tuple(_labelled("hook", durations)),
+            ),
+            Family(
+                WARNINGS,
+                "counter",
+                "Warnings sent to the creators of pods",
+                tuple(_labelled("hook", warnings)),
+            ),
+            Family(
+                LOADS,
+                "counter",
+                "Certificates that were found, by whether they went live",
+                tuple(_labelled("result", loads)),
+            ),
+            *(gauge.family() for gauge in self._gauges),
+            *(metric for source in self._sources for metric in source()),
+        ]
+        return write_page(with_old_names(found, RENAMED, self._clock()))
 
 
 class RequestLog:

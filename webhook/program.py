@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from gpufence.settings import read_settings, shown_settings
 from kube import connect
+from service.itself import Itself
 from service.listen import listen
 from service.logs import tell_settings
 from webhook import metrics as names
@@ -70,6 +72,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     shown = {**shown_settings(settings), "policy": shown_settings(chosen.pods)}
     tell_settings("webhook", WebhookSettings, shown, environ)
     metrics = Metrics(HOOKS)
+    metrics.add_source(Itself("webhook").families)
     certificate = CertificateWatch(
         settings.tls_dir, metrics.count_load, settings.tls_poll_seconds, settings.client_ca
     )
@@ -138,30 +141,30 @@ def _add_gauges(parts: _Parts) -> None:
     parts.metrics.add_gauges(
         Gauge(
             names.EXPIRY,
-            "Seconds until the serving certificate expires.",
-            parts.certificate.seconds_to_expiry,
+            "Unix time at which the serving certificate expires",
+            parts.certificate.expires,
         ),
-        Gauge(names.READY, "Whether /readyz says yes.", lambda: not parts.troubles()),
+        Gauge(names.READY, "Whether /readyz says yes", lambda: not parts.troubles()),
     )
 
 
 def _add_cluster_gauges(metrics: Metrics, live: LiveCluster, profiles: Profiles) -> None:
     metrics.add_gauges(
-        Gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes.items)),
+        Gauge(names.NODES, "GPU nodes that are known", lambda: len(live.nodes.items)),
         Gauge(
             names.NAMESPACES,
-            "Fenced namespaces that are known.",
+            "Fenced namespaces that are known",
             lambda: len(live.namespaces.items),
         ),
         Gauge(
             names.PROFILES,
-            "Profiles whose targets are the limits of pods that are made.",
+            "Profiles whose targets are the limits of pods that are made",
             lambda: len(profiles.store),
         ),
         Gauge(
-            names.SILENCE,
-            "Seconds since a watch of the cluster heard anything; bookmarks come every minute.",
-            live.silence_seconds,
+            names.CONTACT,
+            "Unix time at which a watch of the cluster last heard anything",
+            lambda: live.last_contacts(time.time()),
             "source",
         ),
     )

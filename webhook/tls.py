@@ -179,13 +179,9 @@ class CertificateWatch:
     def current(self) -> Certificate | None:
         return self._current
 
-    def seconds_to_expiry(self, now: datetime | None = None) -> float | None:
-        """
-        Return how long the live certificate lasts; negative once it has expired, None without one.
-        """
-        if self._current is None:
-            return None
-        return (self._current.not_after - (now or self._clock())).total_seconds()
+    def expires(self) -> float | None:
+        """Return the Unix time at which the live certificate ends; None without one."""
+        return None if self._current is None else self._current.not_after.timestamp()
 
     def trouble(self) -> str | None:
         """Return why no client could trust us right now, or None."""

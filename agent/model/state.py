@@ -63,6 +63,7 @@ class About:
 
     `started` is RFC 3339; `cluster` is None where there is none; `restarts` counts replaced
     children that measure. A look older than `gap_seconds` is not shown as what is there now.
+    `booted` is the Unix time at which the agent's clock began.
     """
 
     node: str
@@ -72,6 +73,7 @@ class About:
     cluster: ClusterStatus | None = None
     restarts: int = 0
     cap_slack_bytes: int = CAP_SLACK
+    booted: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ RULES: dict[str, dict[str, Any]] = {
 Series = dict[str, str]
 NODE = {"node": "n1"}
 CARD = {"node": "n1", "card": "GPU-1"}
+CLOCK = "0+60x60"
+CONTACT = 'gpufence_webhook_cluster_last_contact_timestamp_seconds{pod="a",source="nodes"}'
 UNAVAILABLE = "kube_daemonset_status_number_unavailable"
 OURS = {"namespace": "gpufence-system", "daemonset": "gpufence-agent"}
 
@@ -72,11 +74,14 @@ def controllers(leader: str, fresh: str, brake: str = "0x60") -> Series:
     }
 
 
-def measuring(**ages: str) -> Series:
-    """Show agents of nodes n1 and n2, of which some have measured."""
-    shown = {f'gpufence_build_info{{node="{name}",version="1"}}': "1x60" for name in ("n1", "n2")}
+def measuring(**times: str) -> Series:
+    """Show agents of nodes n1 and n2, of which some have measured, and a webhook."""
+    shown = {'gpufence_build_info{program="webhook",version="1"}': "1x60"} | {
+        f'gpufence_build_info{{program="agent",node="{name}",version="1"}}': "1x60"
+        for name in ("n1", "n2")
+    }
     return shown | {
-        f'gpufence_sample_age_seconds{{node="{name}"}}': age for name, age in ages.items()
+        f'gpufence_last_sample_timestamp_seconds{{node="{name}"}}': at for name, at in times.items()
     }
 
 
@@ -96,16 +101,16 @@ CASES = [
     (
         "GpufenceCertificateEnds",
         Case(
-            {"gpufence_webhook_certificate_expiry_seconds": "1209599x90"},
-            {"gpufence_webhook_certificate_expiry_seconds": "1209601x90"},
+            {"gpufence_webhook_certificate_expiry_timestamp_seconds": "1210199x90"},
+            {"gpufence_webhook_certificate_expiry_timestamp_seconds": "1213801x90"},
             minute=70,
         ),
     ),
     (
         "GpufenceWebhookDeaf",
         Case(
-            {'gpufence_webhook_cluster_silence_seconds{pod="a",source="nodes"}': "0+60x60"},
-            {'gpufence_webhook_cluster_silence_seconds{pod="a",source="nodes"}': "60x60"},
+            {CONTACT: "0x60"},
+            {CONTACT: "0+60x60"},
             {"pod": "a", "source": "nodes"},
         ),
     ),
@@ -127,9 +132,9 @@ CASES = [
     ),
     (
         "GpufenceNotMeasuring",
-        Case(measuring(n1="61x60", n2="1x60"), measuring(n1="1x60", n2="59x60"), NODE),
+        Case(measuring(n1="0x60", n2=CLOCK), measuring(n1=CLOCK, n2="1741x60"), NODE),
     ),
-    ("GpufenceNotMeasuring", Case(measuring(n2="1x60"), measuring(n1="1x60", n2="1x60"), NODE)),
+    ("GpufenceNotMeasuring", Case(measuring(n2=CLOCK), measuring(n1=CLOCK, n2=CLOCK), NODE)),
     (
         "GpufenceAgentBlind",
         Case(

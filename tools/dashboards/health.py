@@ -15,6 +15,7 @@ from tools.dashboards.panels import (
     many,
     quantile,
     rate,
+    since,
 )
 
 _OF_NODE = NODE.selector
@@ -24,10 +25,11 @@ _TICK = "gpufence_agent_tick_duration_seconds"
 _NONE_BELOW_ONE = ((0, BAD), (1, GOOD))
 
 
-def _of_node(title: str, about: str, metric: str, unit: str = "short", **more: float) -> Panel:
-    expr = many(metric, _OF_NODE, "node")
-    steps = tuple((value, DOUBTFUL) for value in more.values())
-    return Panel(title, about, (Query(expr, "{{node}}"),), unit=unit, steps=steps)
+def _age(title: str, about: str, event: str, doubtful: float | None = None) -> Panel:
+    """Show for how long something has not happened on each node."""
+    steps = () if doubtful is None else ((doubtful, DOUBTFUL),)
+    queries = (Query(since(event, _OF_NODE, "node"), "{{node}}"),)
+    return Panel(title, about, queries, unit="s", steps=steps)
 
 
 _NOW = Section(
@@ -43,7 +45,7 @@ _NOW = Section(
         figure(
             "Certificate ends in",
             "Renewed a month before its end.",
-            "min(gpufence_webhook_certificate_expiry_seconds)",
+            "min(gpufence_webhook_certificate_expiry_timestamp_seconds) - time()",
             "s",
             (0, BAD),
             (14 * _DAY, GOOD),
@@ -59,7 +61,7 @@ _NOW = Section(
         figure(
             "Agents",
             "Agents that show their figures.",
-            f"count(gpufence_build_info{{{_OF_NODE}}})",
+            f'count(gpufence_build_info{{program="agent", {_OF_NODE}}})',
         ),
         figure(
             "Agents that may not act",
@@ -111,7 +113,7 @@ _WEBHOOK = Section(
             "Since a watch heard anything; bookmarks come every minute.",
             (
                 Query(
-                    many("gpufence_webhook_cluster_silence_seconds", "", "pod, source"),
+                    since("gpufence_webhook_cluster_last_contact", "", "pod, source"),
                     "{{pod}} {{source}}",
                 ),
             ),
@@ -142,23 +144,21 @@ _WEBHOOK = Section(
 _MEASURING = Section(
     "Agents: measuring",
     (
-        _of_node(
+        _age(
             "Age of what is known",
             "Time since any card of the node could last be read.",
-            "gpufence_sample_age_seconds",
-            "s",
-            doubtful=60,
+            "gpufence_last_sample",
+            60,
         ),
-        _of_node(
+        _age(
             "Age of the oldest list",
             "Lists of processes are made every ten seconds, or when memory moves.",
-            "gpufence_card_list_age_seconds",
-            "s",
+            "gpufence_card_last_list",
         ),
-        _of_node(
+        Panel(
             "Cards that never said who they are",
             "Such cards are not shown anywhere else.",
-            "gpufence_cards_unidentified",
+            (Query(many("gpufence_cards_unidentified", _OF_NODE, "node"), "{{node}}"),),
         ),
         Panel(
             "Time of a tick",
@@ -222,12 +222,11 @@ _ACTING = Section(
             ),
             Kind.STACK,
         ),
-        _of_node(
+        _age(
             "Silence of the API server",
             "The longest time that any watch of an agent has heard nothing.",
-            "gpufence_cluster_silence_seconds",
-            "s",
-            doubtful=300,
+            "gpufence_cluster_last_contact",
+            300,
         ),
         Panel(
             "Events",
@@ -248,7 +247,7 @@ _ACTING = Section(
             "Agents by their version: two during an upgrade.",
             (
                 Query(
-                    many("gpufence_build_info", _OF_NODE, "version", "sum"),
+                    many("gpufence_build_info", f'program="agent", {_OF_NODE}', "version", "sum"),
                     "{{version}}",
                 ),
             ),

@@ -78,6 +78,11 @@ def many(metric: str, selector: str, by: str, function: str = "max") -> str:
     return f"{function} by ({by}) ({metric}{{{selector}}})"
 
 
+def since(event: str, selector: str, by: str) -> str:
+    """Ask for how long something has not happened, by the metric of when it last did."""
+    return f"time() - min by ({by}) ({event}_timestamp_seconds{{{selector}}})"
+
+
 def rate(metric: str, selector: str, by: str) -> str:
     """Ask how much a counter grows in a second."""
     return f"sum by ({by}) (rate({metric}{{{selector}}}[{RATE}]))"

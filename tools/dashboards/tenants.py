@@ -13,6 +13,7 @@ from tools.dashboards.panels import (
     figure,
     many,
     rate,
+    since,
 )
 
 NAMESPACE = Variable("namespace", "gpufence_pod_memory_used_bytes")
@@ -34,7 +35,8 @@ def _sum(metric: str) -> str:
 
 
 _USED, _LIMIT, _TOLD = "memory_used_bytes", "memory_limit_bytes", "memory_allowance_bytes"
-_IS_IDLE = f"({_figure('gpu_idle_seconds')} > bool {_IDLE_SECONDS})"
+_IDLE_FOR = f"(time() - {_figure('gpu_last_busy_timestamp_seconds')})"
+_IS_IDLE = f"({_IDLE_FOR} > bool {_IDLE_SECONDS})"
 _NOW = Section(
     "Now",
     (
@@ -74,7 +76,7 @@ _TABLE = Panel(
         Query(_of_pod(_LIMIT), "Limit", "bytes"),
         Query(_of_pod(_TOLD), "Told", "bytes"),
         Query(f"{_of_pod(_USED)} / {_of_pod(_LIMIT)}", "Of its limit", "percentunit"),
-        Query(_of_pod("gpu_idle_seconds"), "Idle for", "s"),
+        Query(since("gpufence_pod_gpu_last_busy", _CHOSEN, _POD), "Idle for", "s"),
         Query(_of_pod("gpu_processes"), "Processes", "short"),
     ),
     Kind.TABLE,
@@ -169,7 +171,7 @@ _FENCES = Section(
             "(over, but not for long enough), would evict, evict, ...",
             (
                 Query(
-                    many("gpufence_verdicts", NODE.selector, "outcome", "sum") + " > 0",
+                    many("gpufence_fenced_pods", NODE.selector, "outcome", "sum") + " > 0",
                     "{{outcome}}",
                 ),
             ),

@@ -48,19 +48,26 @@ _PAUSE_SECONDS: Final = 1.0
 _QUIET_SECONDS: Final = 5.0
 """The same while nothing happens but that time passes."""
 _OLD: Final = PodTrack(why="the cards have not been looked at for too long")
-_IDLE_SECONDS: Final = "gpu_idle_seconds"
+_LAST_BUSY: Final = "gpu_last_busy_timestamp_seconds"
+
+
+def _last_busy(track: Track | PodTrack, now: float) -> float | None:
+    idle = track.idle_seconds(now)
+    return None if idle is None else now - idle
+
+
 _ACTIVITY_FIGURES: Final[tuple[ActivityFigure, ...]] = (
     (
-        _IDLE_SECONDS,
+        _LAST_BUSY,
         "gauge",
-        "For how long a pod has done nothing on a card, or without one; 0 while it is busy.",
-        lambda track, now: _rounded(track.idle_seconds(now)),
+        "Unix time at which a pod last worked on a card, or on any; now while it is busy",
+        _last_busy,
     ),
     (
         "gpu_busy_seconds_total",
         "counter",
-        "Time in which a pod was at work on a card, as far as driver and kernel share it out.",
-        lambda track, _: _rounded(track.busy_seconds),
+        "Time in which a pod was at work on a card, as far as driver and kernel share it out",
+        lambda track, _: round(track.busy_seconds, 3),
     ),
 )
 
@@ -183,24 +190,18 @@ def _families(
     ]
     for name, kind, text, read in _ACTIVITY_FIGURES:
         values = tuple((labels, read(track, now)) for labels, track in known)
-        if name == _IDLE_SECONDS:
+        if name == _LAST_BUSY:
             values += tuple(sorted(_without_memory(last, memory, now), key=by_labels))
         yield Family(f"gpufence_pod_{name}", kind, text, values)
 
 
 def _without_memory(last: TickResult | None, memory: ActivityMemory, now: float) -> Iterator[Row]:
-    """
-    Yield for how long those have done nothing who were given a GPU and hold no memory of any card.
-    """
+    """Yield when those last worked that were given a GPU and hold no memory of any card."""
     pods = {} if last is None else last.observation.pods.by_uid
     for uid, track in memory.pods.items():
         if uid in pods and not track.held and track.activity is not Activity.UNKNOWN:
             labels = {"namespace": pods[uid].namespace, "pod": pods[uid].name, "card": ""}
-            yield labels, _rounded(track.idle_seconds(now))
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
+            yield labels, _last_busy(track, now)
 
 
 class ConditionWriter:

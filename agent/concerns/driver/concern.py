@@ -141,10 +141,10 @@ class DriverConcern(Concern):
         counted = (({"state": str(each)}, float(states[each])) for each in State)
         wrong = float(bool(self.trouble.why))
         return [
-            Family(_FENCE, "gauge", "Always 1: what holds a pod to its limit on a card.", fences),
-            Family(_READ, "gauge", "Limits read back from the driver, by result.", tuple(counted)),
+            Family(_FENCE, "gauge", "Always 1: what holds a pod to its limit on a card", fences),
+            Family(_READ, "gauge", "Limits read back from the driver, by result", tuple(counted)),
             Family(
-                _WRONG, "gauge", "Whether the driver's limits cannot be relied on.", (({}, wrong),)
+                _WRONG, "gauge", "Whether the driver's limits cannot be relied on", (({}, wrong),)
             ),
         ]
 

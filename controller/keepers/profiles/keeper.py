@@ -302,9 +302,9 @@ class ProfileKeeper(Keeper):
 
 def families(needs: int, profiles: int, writes: Mapping[tuple[str, str], int]) -> Iterator[Family]:
     """Yield what `/metrics` says of profiles; `writes` by step and outcome."""
-    yield gauge("needs", "Nodes with recorded needs.", needs)
-    yield gauge("profiles", "Watched GPUMemoryProfiles.", profiles)
-    about = "Writes of GPUMemoryProfiles, by step and outcome."
+    yield gauge("needs", "Nodes with recorded needs", needs)
+    yield gauge("profiles", "Watched GPUMemoryProfiles", profiles)
+    about = "Writes of GPUMemoryProfiles, by step and outcome"
     yield by_step("profile_writes_total", about, writes)
 
 

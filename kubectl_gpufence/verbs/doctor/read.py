@@ -42,7 +42,10 @@ T = TypeVar("T")
 
 _SYSTEM = ("namespaces", names.SYSTEM_NAMESPACE)
 _ADMISSION = "admissionregistration.k8s.io/v1"
-_EXPIRY = "gpufence_webhook_certificate_expiry_seconds"
+_EXPIRES = "gpufence_webhook_certificate_expiry_timestamp_seconds"
+_LEFT = "gpufence_webhook_certificate_expiry_seconds"
+"""What a webhook of another version has of its certificate."""
+
 _PROXY = f"get pods/proxy in {names.SYSTEM_NAMESPACE}"
 RIGHTS: Mapping[str, dict[str, str]] = {
     "list pods in all namespaces": {"verb": "list", "resource": "pods"},
@@ -222,7 +225,13 @@ def _serving(reader: ClusterReader) -> dict[str, float | None]:
     except ForbiddenError:
         return {}
     pages = zip(pods, reader.together(page, pods), strict=True)
-    return {pod.name: metric(text, _EXPIRY) for pod, text in pages if text is not None}
+    return {pod.name: _lasts(text) for pod, text in pages if text is not None}
+
+
+def _lasts(page: str) -> float | None:
+    """Return for how long a webhook's certificate lasts."""
+    ends = metric(page, _EXPIRES)
+    return metric(page, _LEFT) if ends is None else ends - time.time()
 
 
 def _rights(reader: ClusterReader) -> dict[str, bool]:

@@ -352,7 +352,7 @@ def test_it_is_not_ready_before_all_lists_have_come(stage: Stage) -> None:
     wait_until(lambda: stage.cluster.trouble() is None)
 
     assert "nodes and namespaces and profiles and slices have not been read yet" == before
-    assert {"nodes", "namespaces"} == set(stage.cluster.silence_seconds())
+    assert {"nodes", "namespaces"} == set(stage.cluster.last_contacts(0.0))
 
 
 def _create(stage: Stage) -> Reply:

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,10 +74,10 @@ class AgentProcess(ServingProcess):
         return read_snapshot(self.get("/v1/snapshot")[1])
 
     def metrics(self) -> dict[str, float]:
-        """Return every line of /metrics by its name and labels."""
+        """Return every line of /metrics by its name and labels, but for the node's."""
         _, page = self.get("/metrics")
         lines = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
-        return {name: float(value) for name, _, value in lines}
+        return {_NODE.sub("", name).replace("{}", ""): float(value) for name, _, value in lines}
 
     def outcomes(self, name: str) -> list[str]:
         """Return what the agent makes of a pod at the moment, for each card."""
@@ -90,6 +91,7 @@ class AgentProcess(ServingProcess):
 
 
 Json = dict[str, Any]
+_NODE = re.compile(r',?node="[^"]*"')
 
 _LIST = """
 import json, pynvml

@@ -49,6 +49,8 @@ CORES_OWN = {"gpufence.idle": "controller"}
 
 BUDGETS = {
     "agent.concerns.driver": 450,
+    "service.itself": 45,
+    "service.renamed": 40,
     "kubectl_gpufence.completion": 70,
     "kubectl_gpufence.endings": 80,
     "kubectl_gpufence.verbs.explain.find": 60,
@@ -58,6 +60,7 @@ BUDGETS = {
 }
 """Lines of code of shelves that came after the house was counted, each with a budget of its own."""
 
+OPERATIONS = ROOT / "docs" / "operations.md"
 VERBS = ROOT / "kubectl_gpufence" / "verbs" / "__init__.py"
 WIDE = 88
 
@@ -71,16 +74,17 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(277, 275),
-    "product lines of code": Figure(32270, 26500),
+    "product lines of code": Figure(32309, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(59, 60),
-    "test files": Figure(584, 470),
-    "test lines": Figure(96468, 60000),
-    "product modules that unit tests import": Figure(188, 90),
+    "test files": Figure(586, 470),
+    "test lines": Figure(96638, 60000),
+    "product modules that unit tests import": Figure(190, 90),
     "settings": Figure(96, 85),
     "verbs of the plugin": Figure(10, 10),
     "metrics": Figure(59, 55),
+    "metrics under an old name": Figure(8, 0),
     "median lines of a function": Figure(7, None),
     "95 of 100 functions have at most": Figure(24, None),
     "lines over 88 columns in a thousand": Figure(82, None),
@@ -104,6 +108,7 @@ def counted() -> dict[str, float]:
         len(_named(r"^\| `(GPUFENCE_[A-Z_]+)`")),
         len(_verbs()),
         len(_named(r"`(gpufence_[a-z_]+)`")),
+        len(re.findall(r"^\| `gpufence_\w+.*` \|.*` \|$", _text(OPERATIONS), re.MULTILINE)),
         statistics.median(functions),
         functions[len(functions) * 95 // 100],
         round(1000 * wide / len(lines)),

@@ -88,7 +88,7 @@ def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_pat
     watch = CertificateWatch(tmp_path, loads.append, 60.0)
     watch.look()
     watch.look()
-    before = watch.trouble(), watch.seconds_to_expiry()
+    before = watch.trouble(), watch.expires()
     write_files(tmp_path, authority.leaf())
     watch.look()
     watch.look()

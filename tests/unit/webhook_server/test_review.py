@@ -11,7 +11,7 @@ import pytest
 
 from service.exposition import write_page
 from tests.support.rewriting import binding_review, encoded, pod, review
-from webhook.metrics import EXPIRY, READY, SILENCE, Account, Gauge, Metrics, RequestLog
+from webhook.metrics import CONTACT, EXPIRY, READY, Account, Gauge, Metrics, RequestLog
 from webhook.review import (
     BINDINGS,
     PODS,
@@ -199,12 +199,12 @@ GOLDEN = Path(__file__).with_name("metrics.golden.txt")
 
 def test_the_page_is_as_reviewed() -> None:
     """One whole page, compared as it was read and agreed to."""
-    metrics = Metrics(("observe", "cap", "evict", "bindings"))
+    metrics = Metrics(("observe", "cap", "evict", "bindings"), lambda: 100.0)
     metrics.count_load("swapped")
     metrics.add_gauges(
-        Gauge(EXPIRY, "Seconds until the serving certificate expires.", lambda: 86400.5),
-        Gauge(READY, "Whether /readyz says yes.", lambda: True),
-        Gauge(SILENCE, "Silence.", lambda: {"nodes": 1.5, "namespaces": 60.0}, "source"),
+        Gauge(EXPIRY, "Unix time at which the serving certificate expires", lambda: 86400.5),
+        Gauge(READY, "Whether /readyz says yes", lambda: True),
+        Gauge(CONTACT, "Contact", lambda: {"nodes": 1.5, "namespaces": 60.0}, "source"),
     )
     metrics.count("cap", ReviewOutcome(ReviewResult.REWRITTEN, operations=3, warnings=2), 0.0007)
     metrics.count("cap", ReviewOutcome(ReviewResult.UNCHANGED), 0.0002)

@@ -128,7 +128,7 @@ def test_below_evict_nobody_is_evicted(
 
         assert not is_gone(capped, "greedy")
         assert not is_gone(observed, "greedy")
-        assert 2 == agent.metrics()['gpufence_verdicts{outcome="would evict"}']
+        assert 2 == agent.metrics()['gpufence_fenced_pods{outcome="would_evict"}']
 
 
 def test_the_kill_switch_holds_everybody_back(site: NodeSite, namespace: str) -> None:

@@ -77,7 +77,7 @@ def test_its_namespace_says_what_becomes_of_it(
         if goes:
             wait_until_gone(ground, "uninvited", agent)
         else:
-            known = 'gpufence_verdicts{outcome="within"}'
+            known = 'gpufence_fenced_pods{outcome="within"}'
             assert eventually(lambda: agent.metrics().get(known) == 1)
             assert not is_gone(ground, "uninvited")
 

@@ -78,7 +78,7 @@ def test_metrics_tell_who_is_idle() -> None:
     state = node.loop.state
     more = node.concerns.families(state.last, state.at)
     lines = [
-        line.split('pod="')[1].replace('",card="GPU-0"}', "")
+        line.split('pod="')[1].replace('",card="GPU-0",node="gpu-1"}', "")
         for line in page(state, ABOUT, state.at, more).splitlines()
         if line.startswith(("gpufence_pod_gpu_idle", "gpufence_pod_gpu_busy"))
     ]
@@ -149,7 +149,7 @@ def test_a_pod_without_memory_has_a_line_without_a_card(
     track = PodTrack(activity, idle_since=state.at - 7.5, held=frozenset(held))
     node.activity.memory = ActivityMemory(pods={poor.uid: track})
     text = page(state, ABOUT, state.at, node.concerns.families(state.last, state.at))
-    labels = f'{{namespace="{poor.namespace}",pod="poor",card=""}}'
+    labels = f'{{namespace="{poor.namespace}",pod="poor",card="",node="gpu-1"}}'
     start = f"gpufence_pod_gpu_idle_seconds{labels}"
     shown = [line for line in text.splitlines() if line.startswith(start)]
 

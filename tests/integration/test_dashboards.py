@@ -5,6 +5,8 @@ Webhook, agent and controller at work, scraped by a real Prometheus as the shipp
 import base64
 import json
 import re
+import subprocess
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,11 +25,13 @@ from tests.support import objects
 from tests.support.agent.node_site import OVER, WITHIN, NodeSite, fenced_pod
 from tests.support.authority import Authority, write_files
 from tests.support.controller.site import COMPONENT, ControllerProcess
+from tests.support.metric_rules import problems
 from tests.support.objects import controlled, gpu_pod
 from tests.support.observing import eventually
 from tests.support.processes import LOOPBACK
 from tests.support.programs import Prometheus, Series, Target, prometheus
 from tests.support.rewriting import encoded, review
+from tests.support.running import program
 from tests.support.site import AGENT, RIGHTS, WEBHOOK
 from tests.support.tree import found, moved
 from tests.support.webhook_site import Webhook
@@ -44,6 +48,7 @@ class ScrapedSite(NodeSite):
 
     webhook: Webhook
     prometheus: Prometheus
+    addresses: dict[str, str]
     team: str
 
     def install(self) -> None:
@@ -159,6 +164,7 @@ def running(plane: ControlPlane, folder: Path) -> Iterator[ScrapedSite]:
             names.CONTROLLER: controller.port_of("statusListen"),
         }
         targets = dict(site.targets(ports))
+        site.addresses = {name: f"{LOOPBACK}:{port}" for name, port in ports.items()}
         site.prometheus = undo.enter_context(prometheus(folder, targets, SCRAPE_SECONDS))
         site.people()
         yield site
@@ -273,9 +279,23 @@ def test_alerts_ask_for_labels_that_metrics_have(site: ScrapedSite, expr: str) -
     by = {label for labels in sets for label in labels.split(", ")}
     for metric, matchers in METRIC.findall(expr):
         labels = frozenset(by | set(re.findall(r"(\w+)[=!]", matchers)))
-        query = Asked(metric, labels, exact=False)
+        ours = "".join(re.findall(r'program="\w+"', matchers))
+        query = Asked(f"{metric}{{{ours}}}", labels, exact=False)
 
         assert eventually(partial(is_answered, site, query), PATIENCE_SECONDS)
+
+
+@pytest.mark.needs("promtool")
+@pytest.mark.parametrize("name", [WEBHOOK, AGENT, names.CONTROLLER])
+def test_the_page_of_a_program_keeps_to_the_conventions(site: ScrapedSite, name: str) -> None:
+    """What a program at work shows passes Prometheus' own lint and ours."""
+    with urllib.request.urlopen(f"http://{site.addresses[name]}/metrics", timeout=10) as reply:
+        page = reply.read().decode()
+    command = [str(program("promtool")), "check", "metrics"]
+    done = subprocess.run(command, input=page, capture_output=True, text=True, check=False)
+
+    assert [] == list(problems(page))
+    assert (0, "") == (done.returncode, done.stdout + done.stderr)
 
 
 def is_answered(site: ScrapedSite, query: Asked) -> bool:

@@ -79,7 +79,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(59, 60),
     "test files": Figure(586, 470),
-    "test lines": Figure(96638, 60000),
+    "test lines": Figure(96658, 60000),
     "product modules that unit tests import": Figure(190, 90),
     "settings": Figure(96, 85),
     "verbs of the plugin": Figure(10, 10),

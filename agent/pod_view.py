@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext, fence_of
-from agent.model.pod import Cap, Controller, DriverLimit, PodOnNode
+from agent.model.pod import Cap, ContainerFailure, Controller, DriverLimit, PodOnNode
 from gpufence import names
+from gpufence.capped import given_of, read_endings
 from gpufence.devices import Reading
 from gpufence.errors import GpufenceError
 from gpufence.mode import effective_mode, namespace_mode
 from gpufence.plan import FRACTIONS, Done, driver_bytes, read_plan
-from gpufence.pods import limits_refused, out_of_memory
 from gpufence.quantity import MIB
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
 from gpufence.share import CAP_SLACK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent.model.pod import PodLimit
     from gpufence.plan import ContainerPlan, Plan
@@ -33,7 +33,6 @@ _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerSt
 _CONTAINERS = ("containers", "initContainers")
 _ENDED = frozenset({"Succeeded", "Failed"})
 _RUNS: Final = "Running"
-_DAY: Final = len("2026-11-19")
 _TOLD = frozenset({Done.SET, Done.LOWERED, Done.KEPT})
 
 
@@ -56,6 +55,7 @@ def read_pod_on_node(
     uid = as_text(metadata.get("uid"), "metadata.uid")
     fence = fence_of(raw, context, plan, Reading(uid, bound=True, cards=claims.cards), claims.found)
     grace = spec.get("terminationGracePeriodSeconds")
+    failures = tuple(_failures(status, annotations, plan))
     variables = any("env" in item for key in _CONTAINERS for item in objects(spec.get(key), key))
     return PodOnNode(
         uid=uid,
@@ -86,8 +86,8 @@ def read_pod_on_node(
         shares=fence.shares,
         of_operator=_is_operators(spec, context.labels),
         unasked=fence.unasked,
-        out_of_memory=_out_of_memory(status),
-        driver=_driver_limits(spec, status, plan) if variables else {},
+        failures=failures,
+        driver=_driver_limits(spec, plan, failures) if variables else {},
     )
 
 
@@ -143,24 +143,20 @@ def _containers(status: Object) -> Iterator[tuple[str, str]]:
                 yield identity, as_text(item.get("name"), f"{field}.name")
 
 
-def _out_of_memory(status: Object) -> dict[str, str]:
-    """
-    Return the containers whose last words say that their card's memory was not enough, and when.
-    """
-    days: dict[str, str] = {}
-    for key in _STATUSES:
-        for item in objects(status.get(key), f"status.{key}"):
-            for when in ("lastState", "state"):
-                state = as_object(item.get(when), f"status.{key}.{when}")
-                ended = as_object(state.get("terminated"), f"status.{key}.{when}.terminated")
-                if out_of_memory(as_text(ended.get("message"), f"status.{key}.{when}.message")):
-                    at = as_text(ended.get("finishedAt"), f"status.{key}.{when}.finishedAt")
-                    days[as_text(item.get("name"), f"status.{key}.name")] = at[:_DAY]
-    return days
+def _failures(
+    status: Object, annotations: Mapping[str, str], plan: Plan | None
+) -> Iterator[ContainerFailure]:
+    told = {} if plan is None or not _was_told(annotations) else plan.containers
+    for ending in read_endings(status):
+        planned = told.get(ending.container)
+        yield ContainerFailure(ending, None if planned is None else given_of(planned))
 
 
-def _driver_limits(spec: Object, status: Object, plan: Plan | None) -> dict[str, DriverLimit]:
+def _driver_limits(
+    spec: Object, plan: Plan | None, failures: Iterable[ContainerFailure]
+) -> dict[str, DriverLimit]:
     """Return what containers ask the driver for; where they are ours, both variables are there."""
+    refused = {one.ending.container: one.ending.refused for one in failures}
     found = {}
     for key in _CONTAINERS:
         for item in objects(spec.get(key), f"spec.{key}"):
@@ -172,21 +168,8 @@ def _driver_limits(spec: Object, status: Object, plan: Plan | None) -> dict[str,
                 planned = None if plan is None else plan.containers.get(name)
                 written = None if planned is None else driver_bytes(planned)
                 ours = env.get(names.DRIVER_REQUEST) == "0" and limit == written is not None
-                found[name] = DriverLimit(limit, ours, _refusal(status, name))
+                found[name] = DriverLimit(limit, ours, refused.get(name, ""))
     return found
-
-
-def _refusal(status: Object, container: str) -> str:
-    """Return how a container last failed to start with its limit; empty where it did not."""
-    for key in _STATUSES:
-        for item in objects(status.get(key), f"status.{key}"):
-            for when in ("state", "lastState") if item.get("name") == container else ():
-                for said in as_object(item.get(when), f"status.{key}.{when}").values():
-                    words = as_object(said, f"status.{key}.{when}")
-                    refused = limits_refused(str(words.get("reason")), str(words.get("message")))
-                    if refused:
-                        return refused
-    return ""
 
 
 def _controller(metadata: Object) -> Controller | None:

@@ -24,11 +24,11 @@ from kubectl_gpufence.endings import read_endings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gpufence.capped import Ending
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan, Setting
     from gpufence.pods import Pod
     from gpufence.shape import Object
-    from kubectl_gpufence.endings import Ending
 
 
 STATUS_PORT: Final = 8080

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpufence import names
+from gpufence.capped import OTHER_WORDS, last_words
 from gpufence.devices import MOST_READ
 from gpufence.dialects import (
     ANNOTATION_KEYS,
@@ -22,7 +23,7 @@ from gpufence.dialects import (
     PREFIXES,
     keys_of_container,
 )
-from gpufence.pods import MOST_OF_START, limits_refused, out_of_memory
+from gpufence.pods import MOST_OF_START, limits_refused
 from kube.informers.views import MOST_CHARACTERS, UNREADABLE, name_of
 from kube.replies import part_of
 
@@ -47,6 +48,7 @@ _SHARING: Final = frozenset(
 _ZERO: Final = ("0", 0)
 _DRIVER: Final = (names.DRIVER_LIMIT, names.DRIVER_REQUEST)
 _MOST_NUMBER: Final = 24
+MOST_REASON: Final = 64
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
@@ -159,21 +161,32 @@ def _claims(status: JsonObject) -> JsonObject:
 
 def _last_words(status: JsonObject) -> JsonObject:
     """
-    Keep of the messages about a container that there was no more memory, or that it cannot start
-    with the driver's limit.
+    Keep how a container failed when it ended last, with what its message says about GPU memory, or
+    that it cannot start with the driver's limit; and why it waits since.
     """
     kept: JsonObject = {}
     runs = "running" in part_of(status, "state")
     for when in ("lastState", "state"):
-        for how in ("terminated", "waiting"):
-            found = part_of(part_of(status, when), how)
-            text = str(found.get("message", ""))
-            said = out_of_memory(text) if text else ""
-            if said:
-                kept[when] = {how: {**_some(found, "finishedAt"), "message": said}}
-            elif text and not runs and limits_refused(str(found.get("reason", "")), text):
-                kept[when] = {how: {**_some(found, "reason"), "message": text[:MOST_OF_START]}}
-    return kept
+        state = part_of(status, when)
+        ended, waits = part_of(state, "terminated"), part_of(state, "waiting")
+        if ended.get("exitCode"):
+            kept[when] = {"terminated": {**_some(ended, "exitCode", "finishedAt"), **_said(ended)}}
+        elif waits and (kept or _refused(waits)):
+            kept[when] = {"waiting": _said(waits)}
+        if runs and when in kept and _refused(ended):
+            del kept[when]
+    return {**kept, **_some(status, "restartCount")} if kept else {}
+
+
+def _said(words: JsonObject) -> JsonObject:
+    """Keep of a message what is meant to be understood, or that there is another."""
+    text, reason = str(words.get("message", "")), str(words.get("reason", ""))[:MOST_REASON]
+    message = text[:MOST_OF_START] if _refused(words) else last_words(text)
+    return {"reason": reason, "message": message or (OTHER_WORDS if text.strip() else "")}
+
+
+def _refused(words: JsonObject) -> str:
+    return limits_refused(str(words.get("reason", "")), str(words.get("message", "")))
 
 
 def _containers(spec: JsonObject, key: str) -> list[JsonObject]:

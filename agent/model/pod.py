@@ -6,14 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.fences import Fence
+from gpufence.pods import out_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from agent.model.use import Owner
+    from gpufence.capped import Ending, Given
     from gpufence.mode import Mode
 
 JOB = "Job"
+_DAY = len("2026-11-19")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,13 @@ class Cap:
     kept: bool = True
 
 
+class ContainerFailure(NamedTuple):
+    """How a container failed, and what it was given; None where nothing caps it."""
+
+    ending: Ending
+    given: Given | None
+
+
 @dataclass(frozen=True, slots=True)
 class PodOnNode:
     """
@@ -86,8 +96,7 @@ class PodOnNode:
 
     One `of_operator` mounts a path of the node in a namespace without a mode, as daemons do that
     share cards out. `created` is when it was made, RFC 3339. `shares` is how many processes share a
-    container's part by its own word. `out_of_memory` has the day on which a container last ended
-    since its card's memory was not enough, by name.
+    container's part by its own word. `failures` are of its containers, each the last.
 
     `told_elsewhere` has, by card UUID, what a pod holds there that keeps to the fraction it was
     told of a smaller card, where that is above its limit; `told_larger` the memory of a larger card
@@ -126,7 +135,7 @@ class PodOnNode:
     unasked: bool = False
     told_elsewhere: Mapping[str, int] = field(default_factory=dict)
     told_larger: Mapping[str, int] = field(default_factory=dict)
-    out_of_memory: Mapping[str, str] = field(default_factory=dict)
+    failures: tuple[ContainerFailure, ...] = ()
     driver: Mapping[str, DriverLimit] = field(default_factory=dict)
 
     def limit_on(self, uuid: str) -> int | None:
@@ -145,6 +154,15 @@ class PodOnNode:
         if limit is None or self.unasked:
             return None if limit is None else 0
         return limit.share_bytes or limit.limit_bytes
+
+    @property
+    def out_of_memory(self) -> Mapping[str, str]:
+        """Return on which day a container last ended for want of its card's memory, by name."""
+        return {
+            one.ending.container: one.ending.at[:_DAY]
+            for one in self.failures
+            if out_of_memory(one.ending.out_of_memory)
+        }
 
     @property
     def of_job(self) -> bool:

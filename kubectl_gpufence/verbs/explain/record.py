@@ -18,11 +18,11 @@ from kubectl_gpufence.view import UNKNOWN, allowed, held
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpufence.capped import Ending
     from gpufence.plan import ContainerPlan, Setting
     from gpufence.shape import Object
     from gpufence.snapshot import PodRow, Snapshot, UseRow
     from kubectl_gpufence.cluster_view import NodeAgent
-    from kubectl_gpufence.endings import Ending
     from kubectl_gpufence.pods import SeenEvent, SeenPod
 
 

@@ -73,28 +73,31 @@ def test_what_a_container_asks_the_driver_for(
     assert expected == read(raw).driver == read(kept).driver
 
 
+FAILED = {"exitCode": 128, "reason": "StartError"}
+
+
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
         ({"state": {"waiting": {"reason": "RunContainerError", "message": HOOK + LACKS}}}, True),
-        ({"lastState": {"terminated": {"reason": "StartError", "message": HOOK + LACKS}}}, True),
+        ({"lastState": {"terminated": {**FAILED, "message": HOOK + LACKS}}}, True),
         (
             {
                 "state": {"running": {}},
-                "lastState": {"terminated": {"reason": "StartError", "message": HOOK + LACKS}},
+                "lastState": {"terminated": {**FAILED, "message": HOOK + LACKS}},
             },
             False,
         ),
-        ({"state": {"terminated": {"reason": "Error", "message": HOOK + LACKS}}}, False),
+        ({"state": {"terminated": {**FAILED, "reason": "Error", "message": HOOK + LACKS}}}, False),
         (
-            {"state": {"terminated": {"reason": "StartError", "message": HOOK + "no such device"}}},
+            {"state": {"terminated": {**FAILED, "message": HOOK + "no such device"}}},
             False,
         ),
         (
             {
                 "state": {
                     "terminated": {
-                        "reason": "StartError",
+                        **FAILED,
                         "message": f'{CREATE}exec: "{HOOK}{LACKS}": executable file not found',
                     }
                 }

@@ -137,7 +137,7 @@ def ended_pod(**status: Any) -> PodOnNode:
 
 
 def ended(day: str, message: str) -> dict[str, Any]:
-    return {"terminated": {"message": message, "finishedAt": f"{day}T01:02:03Z"}}
+    return {"terminated": {"exitCode": 1, "message": message, "finishedAt": f"{day}T01:02:03Z"}}
 
 
 @pytest.mark.parametrize("key", ["containerStatuses", "initContainerStatuses"])

@@ -48,6 +48,8 @@ CORES_OWN = {"gpufence.idle": "controller"}
 """Releases are what the controller's core decides."""
 
 BUDGETS = {
+    "agent.concerns.capped": 200,
+    "gpufence.capped": 240,
     "agent.concerns.driver": 450,
     "service.itself": 45,
     "service.renamed": 40,
@@ -74,13 +76,13 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(277, 275),
-    "product lines of code": Figure(32309, 26500),
+    "product lines of code": Figure(32316, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(59, 60),
-    "test files": Figure(586, 470),
-    "test lines": Figure(96658, 60000),
-    "product modules that unit tests import": Figure(190, 90),
+    "test files": Figure(587, 470),
+    "test lines": Figure(96877, 60000),
+    "product modules that unit tests import": Figure(191, 90),
     "settings": Figure(96, 85),
     "verbs of the plugin": Figure(10, 10),
     "metrics": Figure(59, 55),

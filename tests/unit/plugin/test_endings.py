@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from kubectl_gpufence.endings import Ending, read_endings, what_helps
+from gpufence.capped import Ending
+from kubectl_gpufence.endings import read_endings, what_helps
 from kubectl_gpufence.pods import SeenEvent, read_recorded
 from kubectl_gpufence.verbs.explain.gone import Gone, gone_document, gone_lines, is_about, made_like
 from kubectl_gpufence.view import Display
@@ -31,7 +32,10 @@ def failed(code: int = 1, message: str = "", **changes: Any) -> dict[str, Any]:
             failed(state={"waiting": {"reason": "CrashLoopBackOff"}}),
             "3 times, now CrashLoopBackOff",
         ),
-        (failed(message=OOM, restartCount=1), 'restarted once; it said "CUDA out of memory"'),
+        (
+            failed(message=OOM, restartCount=1),
+            'restarted once; it said "CUDA out of memory. Tried',
+        ),
         (
             {"status": {"initContainerStatuses": failed()["status"]["containerStatuses"]}},
             "container trainer ended with exit code 1",
@@ -61,20 +65,25 @@ def helped(message: str, annotations: dict[str, str], container: str = "trainer"
 @pytest.mark.parametrize(
     ("message", "annotations", "container", "expected"),
     [
-        ("CUDA out of memory", {}, "trainer", "may allocate, 5734Mi under its limit of 8192Mi"),
         (
             "CUDA out of memory",
             {},
             "trainer",
-            "gpufence.io/headroom: auto alone would allow 6656Mi",
+            "of 8192Mi asked for, it may allocate 5734Mi",
         ),
-        ("", {}, "trainer", "`kubectl logs --previous`. If GPU memory was out: Container trainer"),
+        (
+            "CUDA out of memory",
+            {},
+            "trainer",
+            "gpufence.io/headroom: auto allows 6656Mi",
+        ),
+        ("", {}, "trainer", "why container trainer ended: `kubectl logs --previous -c trainer`"),
         ("CUDA out of memory", {}, "other", "which nothing here caps"),
         (
             "CUDA out of memory",
             {names.PROCESSES_PER_CARD: "2", names.HEADROOM: "auto"},
             "trainer",
-            "than each of its processes may allocate, 3328Mi under its limit",
+            "each of its processes may allocate 3328Mi",
         ),
     ],
 )
@@ -91,8 +100,8 @@ def test_the_smaller_headroom_is_offered_where_it_allows_more() -> None:
     plan = read_recorded(small["metadata"]["annotations"]).plan
     ending = Ending("trainer", 1, "Error", "", 0, out_of_memory="CUDA out of memory")
 
-    assert "alone would allow" not in helped("x", {names.HEADROOM: "auto"})
-    assert "alone would allow" not in " ".join(what_helps([ending], plan))
+    assert "headroom: auto allows" not in helped("x", {names.HEADROOM: "auto"})
+    assert "headroom: auto allows" not in " ".join(what_helps([ending], plan))
     assert [] == list(what_helps([ending._replace(out_of_memory="", container="sidecar")], None))
 
 

@@ -18,9 +18,10 @@ from tests.support.tree import Vector, vectors
 
 LONG = "x" * 10_000
 ENDED = {
-    "state": {"terminated": {"message": LONG, "finishedAt": "2026-11-20T00:00:00Z"}},
+    "state": {"waiting": {"message": LONG, "reason": "CrashLoopBackOff"}},
     "lastState": {
         "terminated": {
+            "exitCode": 1,
             "message": f"{LONG} CUDA out of memory",
             "finishedAt": "2026-11-19T05:06:07Z",
         }

@@ -7,13 +7,20 @@ import pytest
 from agent.concerns.need.ledger import MOST_DAYS, evicted
 from agent.concerns.need.model import NO_NEED
 from agent.model.decision import ContainerExcess, Outcome, Verdict
-from agent.model.pod import PodLimit, PodOnNode
+from agent.model.pod import ContainerFailure, PodLimit, PodOnNode
+from gpufence.capped import Ending
 from gpufence.quantity import GIB
 from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
 from tests.support.builders import card
 from tests.unit.agent.concerns.need.book import TODAY, TOMORROW, Book, key
 
 PARTS = {CARDS[0].uuid: PodLimit(LIMIT, {"main": GIB, "aside": 2 * GIB})}
+
+
+def failed(day: str, container: str = "main") -> tuple[ContainerFailure, ...]:
+    return (
+        ContainerFailure(Ending(container, 1, at=day, out_of_memory="CUDA out of memory"), None),
+    )
 
 
 def verdict(item: PodOnNode, used: int, **containers: int) -> Verdict:
@@ -81,13 +88,13 @@ def test_out_of_memory_is_kept_on_the_day_it_happened() -> None:
     A container that ended so has the limit it had on that day, entered once however often its pod
     is looked at.
     """
-    ended = {"main": "2026-11-18"}
+    ended = failed("2026-11-18")
     book = Book()
     book.look({"a": GIB}, pod())
     for amount in (GIB, 2 * GIB):
-        book.look({"a": amount}, pod(out_of_memory=ended))
+        book.look({"a": amount}, pod(failures=ended))
     book.day = TOMORROW
-    book.look({"a": GIB}, pod(out_of_memory=ended, injected=False), seconds=9.0)
+    book.look({"a": GIB}, pod(failures=ended, injected=False), seconds=9.0)
 
     assert [LIMIT, 0, 0] == [row.out_of_memory_limit_bytes for row in book.days]
     assert "2026-11-18" == book.days[0].day
@@ -97,7 +104,7 @@ def test_out_of_memory_is_kept_on_the_day_it_happened() -> None:
 def test_a_day_that_cannot_be_is_today(ended: str) -> None:
     """An end that has no date, or one to come, was today."""
     book = Book()
-    book.look({}, pod(assigned=frozenset({CARDS[0].uuid}), out_of_memory={"main": ended}))
+    book.look({}, pod(assigned=frozenset({CARDS[0].uuid}), failures=failed(ended)))
 
     assert (TODAY, LIMIT) == (book.only.day, book.only.out_of_memory_limit_bytes)
 
@@ -110,7 +117,7 @@ def test_without_a_limit_the_most_held_stands_for_it() -> None:
     item = pod(limit=None)
     book = Book()
     book.look({"a": 5 * GIB}, item)
-    book.look({}, replace(item, out_of_memory={"main": TODAY, "aside": TODAY}))
+    book.look({}, replace(item, failures=(*failed(TODAY), *failed(TODAY, "aside"))))
 
     assert 5 * GIB == book.only.out_of_memory_limit_bytes
 
@@ -118,7 +125,7 @@ def test_without_a_limit_the_most_held_stands_for_it() -> None:
 def test_who_is_not_fenced_has_no_end() -> None:
     """Of pods without a fence no end is kept."""
     book = Book()
-    book.look({}, pod(mode=None, out_of_memory={"main": TODAY}))
+    book.look({}, pod(mode=None, failures=failed(TODAY)))
 
     assert [] == book.keys
 
@@ -136,7 +143,7 @@ def test_the_card_is_the_one_it_was_seen_on_or_given() -> None:
         uuids = frozenset({given.uuid} if given else ())
         book = Book()
         before = book.look(seen, item)
-        ended = replace(item, out_of_memory={"main": TODAY}, assigned=uuids)
+        ended = replace(item, failures=failed(TODAY), assigned=uuids)
         after = book.look({}, ended)
         sample = after.sample.cards[0]
         both = replace(after.sample, cards=(sample, replace(sample, card=other)))
@@ -158,7 +165,7 @@ def test_an_end_long_ago_pushes_nothing_out() -> None:
     for number in range(1, MOST_DAYS + 1):
         book.day = f"2026-11-{number:02}"
         book.look({"a": GIB}, pod(), seconds=9.0)
-    book.look({"a": 2 * GIB}, pod(out_of_memory={"main": "2026-10-31"}))
+    book.look({"a": 2 * GIB}, pod(failures=failed("2026-10-31")))
 
     assert ("2026-11-01", MOST_DAYS) == (book.days[0].day, len(book.days))
 
@@ -166,7 +173,7 @@ def test_an_end_long_ago_pushes_nothing_out() -> None:
 def test_an_unknown_look_is_no_end() -> None:
     """The same pods are not read again for their ends."""
     book = Book()
-    seen = book.look({"a": GIB}, pod(out_of_memory={"main": TODAY}))
+    seen = book.look({"a": GIB}, pod(failures=failed(TODAY)))
     book.ledger = replace(book.ledger, rows={}, met={})
     book.now += 20.0
     book.enter(seen)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from agent.cluster import AgentCluster, ClusterSettings
     from agent.events.episodes import Notice
+    from agent.model.policy import EvictionPolicy
     from agent.model.sample import Sample
     from agent.model.state import PodRows, TickResult
     from agent.ports import NvmlAside, Processes
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 class Ground(NamedTuple):
     """
     What a concern is built on; without a `cluster` the agent only measures and shows. `nvml` is for
-    what a concern asks by itself, on a thread of its own.
+    what a concern asks by itself, on a thread of its own; `policy` is what pods are judged by.
     """
 
     node: str
@@ -37,6 +38,7 @@ class Ground(NamedTuple):
     timestamp: Callable[[], str]
     cluster: AgentCluster | None
     nvml: NvmlAside
+    policy: EvictionPolicy
 
 
 DRY_RUN: Final = {"dryRun": "All"}

@@ -14,6 +14,7 @@ from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.concern import Concerns, Ground
 from agent.concerns.activity import ActivityConcern
 from agent.concerns.driver import DriverConcern
+from agent.concerns.history import HistoryConcern
 from agent.concerns.need import NeedConcern
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
 from agent.loop.worker import MOST_THREADS, LastResort
@@ -61,6 +62,7 @@ CONCERNS: Final[tuple[type[Concern], ...]] = (
     ActivityConcern,
     NeedConcern,
     DriverConcern,
+    HistoryConcern,
 )
 """What is looked after beside the fence; the agent does without each of them."""
 SETTINGS: Final = with_parts(
@@ -103,7 +105,7 @@ class AgentProgram:
             unmeasured_seconds=settings.unmeasured_seconds,
         )
         aside = Aside(settings.sampler)
-        ground = Ground(settings.node, ports.processes, boottime, timestamp, real, aside)
+        ground = Ground(settings.node, ports.processes, boottime, timestamp, real, aside, policy)
         self._concerns = Concerns(
             [each.on(ground, getattr(settings, each.name)) for each in CONCERNS]
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
@@ -155,10 +156,31 @@ def _sharing(labels: Mapping[str, str]) -> tuple[int | None, str]:
 NAME_FIELD: Final = "metadata.name"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _MOST_DIGITS: Final = 63
+_MOST_NAME: Final = 253  # characters of an object's name
+_HASH: Final = 10
 _MOST_REQUIREMENTS: Final = 256
 """What is read of what a pod requires of its node."""
 
 _REPELLING: Final = ("NoSchedule", "NoExecute")
+
+
+def configmap_name(prefix: str, node: str) -> str:
+    """Return the name of an object that a node's agent keeps; a long one ends in a hash."""
+    name = f"{prefix}{node}"
+    if len(name) <= _MOST_NAME:
+        return name
+    digest = hashlib.sha256(node.encode()).hexdigest()[:_HASH]
+    return f"{name[: _MOST_NAME - _HASH - 1].rstrip('-.')}-{digest}"
+
+
+def kept_configmap(
+    name: str, label: str, data: Mapping[str, str], version: str
+) -> dict[str, object]:
+    """Make such an object whole; `version` is the one it replaces, empty for a new one."""
+    about = {"resourceVersion": version} if version else {}
+    labels = {"app.kubernetes.io/name": label, "app.kubernetes.io/part-of": "gpufence"}
+    metadata = {"name": name, "labels": labels, **about}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
 
 
 def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:

@@ -84,12 +84,12 @@ def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> Po
         return use
     if limit is None:
         return use._replace(report_over=None, evict_over=None, short_over=None, taking=None)
-    margin = max(policy.evict_margin_bytes, limit * policy.evict_margin_percent // 100)
+    threshold = policy.evict_threshold(limit)
     short = account.hardly_any
-    least = min(margin, policy.short_margin_bytes) if short else margin
-    if use.mps and use.own_bytes > limit + least:
+    least = min(threshold, limit + policy.short_margin_bytes) if short else threshold
+    if use.mps and use.own_bytes > least:
         use = use._replace(mps=False, counted_bytes=use.own_bytes, mps_bytes=0)
-    evict_over = _is_over(use, limit + margin)
+    evict_over = _is_over(use, threshold)
     return use._replace(
         report_over=_is_over(use, limit + policy.report_margin_bytes),
         evict_over=evict_over,

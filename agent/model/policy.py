@@ -282,6 +282,11 @@ class EvictionPolicy:
         slow = 2 * min(look_seconds, MOST_LOOK_SECONDS) + self.interval_seconds
         return max(3 * self.interval_seconds, slow)
 
+    def evict_threshold(self, limit_bytes: int) -> int:
+        """Return the use above which time counts, on a card with free memory."""
+        by_share = limit_bytes * self.evict_margin_percent // 100
+        return limit_bytes + max(self.evict_margin_bytes, by_share)
+
     def speed(self, excess_bytes: int) -> float:
         """Return how fast time over the limit counts: who takes more has less time."""
         least_hold = max(self.short_hold_seconds, self.interval_seconds)

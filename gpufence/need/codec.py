@@ -5,7 +5,6 @@ as whole seconds, and nothing that says what it says by default.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import defaultdict
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import NEED_PREFIX
 from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, with_room
+from gpufence.nodes import configmap_name
 from gpufence.shape import (
     BYTES,
     COUNT,
@@ -43,8 +43,6 @@ MOST_BYTES: Final = 1_000_000
 
 _NAME = "need"
 _SEPARATORS = (",", ":")
-_MOST_NAME = 253  # characters of an object's name
-_HASH = 10
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -101,12 +99,8 @@ def _fitted(need: NodeNeed, today: str) -> tuple[NodeNeed, str]:
 
 
 def need_configmap(node: str) -> str:
-    """Return the name of the object that keeps a node's need; a long one ends in a hash of it."""
-    name = f"{NEED_PREFIX}{node}"
-    if len(name) <= _MOST_NAME:
-        return name
-    digest = hashlib.sha256(node.encode()).hexdigest()[:_HASH]
-    return f"{name[: _MOST_NAME - _HASH - 1].rstrip('-.')}-{digest}"
+    """Return the name of the object that keeps a node's need."""
+    return configmap_name(NEED_PREFIX, node)
 
 
 def _newest(owners: Iterable[OwnerNeed], most: int) -> tuple[OwnerNeed, ...]:

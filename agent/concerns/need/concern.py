@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, Self
 from zlib import crc32
 
-from agent.clock import timestamp
-from agent.concern import DRY_RUN, Check, Concern
+from agent.concern import Check, Concern
 from agent.concerns.need.ledger import (
     both,
     configmap,
@@ -20,11 +17,9 @@ from agent.concerns.need.ledger import (
 )
 from agent.concerns.need.model import NO_NEED, NeedLook, NeedPolicy, StoredNeed
 from agent.model.decision import Answer
-from gpufence.errors import GpufenceError
-from gpufence.need import NodeNeed, need_configmap, write_bounded
-from gpufence.text import printable
-from kube import ConflictError, ForbiddenError, NotFoundError, core
-from kube.background import Background
+from agent.node_store import NodeStore
+from gpufence import names
+from gpufence.need import NodeNeed, write_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,9 +32,6 @@ if TYPE_CHECKING:
 
 _DAY: Final = len("2026-11-19")
 _PARTS: Final = 1000
-_ATTEMPTS: Final = 3
-_MOST_CHARACTERS: Final = 300  # of what is wrong with a text that was written by others
-_log = logging.getLogger(__name__)
 
 
 class NeedKeeper(Protocol):
@@ -89,10 +81,7 @@ class NeedConcern(Concern):
     @classmethod
     def checks(cls, client: Client, acting: Client, where: ClusterSettings) -> list[Check]:
         del acting
-        name = need_configmap(where.node)
-        path = core("namespaces", where.system_namespace, "configmaps", name)
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-        return [Check("needs of models", partial(client.put, path, body, DRY_RUN), "can be stored")]
+        return [NeedStore.check(client, where)]
 
     @classmethod
     def on(cls, ground: Ground, settings: NeedPolicy) -> Self:
@@ -148,87 +137,20 @@ class NeedConcern(Concern):
         return write_bounded(need_of(self.ledger, self._node), self._timestamp()[:_DAY]) + "\n"
 
 
-class NeedStore:
-    """
-    `found` is what was stored when it was last read, None before that; an agent that may not read
-    it, or finds something that no agent wrote, begins with nothing.
-    """
+class NeedStore(NodeStore[NodeNeed, StoredNeed]):
+    """Keeps what models of the node have needed."""
 
-    def __init__(self, client: Client, settings: ClusterSettings) -> None:
-        self._client = client
-        self._settings = settings
-        self._version: str | None = None
-        self.found: StoredNeed | None = None
-        # What waits is one word: to write what is there, or, at first, only to read it.
-        self._background: Background[str, NodeNeed | None] = Background(
-            "needs of models",
-            self._write,
-            keep=1,
-            forbidden="apply the agent's rights of this version",
-        )
+    title = "needs of models"
+    prefix = names.NEED_PREFIX
 
-    def start(self) -> None:
-        self._background.put(self._settings.node, None)
-        self._background.start()
+    def nothing(self, node: str) -> StoredNeed:
+        return StoredNeed(NodeNeed(node))
 
-    def stop(self) -> None:
-        """Write what waits, for as long as the settings allow, and end."""
-        self._background.stop(self._settings.close_seconds)
+    def parsed(self, raw: JsonObject, node: str, now: str) -> StoredNeed:
+        return stored_need(raw, node, now)
 
-    def store(self, need: NodeNeed) -> None:
-        """Have it stored; only the last word counts."""
-        self._background.put(self._settings.node, need)
+    def both(self, kept: NodeNeed, found: StoredNeed) -> NodeNeed:
+        return both(kept, found.need)
 
-    def _write(self, _: str, need: NodeNeed | None) -> None:
-        """Write it in place of what was read, or of both where another agent has written."""
-        if need is None:
-            self._read()
-            return
-        for attempt in range(1, _ATTEMPTS + 1):
-            if self._version is None:
-                need = both(need, self._read().need)
-            try:
-                answer = self._send(configmap(need, timestamp(), self._version or ""))
-            except (ConflictError, NotFoundError):
-                self._version = None
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                self._version = str(answer["metadata"].get("resourceVersion", ""))
-                return
-
-    def _read(self) -> StoredNeed:
-        namespace, node = self._settings.system_namespace, self._settings.node
-        path = core("namespaces", namespace, "configmaps", need_configmap(node))
-        try:
-            raw = self._client.get(path, timeout_seconds=self._seconds)
-        except ForbiddenError:
-            self.found = self.found or self._nothing
-            raise
-        except NotFoundError:
-            self._version, self.found = "", self._nothing
-            return self.found
-        try:
-            self.found = stored_need(raw, node, timestamp())
-        except GpufenceError as error:
-            why = printable(str(error), _MOST_CHARACTERS)
-            _log.warning("what is stored of models' needs is unreadable, and written anew: %s", why)
-            self.found = self._nothing
-        self._version = str(raw["metadata"].get("resourceVersion", ""))
-        return self.found
-
-    def _send(self, body: JsonObject) -> JsonObject:
-        namespace, node = self._settings.system_namespace, self._settings.node
-        beside = core("namespaces", namespace, "configmaps")
-        if self._version:
-            path = f"{beside}/{need_configmap(node)}"
-            return self._client.put(path, body, timeout_seconds=self._seconds)
-        return self._client.post(beside, body, timeout_seconds=self._seconds)
-
-    @property
-    def _nothing(self) -> StoredNeed:
-        return StoredNeed(NodeNeed(self._settings.node))
-
-    @property
-    def _seconds(self) -> float:
-        return max(min(self._settings.request_seconds, self._background.left_seconds), 0.1)
+    def whole(self, kept: NodeNeed, now: str, version: str) -> JsonObject:
+        return configmap(kept, now, version)

@@ -25,6 +25,7 @@ from gpufence.need import (
     with_room,
     write_bounded,
 )
+from gpufence.nodes import kept_configmap
 from gpufence.shape import Object, as_object, as_text, as_texts
 from gpufence.times import read_moment, write_moment
 
@@ -301,23 +302,8 @@ def _bounded(
 
 def configmap(need: NodeNeed, now: str, version: str) -> dict[str, object]:
     """Make the object whole; `version` is the one it replaces, empty for a new one."""
-    about = {"resourceVersion": version} if version else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": need_configmap(need.node),
-            "labels": {
-                "app.kubernetes.io/name": names.NEED_LABEL,
-                "app.kubernetes.io/part-of": "gpufence",
-            },
-            **about,
-        },
-        "data": {
-            names.NEED_KEY: write_bounded(need, now[:_DAY]),
-            names.NEED_WRITTEN: now,
-        },
-    }
+    data = {names.NEED_KEY: write_bounded(need, now[:_DAY]), names.NEED_WRITTEN: now}
+    return kept_configmap(need_configmap(need.node), names.NEED_LABEL, data, version)
 
 
 def stored_need(written: Object, node: str, now: str) -> StoredNeed:

@@ -65,8 +65,8 @@ class Walk(NamedTuple):
 RECORDED = {
     "rewrite": Walk(95, 22),
     "create": Walk(125, 29),
-    "verdict": Walk(37, 8),
-    "eviction": Walk(113, 20),
+    "verdict": Walk(38, 8),
+    "eviction": Walk(114, 20),
     "renewal": Walk(64, 9),
     "release": Walk(35, 6),
     "top": Walk(230, 39),

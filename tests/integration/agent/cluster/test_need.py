@@ -78,6 +78,9 @@ WISHES: dict[str, Callable[[Client, ClusterSite, str], object]] = {
     "make another node's": lambda client, site, _: client.post(
         maps(site), forged(f"other-{uuid4().hex[:8]}")
     ),
+    "make another node's records": lambda client, site, _: client.post(
+        maps(site), {"metadata": {"name": f"{names.WHY_PREFIX}other"}}
+    ),
     "replace another node's": lambda client, site, other: client.put(
         maps(site, need_configmap(other)), forged(other)
     ),

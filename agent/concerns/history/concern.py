@@ -1,0 +1,189 @@
+"""What each fenced pod held in the last minutes, and records of how pods ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from agent.concern import Check, Concern
+from agent.concerns.history.record import (
+    CardMoment,
+    PastUse,
+    added,
+    card_moment,
+    configmap,
+    evicted_record,
+    running_record,
+    stored_records,
+)
+from agent.concerns.history.ring import Rings
+from agent.model.decision import Action, Answer
+from agent.node_store import NodeStore
+from gpufence import names
+from gpufence.records import NodeRecords, together, write_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agent.cluster import ClusterSettings
+    from agent.concern import Ground
+    from agent.model.decision import FinishedAct, Verdict
+    from agent.model.policy import EvictionPolicy
+    from agent.model.state import TickResult
+    from agent.model.use import UseKey
+    from gpufence.records import Record
+    from kube import Client, JsonObject
+
+PAGE: Final = "/v1/why"
+STORE_SECONDS: Final = 5.0
+"""From one time that records are stored to the next: a node evicts several pods at once."""
+
+_ENDS: Final = (Action.EVICT, Action.EVICT_JOB, Action.DELETE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPolicy:
+    """There is nothing to be said: what is kept is bounded."""
+
+
+class RecordKeeper(Protocol):
+    """Where records are stored; `RecordStore` is the real thing."""
+
+    found: NodeRecords | None
+    """What an agent of this node has stored, as last read; None before that."""
+
+    def start(self) -> None: ...
+
+    def store(self, kept: NodeRecords) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class RecordStore(NodeStore[NodeRecords, NodeRecords]):
+    """Keeps how pods of the node ended."""
+
+    title = "records of how pods ended"
+    prefix = names.WHY_PREFIX
+
+    def nothing(self, node: str) -> NodeRecords:
+        return NodeRecords(node)
+
+    def parsed(self, raw: JsonObject, node: str, now: str) -> NodeRecords:
+        del now
+        return stored_records(raw, node)
+
+    def both(self, kept: NodeRecords, found: NodeRecords) -> NodeRecords:
+        return added(kept, found.records)
+
+    def whole(self, kept: NodeRecords, now: str, version: str) -> JsonObject:
+        del now
+        return configmap(kept, version)
+
+
+class HistoryConcern(Concern):
+    """
+    Owns the rings and the records. An eviction is recorded when the API server has accepted it,
+    with the card as it stood when that was decided.
+    """
+
+    name = "history"
+    title = "How pods ended"
+    settings = HistoryPolicy
+
+    def __init__(
+        self,
+        policy: EvictionPolicy,
+        node: str,
+        records: RecordKeeper | None,
+        clock: Callable[[], float],
+        timestamp: Callable[[], str],
+    ) -> None:
+        self._keeper = records
+        self._clock = clock
+        self._timestamp = timestamp
+        self._rings = Rings(policy)
+        self._decided: dict[UseKey, CardMoment] = {}
+        self._last: TickResult | None = None
+        self._known = NodeRecords(node, timestamp())
+        self._found: NodeRecords | None = None
+        self._kept: tuple[Record, ...] = ()
+        self._kept_at = clock() - STORE_SECONDS
+
+    @classmethod
+    def on(cls, ground: Ground, settings: HistoryPolicy) -> Self:
+        del settings
+        at = ground.cluster
+        keeper = None if at is None else RecordStore(at.client, at.settings)
+        return cls(ground.policy, ground.node, keeper, ground.clock, ground.timestamp)
+
+    @classmethod
+    def checks(cls, client: Client, acting: Client, where: ClusterSettings) -> list[Check]:
+        del acting
+        return [RecordStore.check(client, where)]
+
+    def start(self) -> None:
+        if self._keeper is not None:
+            self._keeper.start()
+
+    def look(self, tick: TickResult) -> None:
+        self._rings.look(tick)
+        self._last = tick
+        self._restore()
+        made = [record for act in tick.acts if (record := self._ended(act)) is not None]
+        if made:
+            self._known = added(self._known, made)
+        there = {(act.pod.uid, act.uuid): card_moment(act, tick) for act in tick.decision.acts}
+        pods = tick.observation.pods.by_uid
+        kept = {key: moment for key, moment in self._decided.items() if key[0] in pods}
+        self._decided = {**kept, **there}
+        if self._clock() - self._kept_at >= STORE_SECONDS:
+            self._store()
+
+    def pages(self) -> Mapping[str, Callable[[], str]]:
+        return {PAGE: self._page, f"{PAGE}?only={names.WHY_RUNNING}": self._running_page}
+
+    def stop(self) -> None:
+        """Have stored what was recorded since it was stored last."""
+        self._store()
+        if self._keeper is not None:
+            self._keeper.stop()
+
+    def _ended(self, act: FinishedAct) -> Record | None:
+        verdict = act.verdict
+        if act.result.answer is not Answer.ACCEPTED or verdict.action not in _ENDS:
+            return None
+        card = self._decided.get((verdict.pod.uid, verdict.uuid), CardMoment())
+        return evicted_record(verdict, self._past(verdict), card)
+
+    def _past(self, verdict: Verdict) -> PastUse:
+        now = self._clock()
+        moments = self._rings.moments((verdict.pod.uid, verdict.uuid), now)
+        return PastUse(moments, now, self._timestamp())
+
+    def _restore(self) -> None:
+        """Take over what an agent of this node has stored, as soon as that has been read."""
+        found = None if self._keeper is None else self._keeper.found
+        if found is not None and found is not self._found:
+            self._found, self._kept = found, found.records
+            self._known = added(self._known, found.records)
+
+    def _store(self) -> None:
+        """Have stored what has changed since the last time, once what is stored is known."""
+        ready = self._keeper is not None and self._found is not None
+        if ready and self._known.records != self._kept and self._keeper is not None:
+            self._kept, self._kept_at = self._known.records, self._clock()
+            self._keeper.store(self._known)
+
+    def _page(self) -> str:
+        return write_records(self._known) + "\n"
+
+    def _running_page(self) -> str:
+        """Say what has happened so far to the pods that are there."""
+        tick = self._last
+        found: list[Record] = []
+        for verdict in () if tick is None else tick.decision.verdicts:
+            if verdict.use is not None and tick is not None:
+                card = card_moment(verdict, tick)
+                record = running_record(verdict, self._past(verdict), card)
+                found += [] if record is None else [record]
+        return write_records(self._known._replace(records=together(found, ()))) + "\n"

@@ -1,0 +1,65 @@
+"""How pods ended, recorded by a real agent, and there when pod and agent are gone."""
+
+from pathlib import Path
+
+from gpufence import names
+from gpufence.nodes import configmap_name
+from gpufence.quantity import GIB, MIB
+from gpufence.records import NodeRecords, read_records
+from kube import NotFoundError, core
+from tests.support.agent.node_site import (
+    AgentProcess,
+    NodeSite,
+    fenced_pod,
+    place,
+    wait_until_gone,
+)
+from tests.support.observing import wait_until
+
+
+def stored(site: NodeSite) -> NodeRecords:
+    """Return what is in the node's ConfigMap; nothing where there is none."""
+    name = configmap_name(names.WHY_PREFIX, site.node.name)
+    try:
+        raw = site.admin.get(core("namespaces", site.system, "configmaps", name))
+    except NotFoundError:
+        return NodeRecords("")
+    return read_records(raw["data"][names.WHY_KEY])
+
+
+def of(known: NodeRecords, namespace: str) -> list[str]:
+    return [record.name for record in known.records if record.namespace == namespace]
+
+
+def known(agent: AgentProcess, query: str = "") -> NodeRecords:
+    return read_records(agent.get(f"/v1/why{query}")[1])
+
+
+def test_an_evicted_pod_is_explained_when_pod_and_agent_are_gone(
+    site: NodeSite, namespace: str, tmp_path: Path
+) -> None:
+    """
+    The agent stores how a pod ended, its successor has it too, and without any agent it is left in
+    the ConfigMap.
+    """
+    ground = site.ground(namespace)
+    grow = tmp_path / "grow"
+    place(ground, fenced_pod("greedy", f"hold 1Gi; await {grow}; hold 3Gi"))
+    with site.agent() as agent:
+        wait_until(
+            lambda: "greedy" in of(known(agent, "?only=running"), namespace), agent.lines[-5:]
+        )
+        grow.touch()
+        wait_until_gone(ground, "greedy", agent)
+        wait_until(lambda: "greedy" in of(known(agent), namespace), agent.lines[-5:])
+    with site.agent() as agent:
+        wait_until(lambda: "greedy" in of(known(agent), namespace), agent.lines[-5:])
+    (record,) = [each for each in stored(site).records if each.namespace == namespace]
+
+    assert ("evicted", 3 * GIB + 100 * MIB, 2 * GIB) == (
+        record.kind,
+        record.peak_bytes,
+        record.limit_bytes,
+    )
+    assert record.course[0].used in (1124, 3172)
+    assert (record.enough_bytes or 0) > 3 * GIB

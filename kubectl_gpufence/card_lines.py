@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.fences import Fence
 from gpufence.snapshot import CardRow
 from gpufence.text import duration, printable
-from kubectl_gpufence.cluster_view import staleness
+from kubectl_gpufence.cluster_view import staleness, why_silent
+from kubectl_gpufence.verdicts import held_back
 from kubectl_gpufence.view import (
     NOT_THERE,
     UNKNOWN,
@@ -72,7 +73,7 @@ def card_lines(cluster: ClusterAnswers) -> list[CardLine]:
     ]
     for name, node in cluster.nodes.items():
         if name not in snapshots:
-            state = "agent silent" if name in cluster.agents else "no agent asked"
+            state = why_silent(cluster.agents.get(name), may_ask=cluster.may_ask)
             lines += _of_node(node, state)
     return sorted(lines, key=lambda line: (line.node, line.card.index, line.card.uuid))
 
@@ -82,10 +83,11 @@ def node_lines(cluster: ClusterAnswers) -> list[NodeLine]:
     cards: dict[str, list[CardLine]] = {name: [] for name in cluster.agents}
     for line in card_lines(cluster):
         cards.setdefault(line.node, []).append(line)
-    return [_node_line(name, cards[name], cluster.agents.get(name)) for name in sorted(cards)]
+    return [_node_line(name, cards[name], cluster) for name in sorted(cards)]
 
 
-def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) -> NodeLine:
+def _node_line(node: str, cards: Sequence[CardLine], cluster: ClusterAnswers) -> NodeLine:
+    agent = cluster.agents.get(node)
     snapshot = None if agent is None else agent.snapshot
     pods = () if snapshot is None else snapshot.pods
     over = [pod for pod in pods if any(use.over_seconds for use in pod.uses)]
@@ -98,7 +100,7 @@ def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) ->
         unattributed_bytes=total_of([line.card.unattributed_bytes for line in cards]),
         fenced=len([pod for pod in pods if pod.mode]) if snapshot else None,
         over=len(over) if snapshot else None,
-        agent=_agent_state(agent),
+        agent=_agent_state(agent, may_ask=cluster.may_ask),
         snapshot=snapshot,
     )
 
@@ -125,19 +127,20 @@ def _card_state(card: CardRow, snapshot: Snapshot) -> str:
     return ", ".join(filter(None, states)) or "ok"
 
 
-def _agent_state(agent: NodeAgent | None) -> Cell:
+def _agent_state(agent: NodeAgent | None, *, may_ask: bool) -> Cell:
     """Return in a few words how an agent is."""
-    if agent is None:
-        return Cell("none asked", Tone.FAINT)
+    if agent is None or agent.snapshot is None:
+        why = why_silent(agent, may_ask=may_ask)
+        silent = Cell("silent", Tone.BAD)
+        return {"agent silent": silent, "no agent": Cell("none", Tone.FAINT)}.get(why, Cell(why))
     snapshot = agent.snapshot
-    if snapshot is None:
-        return Cell("silent", Tone.BAD)
     trouble = printable(snapshot.trouble) or staleness(snapshot)
     if trouble:
         return Cell(trouble, Tone.BAD)
     if not snapshot.fresh:
         return Cell("cut off from the API", Tone.WARN)
-    return Cell("braked", Tone.WARN) if snapshot.brake else Cell("ok", Tone.GOOD)
+    brake = snapshot.brake
+    return Cell(held_back(brake), Tone.WARN) if brake else Cell("ok", Tone.GOOD)
 
 
 def _state_cell(line: CardLine) -> Cell:

@@ -68,13 +68,14 @@ class SeenNode:
 class SeenObjects(NamedTuple):
     """
     What the API server says: nodes and pods, whose agents are to be asked, and notes about what it
-    does not say.
+    does not say; `may_ask` is False where it does not even say which agents there are.
     """
 
     nodes: Mapping[str, SeenNode]
     agent_pods: tuple[StatusPod, ...]
     pods: tuple[SeenPod, ...] = ()
     notes: tuple[str, ...] = ()
+    may_ask: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class ClusterAnswers:
     agents: Mapping[str, NodeAgent] = field(default_factory=dict)
     nodes: Mapping[str, SeenNode] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    may_ask: bool = True
 
     @property
     def snapshots(self) -> dict[str, Snapshot]:
@@ -102,7 +104,7 @@ def cluster_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> ClusterAns
     chosen = by_node(agents)
     silent = [item for item in agents if not item.node or chosen[item.node] is item]
     notes = (*objects.notes, *silent_notes(silent))
-    return ClusterAnswers(objects.pods, chosen, objects.nodes, notes)
+    return ClusterAnswers(objects.pods, chosen, objects.nodes, notes, objects.may_ask)
 
 
 def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:
@@ -146,6 +148,13 @@ def card_of(snapshot: Snapshot, uuid: str) -> CardRow | None:
 
 def is_stale(snapshot: Snapshot) -> bool:
     return snapshot.stale_seconds is None or snapshot.stale_seconds > STALE_SECONDS
+
+
+def why_silent(agent: NodeAgent | None, *, may_ask: bool) -> str:
+    """Return in two words why no agent says anything of a node."""
+    if not may_ask or (agent is not None and agent.denied):
+        return "may not ask"
+    return "no agent" if agent is None else "agent silent"
 
 
 def staleness(snapshot: Snapshot) -> str:

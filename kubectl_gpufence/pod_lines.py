@@ -8,8 +8,8 @@ from gpufence import names
 from gpufence.snapshot import BUSY
 from gpufence.text import coarse, printable
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
-from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness
-from kubectl_gpufence.verdicts import verdict
+from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness, why_silent
+from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
     NOT_THERE,
     UNKNOWN,
@@ -182,7 +182,7 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
     snapshot = None if agent is None else agent.snapshot
     row = row_of(pod, snapshot)
     if row is None:
-        yield pod_line(pod.node, pod, state=_state(pod, agent))
+        yield pod_line(pod.node, pod, state=_state(pod, agent, may_ask=cluster.may_ask))
         return
     for use in row.uses:
         yield pod_line(pod.node, pod, row, use, snapshot)
@@ -190,13 +190,13 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
         yield pod_line(pod.node, pod, row, snapshot=snapshot, state="idle")
 
 
-def _state(pod: SeenPod, agent: NodeAgent | None) -> str:
-    """Return why nothing is measured."""
+def _state(pod: SeenPod, agent: NodeAgent | None, *, may_ask: bool) -> str:
+    """Return why nothing is measured; an agent lists each pod that is fenced or holds memory."""
     if not pod.node:
         return "not placed yet"
-    if agent is None:
-        return "no agent asked"
-    return "agent silent" if agent.snapshot is None else "not seen yet"
+    if agent is None or agent.snapshot is None:
+        return why_silent(agent, may_ask=may_ask)
+    return "measuring" if pod.injected else "not fenced"
 
 
 def _rank(line: PodLine) -> tuple[bool, float, str, str, str]:
@@ -233,9 +233,9 @@ def fence_on(line: PodLine) -> Cell:
 def verdict_on(line: PodLine) -> Cell:
     """Return the agent's verdict, or why there is none."""
     if line.row is None or line.use is None or line.snapshot is None:
-        return Cell(line.state, Tone.FAINT)
+        return Cell(state_text(line.state), Tone.FAINT)
     old = staleness(line.snapshot)
-    return Cell(old, Tone.WARN) if old else verdict(line.row, line.use)
+    return Cell(old, Tone.WARN) if old else verdict(line.row, line.use, line.snapshot.brake)
 
 
 POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (

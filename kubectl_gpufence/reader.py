@@ -227,22 +227,22 @@ class ClusterReader:
         self, namespace: str, node: str, agents: AgentPods | None = None
     ) -> SeenObjects:
         """Read the pods of a namespace, or of all, and whom to ask about the nodes they run on."""
-        agent_pods, note, _ = agents or self.agent_pods(node)
+        agent_pods, note, hidden = agents or self.agent_pods(node)
         nodes, no_nodes = self.nodes()
         pods, wrong = self.pods(namespace, node, nodes)
         if namespace:
             used = {pod.node for pod in pods}
             agent_pods = [pod for pod in agent_pods if pod.node in used]
-        notes = filter(None, (no_nodes, note, *wrong))
-        return SeenObjects(nodes, tuple(agent_pods), tuple(pods), tuple(notes))
+        notes = tuple(filter(None, (no_nodes, note, *wrong)))
+        return SeenObjects(nodes, tuple(agent_pods), tuple(pods), notes, may_ask=not hidden)
 
     def objects_of_nodes(self, node: str, agents: AgentPods | None = None) -> SeenObjects:
         """Read about one node and its cards, or about all, and whom to ask about them."""
-        agent_pods, note, _ = agents or self.agent_pods(node)
+        agent_pods, note, hidden = agents or self.agent_pods(node)
         nodes, no_nodes = self.nodes()
         chosen = {name: item for name, item in nodes.items() if node in ("", name)}
-        notes = filter(None, (no_nodes, note))
-        return SeenObjects(chosen, tuple(agent_pods), notes=tuple(notes))
+        notes = tuple(filter(None, (no_nodes, note)))
+        return SeenObjects(chosen, tuple(agent_pods), notes=notes, may_ask=not hidden)
 
     def cluster_of_pods(self, namespace: str, node: str) -> ClusterAnswers:
         """Ask about the pods of a namespace, or of all, and about the nodes they run on."""

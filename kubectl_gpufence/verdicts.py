@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class VerdictText(NamedTuple):
-    """`short` stands in tables, `follows` tells what will happen."""
+    """
+    `short` stands in tables, `follows` tells what will happen; a pod that is `over` its limit reads
+    as that first, with for how long.
+    """
 
     short: str
     tone: Tone
     follows: str
+    over: bool = False
 
 
 _EVICTED_SOON = "It is evicted unless it gives memory back."
@@ -46,7 +50,7 @@ def fence_sentence(fence: str) -> str:
 
 VERDICTS = {
     "": VerdictText("not fenced", Tone.FAINT, "Its namespace has no mode, so no limit applies."),
-    "idle": VerdictText("idle", Tone.FAINT, "It holds no GPU memory. Nothing happens."),
+    "idle": VerdictText("holds nothing", Tone.FAINT, "It holds no GPU memory. Nothing happens."),
     "unknown": VerdictText("unknown", Tone.WARN, "Its use is unknown, so it is not evicted."),
     "undeclared": VerdictText(
         "undeclared",
@@ -55,62 +59,78 @@ VERDICTS = {
     ),
     "within": VerdictText("within", Tone.GOOD, "It is within its limit. Nothing happens."),
     "unconfirmed": VerdictText(
-        "unconfirmed",
+        "measuring",
         Tone.WARN,
         "Only processes that a single list has shown are over; the next list decides.",
     ),
     "tolerated": VerdictText(
-        "tolerated",
+        "within the margin",
         Tone.WARN,
         "It is over its limit by less than the margin for evictions. "
         "It stays, and an event says so.",
+        over=True,
     ),
     "not renewed": VerdictText(
-        "not renewed", Tone.WARN, "It was over in an earlier list; the next list decides."
+        "measuring", Tone.WARN, "It was over in an earlier list; the next list decides."
     ),
     "mps": VerdictText(
         "on MPS",
         Tone.WARN,
         "Clients of the node's MPS server cannot be distinguished: the pod is only reported.",
+        over=True,
     ),
     "not enforced": VerdictText(
         "not enforced",
         Tone.WARN,
         "Its limit is only implied by the card's settings, and its namespace did not ask for "
         "implied limits to be enforced. It stays.",
+        over=True,
     ),
-    "exempt": VerdictText("exempt", Tone.WARN, "It is never evicted, whatever it holds."),
+    "exempt": VerdictText(
+        "exempt", Tone.WARN, "It is never evicted, whatever it holds.", over=True
+    ),
     "only when short": VerdictText(
-        "if short",
+        "evicted if short",
         Tone.WARN,
         "It is over its limit, and evicted only under memory pressure: the operator chose so.",
+        over=True,
     ),
     "uninjected": VerdictText(
-        "if short",
+        "evicted if short",
         Tone.WARN,
         "The webhook never saw it, so it is evicted only if that ends memory pressure on the card.",
+        over=True,
     ),
     "other card": VerdictText(
-        "if short",
+        "evicted if short",
         Tone.WARN,
         "Its fraction was computed for a smaller card, so it is evicted only if that ends memory "
         "pressure on the card. Delete it, and the next pod gets one for this card.",
+        over=True,
     ),
     "grace": VerdictText(
-        "starting", Tone.WARN, "It has just started and is over its limit. " + _EVICTED_SOON
+        "", Tone.WARN, "It has just started and is over its limit. " + _EVICTED_SOON, over=True
     ),
-    "holding": VerdictText("over", Tone.BAD, "It is over its limit. " + _EVICTED_SOON),
+    "holding": VerdictText("", Tone.BAD, "It is over its limit. " + _EVICTED_SOON, over=True),
     "would evict": VerdictText(
-        "would evict", Tone.BAD, "In mode evict it would be evicted now; in this mode it stays."
+        "would evict",
+        Tone.BAD,
+        "In mode evict it would be evicted now; in this mode it stays.",
+        over=True,
     ),
     "terminating": VerdictText("terminating", Tone.FAINT, "It is terminating already."),
     "braked": VerdictText(
-        "braked", Tone.BAD, "It would be evicted now, but a brake delays all evictions."
+        "held back",
+        Tone.BAD,
+        "It would be evicted now, but a brake delays all evictions.",
+        over=True,
     ),
     "backing off": VerdictText(
-        "refused", Tone.BAD, "Its eviction was refused a moment ago and is tried again."
+        "eviction refused", Tone.BAD, "Its eviction was refused a moment ago and is tried again."
     ),
-    "queued": VerdictText("queued", Tone.BAD, "It will be evicted, after another pod on the card."),
+    "queued": VerdictText(
+        "after another", Tone.BAD, "It will be evicted, after another pod on the card.", over=True
+    ),
     "stuck": VerdictText(
         "stuck", Tone.BAD, "It is terminating, does not end, and still holds the memory."
     ),
@@ -124,50 +144,80 @@ EVIDENCE: Final = {
     "NotMeasurable": "unknown",
 }
 """What an agent goes by, by the words of its snapshot."""
-_TIMED = frozenset({"holding", "grace"})
+_STARTING: Final = VerdictText(
+    "agent starting", Tone.FAINT, "Its agent has just started, and has not judged it yet."
+)
+BRAKES: Final = {
+    "the agent has just started": "agent starting",
+    "the API server is out of reach": "API server away",
+    "more than half of the pods of one dialect and unit are over their limits at once": "too many",
+    "another pod on the card is terminating": "another pod leaves",
+    "this node has had its evictions of the minute": "enough a minute",
+    "the namespace has had its evictions of the minute on this node": "enough a minute",
+}
+"""What holds evictions back, in a word or two by the words of a snapshot."""
+_TIMED: Final = {"holding": "evict in", "grace": "in grace for", "backing off": "again in"}
 
 
 class VerdictParts(NamedTuple):
     """
     A verdict and its times: for how long the pod is over, in how long something is due, and what;
-    None where nothing is counted.
+    None where nothing is counted. `rest` is what stands behind the time over.
     """
 
     cell: Cell
     over_seconds: float | None = None
     due_seconds: float | None = None
     verb: str = ""
+    rest: str = ""
 
 
-def verdict_parts(pod: PodRow, use: UseRow) -> VerdictParts:
+def held_back(brake: str) -> str:
+    """Return in a few words that evictions are held back, and by what where that is known."""
+    return f"held back: {BRAKES[brake]}" if brake in BRAKES else "held back"
+
+
+def verdict_parts(pod: PodRow, use: UseRow, brake: str = "") -> VerdictParts:
     """Return how a pod stands on a card, since when, and what is due when."""
-    meaning = VERDICTS.get(use.outcome)
-    tone = meaning.tone if meaning else Tone.PLAIN
-    return VerdictParts(
-        Cell(printable(meaning.short if meaning else use.outcome), tone),
-        over_seconds=use.over_seconds if use.over_seconds >= 1 else None,
-        due_seconds=use.due_seconds if use.outcome in _TIMED else None,
-        verb="evict" if pod.mode == str(Mode.EVICT) else "due",
-    )
+    meaning = _meaning(pod, use)
+    if meaning is None:
+        return VerdictParts(Cell(printable(use.outcome), Tone.PLAIN))
+    short = held_back(brake) if use.outcome == "braked" else meaning.short
+    over = use.over_seconds if use.over_seconds >= 1 else None
+    if not meaning.over:
+        again = use.due_seconds if use.outcome in _TIMED else None
+        verb = _TIMED.get(use.outcome, "")
+        return VerdictParts(Cell(short, meaning.tone), due_seconds=again, verb=verb)
+    word = Cell("over", meaning.tone)
+    if use.outcome not in _TIMED:
+        return VerdictParts(word, over, rest=short)
+    if pod.mode != str(Mode.EVICT):
+        return VerdictParts(word, over, rest="only watched")
+    return VerdictParts(word, over, use.due_seconds, _TIMED[use.outcome])
 
 
-def verdict(pod: PodRow, use: UseRow) -> Cell:
+def verdict(pod: PodRow, use: UseRow, brake: str = "") -> Cell:
     """Return the same for a table."""
-    parts = verdict_parts(pod, use)
+    parts = verdict_parts(pod, use, brake)
     text = parts.cell.text
     if parts.over_seconds is not None:
         text += f" {duration(parts.over_seconds)}"
     if parts.due_seconds is not None:
-        text += f", {parts.verb} in {duration(parts.due_seconds)}"
-    return Cell(text, parts.cell.tone)
+        text += f", {parts.verb} {duration(parts.due_seconds)}"
+    return Cell(f"{text}, {parts.rest}" if parts.rest else text, parts.cell.tone)
+
+
+def state_text(state: str) -> str:
+    """Return what a table says of a pod on no card."""
+    return VERDICTS[state].short if state in VERDICTS else state
 
 
 def what_follows(pod: PodRow, use: UseRow) -> str:
     """Return in sentences what will become of a pod."""
-    meaning = VERDICTS.get(use.outcome)
+    meaning = _meaning(pod, use)
     if meaning is None:
         return f'Its agent says "{use.outcome}", which this plugin does not know: upgrade it.'
-    if use.outcome not in _TIMED:
+    if not meaning.over or use.outcome not in _TIMED:
         return meaning.follows
     if pod.mode != str(Mode.EVICT):
         return f"It is over its limit; in mode {pod.mode or 'none'} it stays."
@@ -175,6 +225,11 @@ def what_follows(pod: PodRow, use: UseRow) -> str:
         return meaning.follows
     due = duration(use.due_seconds)
     return f"{meaning.follows} That is due in {due} of further use over the limit."
+
+
+def _meaning(pod: PodRow, use: UseRow) -> VerdictText | None:
+    """Return what a verdict means; a fenced pod without one has an agent that has just started."""
+    return _STARTING if not use.outcome and pod.mode else VERDICTS.get(use.outcome)
 
 
 def activity_sentence(row: PodActivityRow, *, holds: bool) -> str:

@@ -12,7 +12,7 @@ from kubectl_gpufence.card_lines import CARD_FIELDS, card_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers, by_node, card_of, is_stale
 from kubectl_gpufence.pod_lines import card_index, held_on_card, idle_for, pod_line
 from kubectl_gpufence.reader import MissingError
-from kubectl_gpufence.verdicts import verdict
+from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
     NOT_THERE,
     UNKNOWN,
@@ -115,7 +115,7 @@ def _head(agent: NodeAgent, snapshot: Snapshot, display: Display) -> Iterator[st
         f"highest mode allowed: {snapshot.highest or UNKNOWN}; the API server {api}",
     ):
         yield from wrapped(text, "    ", display, first="  ")
-    for word, text in (("brake", snapshot.brake), ("trouble", snapshot.trouble)):
+    for word, text in (("held back", snapshot.brake), ("trouble", snapshot.trouble)):
         if text:
             yield from wrapped(f"{word}: {text}", "    ", display, first="  ", tone=Tone.BAD)
 
@@ -155,9 +155,9 @@ def _processes_table(snapshot: Snapshot, display: Display) -> list[str]:
 
 
 def _verdict(line: PodLine) -> Cell:
-    if line.row is None or line.use is None:
-        return Cell(line.state, Tone.FAINT)
-    return verdict(line.row, line.use)
+    if line.row is None or line.use is None or line.snapshot is None:
+        return Cell(state_text(line.state), Tone.FAINT)
+    return verdict(line.row, line.use, line.snapshot.brake)
 
 
 def _of_pod(pod: PodRow, process: ProcessRow) -> Cell:

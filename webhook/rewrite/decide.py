@@ -315,7 +315,11 @@ def _where(inputs: PlanInputs) -> str:
     if inputs.node is not None:
         return f"; exact on node {inputs.node.name} ({inputs.node.cards})"
     kinds = len(inputs.candidates)
+    size = inputs.candidates[0].memory_bytes
+    if inputs.mode is Mode.OBSERVE:  # which no binding makes exact
+        if kinds > 1:
+            return f"; planned for the smallest of {kinds} kinds of cards"
+        return "" if size is None else f"; planned for a card of {write_mebibytes(size)}"
     if kinds > 1:
         return f"; the smallest over {kinds} kinds of cards until it is bound"
-    size = inputs.candidates[0].memory_bytes
     return "" if size is None else f"; for a card of {write_mebibytes(size)} until it is bound"

@@ -171,15 +171,16 @@ def _pod(line: PodLine) -> dict[str, object]:
 
 def _verdict(line: PodLine) -> dict[str, object]:
     """Write a verdict, with the times that go on by themselves until the next look."""
-    fresh = line.snapshot is not None and not staleness(line.snapshot)
-    if line.row is None or line.use is None or not fresh:
-        return {"text": _cell(verdict_on(line)), "over": None, "due": None, "verb": ""}
-    parts = verdict_parts(line.row, line.use)
+    said = line.snapshot
+    if line.row is None or line.use is None or said is None or staleness(said):
+        return {"text": _cell(verdict_on(line)), "over": None, "due": None, "verb": "", "rest": ""}
+    parts = verdict_parts(line.row, line.use, said.brake)
     return {
         "text": _cell(parts.cell),
         "over": parts.over_seconds,
         "due": parts.due_seconds,
         "verb": parts.verb,
+        "rest": parts.rest,
     }
 
 

@@ -101,7 +101,7 @@ def _switch(installation: Installation) -> Finding:
     if mode is not Mode.EVICT:
         return look(
             _SWITCH,
-            f"agents go no further than mode {mode}, whatever namespaces ask for",
+            f"no agent evicts any pod (highest mode {mode}); caps are as namespaces ask",
             _LIFTED if key == POLICY_MAX_MODE else _CLIMBED,
         )
     return ok(_SWITCH, "namespaces decide (max-mode evict)")

@@ -176,7 +176,7 @@ def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iter
     amounts = f"{held(use.used_bytes)} of {allowed(use.limit_bytes, none='no limit')}"
     share = coloured(Bar(use.used_bytes, use.limit_bytes).cell(display), display)
     yield from wrapped(f"card {index} ({use.card}{model})", "    ", display, first="  ")
-    first, second = f"    {amounts}  {share}", coloured(verdict(row, use), display)
+    first, second = f"    {amounts}  {share}", coloured(verdict(row, use, snapshot.brake), display)
     fits = width_of(f"{first}  {second}") <= min(display.width or WIDTH, WIDTH)
     yield from [f"{first}  {second}"] if fits else [first, f"    {second}"]
     if use.fence:

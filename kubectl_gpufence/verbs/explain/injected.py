@@ -120,16 +120,19 @@ def _course(record: PodRecord) -> Iterator[str]:
     elif pod.injected == names.INJECTED_NOTHING:
         yield _OBSERVED if plan is not None and plan.mode is Mode.OBSERVE else _NOTHING
     if plan is not None and plan.containers:
-        yield _exactness(pod.annotations)
+        yield _exactness(pod.annotations, plan.mode)
 
 
-def _exactness(annotations: Mapping[str, str]) -> str:
+def _exactness(annotations: Mapping[str, str], mode: Mode) -> str:
     """Return for which cards the figures hold."""
     card = annotations.get(names.CARD, "")
     if names.NODE in annotations:
         return f"Exact for node {annotations[names.NODE]} ({card or 'card unknown'})."
     if not card:
         return "No card's size was known: fractions are the user's own, or empty."
+    if mode is Mode.OBSERVE:
+        each = "the smallest of cards of" if "," in card else "a card of"
+        return f"Planned for {each} {card}; in mode observe that stays so on every node."
     sizes = "those" if "," in card else "one"
     return (
         f"Conservative: the smallest values over the cards that the pod could have met ({sizes} of "

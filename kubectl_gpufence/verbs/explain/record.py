@@ -103,14 +103,19 @@ def what_will_be(record: PodRecord) -> Iterator[str]:
         where = f"card {UNKNOWN if card is None else card.index}: " if len(row.uses) > 1 else ""
         yield where + what_follows(row, use)
     if record.mode in MODES and row.mode in MODES[: MODES.index(record.mode)]:
-        yield (
-            f"The namespace asks for mode {record.mode}, the operator's kill switch allows no more "
-            f"than {row.mode}."
-        )
+        yield _switched_off(record, row.mode)
     if snapshot.brake and row.mode:
         yield f"No pod on this node is evicted at the moment: {snapshot.brake}."
     if not snapshot.fresh:
         yield "The agent cannot reach the API server: no pod on this node is evicted."
+
+
+def _switched_off(record: PodRecord, highest: str) -> str:
+    """Say what the kill switch takes from a mode, and what of it is in force all the same."""
+    pod = record.pod
+    capped = pod.injected == names.INJECTED_YES and not pod.only_planned
+    caps = f"; the caps of mode {record.mode} are in force" if capped else ""
+    return f"No pod is evicted, since the operator's kill switch is at {highest}{caps}."
 
 
 def to_do(record: PodRecord) -> tuple[str, ...]:

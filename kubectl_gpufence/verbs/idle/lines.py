@@ -136,8 +136,16 @@ class IdleLine(NamedTuple):
     def why(self) -> str:
         """Return what the controller says, or what stands against knowing."""
         if self.said is not None:
-            return self.said.why
+            return self._newer or self.said.why
         return next((f"{use.pod.name}: {use.why}" for use in self.uses if use.why), "")
+
+    @property
+    def _newer(self) -> str:
+        """Return what agents say that the controller does not know yet; empty where they agree."""
+        said = "" if self.said is None else self.said.state
+        if (self.state, said) == (IDLE, BUSY):
+            return "the controller waits until its pods have been idle for longer"
+        return "it is in use again" if (self.state, said) == (BUSY, IDLE) else ""
 
     @property
     def waiters(self) -> tuple[str, ...]:

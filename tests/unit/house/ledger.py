@@ -78,12 +78,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32345, 26500),
+    "product lines of code": Figure(32411, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(61, 60),
     "test files": Figure(591, 470),
-    "test lines": Figure(97354, 60000),
+    "test lines": Figure(97446, 60000),
     "product modules that unit tests import": Figure(196, 90),
     "settings": Figure(96, 85),
     "verbs of the plugin": Figure(10, 10),

@@ -111,11 +111,14 @@ def test_the_doctor_speaks_json() -> None:
     ("changes", "text"),
     [
         ({"agents": MaybeHidden({}), "nodes": verb_cases.HIDDEN}, "you may not see it"),
-        ({"switch": MaybeHidden({"data": {"max-mode": "cap"}})}, "no further than mode cap"),
+        (
+            {"switch": MaybeHidden({"data": {"max-mode": "cap"}})},
+            "no agent evicts any pod (highest mode cap); caps are as namespaces ask",
+        ),
         ({"switch": MaybeHidden({})}, "namespaces decide"),
         (
             {"switch": MaybeHidden({"data": {"max-mode": "evict", "default-max-mode": "observe"}})},
-            "no further than mode observe",
+            "no agent evicts any pod (highest mode observe)",
         ),
         ({"trusted": dict.fromkeys(HOOKS, (*verb_cases.YEARS, SHORT))}, "(2 CAs, 3650d left)"),
         (

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent.model.decision import Outcome
+from agent.model.decision import Brake, Outcome
 from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.fences import Fence
+from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.share import ShareTerms, allowance
 from gpufence.snapshot import PodActivityRow
@@ -17,16 +18,67 @@ from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.injected import ShareFigures, formula
 from kubectl_gpufence.verbs.explain.record import PodRecord, read_events, what_will_be
-from kubectl_gpufence.verdicts import FENCES, VERDICTS, fence_sentence, verdict, what_follows
+from kubectl_gpufence.verdicts import (
+    BRAKES,
+    FENCES,
+    VERDICTS,
+    fence_sentence,
+    verdict,
+    what_follows,
+)
 from kubectl_gpufence.view import Display
 from tests.support.builders import container, gpushare
 from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import explained, holding
 
+IN_GRACE = "over 7s, in grace for 1m53s"
+
 
 def test_every_verdict_of_this_versions_agent_is_known() -> None:
     """The plugin has a meaning for each word an agent may say, and for none besides."""
     assert {str(item) for item in Outcome} | {""} == set(VERDICTS)
+    assert {str(item) for item in Brake} == set(BRAKES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "mode", "text"),
+    [
+        ({"outcome": "grace", "over_seconds": 7.0, "due_seconds": 113.0}, "evict", IN_GRACE),
+        ({"outcome": "grace", "due_seconds": 113.0}, "observe", "over, only watched"),
+        ({"outcome": "holding", "due_seconds": 121.0}, "observe", "over, only watched"),
+        ({"outcome": "not renewed", "over_seconds": 3.0}, "evict", "measuring"),
+        ({"outcome": ""}, "evict", "agent starting"),
+        ({"outcome": ""}, "", "not fenced"),
+        ({"outcome": "idle"}, "evict", "holds nothing"),
+        ({"outcome": "braked", "over_seconds": 40.0}, "evict", "over 40s, held back: too many"),
+        ({"outcome": "backing off", "due_seconds": 5.0}, "evict", "eviction refused, again in 5s"),
+        ({"outcome": "would evict", "over_seconds": 40.0}, "cap", "over 40s, would evict"),
+    ],
+)
+def test_a_verdict_reads_by_itself(changes: dict[str, Any], mode: str, text: str) -> None:
+    """A word that stands beside IDLE or without its sentence means what it says."""
+    use = use_row(**changes)
+
+    assert text == verdict(pod_row(use, mode=mode), use, str(Brake.SUSPENDED)).text
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.CAP])
+def test_what_the_kill_switch_leaves_in_force_is_said(mode: Mode) -> None:
+    """No pod is evicted below it; the caps of frameworks are in force all the same."""
+    said = agent(snapshot(pod_row(mode="observe")))
+    lines = explanation(PodRecord(seen_pod(mode=mode), "evict", said), Display())
+    told = " ".join(" ".join(lines).split())
+
+    assert "No pod is evicted, since the operator's kill switch is at observe" in told
+    assert (mode is Mode.CAP) == ("the caps of mode evict are in force" in told)
+
+
+def test_what_is_only_observed_is_planned_for_ever() -> None:
+    """In mode observe no binding makes a value exact, so none is promised on a running pod."""
+    told = "\n".join(explained(seen_pod(mode=Mode.OBSERVE), mode="observe"))
+
+    assert "planned for a card of 15360Mi" in told
+    assert "until it is bound" not in told
 
 
 @pytest.mark.parametrize("outcome", sorted(VERDICTS))
@@ -51,7 +103,7 @@ def test_nobody_is_threatened_with_an_eviction_below_mode_evict() -> None:
     use = use_row(outcome="holding", over_seconds=3.0, due_seconds=27.0)
     row = pod_row(use, mode="cap")
 
-    assert "over 3s, due in 27s" == verdict(row, use).text
+    assert "over 3s, only watched" == verdict(row, use).text
     assert "It is over its limit; in mode cap it stays." == what_follows(row, use)
 
 

@@ -25,6 +25,7 @@ from tests.support.verb_cases import (
     led,
     measured,
     owned,
+    said,
 )
 
 
@@ -42,6 +43,24 @@ def test_an_owner_is_as_idle_as_its_busiest_pod() -> None:
 
     assert ("idle", 60.0) == (both.state, both.idle_seconds)
     assert ("busy", 0.0) == (one.state, one.idle_seconds)
+
+
+@pytest.mark.parametrize(
+    ("doing", "state", "why"),
+    [
+        (idle(8.0), "busy", "the controller waits until its pods have been idle for longer"),
+        (BUSY, "idle", "it is in use again"),
+        (BUSY, "busy", "pod a uses its GPU"),
+    ],
+)
+def test_what_the_controller_does_not_know_yet_is_not_its_reason(
+    doing: object, state: str, why: str
+) -> None:
+    """State, time and reason are of one moment: an owner idle for 8 s does not use its GPU."""
+    line = line_of(("a", doing))
+    releases = said(WORKER, state=state, why="pod a uses its GPU")
+
+    assert why == line._replace(said=releases).why
 
 
 def test_unknown_is_never_idle() -> None:

@@ -295,7 +295,7 @@ def test_pods_are_sorted_by_every_column(what: str, sort: str, first: str) -> No
         ("nodes", "NOBODY'S", ["gpu-2", "1"]),
         ("nodes", "FENCED", ["gpu-1", "3"]),
         ("nodes", "OVER", ["gpu-1", "3"]),
-        ("nodes", "AGENT", ["gpu-2", "1"]),
+        ("nodes", "AGENT", ["gpu-1", "3"]),
     ],
 )
 def test_cards_and_nodes_are_sorted_by_every_column(what: str, sort: str, first: list[str]) -> None:

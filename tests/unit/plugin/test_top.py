@@ -1,7 +1,10 @@
 """What the tables of the golden files leave open: JSON, and pods that are not asked for."""
 
+import pytest
+
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
-from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
+from kubectl_gpufence.cluster_view import ClusterAnswers
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
 from kubectl_gpufence.view import records
 from tests.support.plugin import (
     CARD,
@@ -21,7 +24,7 @@ def test_unknown_is_null_in_json() -> None:
     items = {item["name"]: item for item in records(POD_FIELDS, pod_lines(odd(), ""))}
 
     assert None is items["trainer-0"]["used"]
-    assert (None, None, "not seen yet") == tuple(
+    assert (None, None, "measuring") == tuple(
         items["hami"][key] for key in ("card", "processes", "outcome")
     )
     assert ("2150Mi", "holding") == (items["observed"]["told"], items["observed"]["outcome"])
@@ -40,7 +43,7 @@ def test_json_of_cards_and_nodes_tells_what_is_not_known() -> None:
     assert (None, None, "silent") == tuple(
         nodes["gpu-4"][key] for key in ("total", "version", "agent")
     )
-    assert "braked" == nodes["gpu-2"]["agent"]
+    assert "held back: agent starting" == nodes["gpu-2"]["agent"]
 
 
 _UNFENCED = "card 1: GB10 (GPU-b) has no memory of its own but shares the machine's"
@@ -61,6 +64,20 @@ def test_a_card_that_is_not_measured_has_its_nodes_trouble() -> None:
     assert ["NVML is gone"] == [line.state for line in lines]
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (cluster(seen_pod(), may_ask=False), "may not ask"),
+        (cluster(seen_pod(), agents=(agent(None, "not yours", denied=True),)), "may not ask"),
+        (cluster(seen_pod()), "no agent"),
+        (cluster(seen_pod(mode=None), agents=(agent(snapshot()._replace(pods=())),)), "not fenced"),
+    ],
+)
+def test_why_nothing_is_measured_is_said(found: ClusterAnswers, said: str) -> None:
+    """What was not asked is no fact: a person without the right reads that, and of no silence."""
+    assert [said] == [verdict_on(line).text for line in pod_lines(found, "")]
+
+
 def test_another_namespaces_pods_stay_out() -> None:
     """What an agent tells of other namespaces is not what was asked for."""
     rows = (pod_row(), pod_row(uid="u9", namespace="team-b", name="other"))
@@ -73,7 +90,7 @@ def test_a_successor_of_the_same_name_is_another_pod() -> None:
     """Use is attributed by UID alone."""
     lines = pod_lines(cluster(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
 
-    assert ["not seen yet"] == [line.state for line in lines]
+    assert ["measuring"] == [line.state for line in lines]
 
 
 def test_programs_read_what_holds_the_pods_of_a_card() -> None:

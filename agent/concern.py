@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from agent.cluster import AgentCluster, ClusterSettings
     from agent.events.episodes import Notice
+    from agent.model.pod import PodCondition
     from agent.model.policy import EvictionPolicy
     from agent.model.sample import Sample
     from agent.model.state import PodRows, TickResult
@@ -91,6 +92,10 @@ class Concern:
         """Return what it has to say at this tick; the same again is one Event, and counted."""
         return ()
 
+    def conditions(self) -> Sequence[PodCondition]:
+        """Return what pods shall say of themselves since the last tick."""
+        return ()
+
     def families(self, last: TickResult | None, now: float) -> Sequence[Metric]:
         """
         Return its metrics, times by the agent's clock; `last` is None where the last look is too
@@ -116,6 +121,13 @@ class Concern:
         """End within a second or two; no tick comes any more."""
 
 
+class Said(NamedTuple):
+    """What concerns have to say at a tick, and what pods shall say of themselves."""
+
+    notices: Sequence[Notice] = ()
+    conditions: Sequence[PodCondition] = ()
+
+
 class Concerns:
     """All of them. A bug in one is logged once while it lasts, and harms neither tick nor page."""
 
@@ -127,14 +139,17 @@ class Concerns:
         for each in self._concerns:
             each.start()
 
-    def look(self, tick: TickResult) -> list[Notice]:
+    def look(self, tick: TickResult) -> Said:
         """Show all a tick, and return what they have to say at it."""
         nothing: Sequence[Notice] = ()
+        unsaid: Sequence[PodCondition] = ()
         found: list[Notice] = []
+        conditions: list[PodCondition] = []
         for each in self._concerns:
             self._try(each, "look", partial(each.look, tick), None)
             found += self._try(each, "events", each.notices, nothing)
-        return found
+            conditions += self._try(each, "conditions", each.conditions, unsaid)
+        return Said(found, conditions)
 
     def node_row(self) -> dict[str, object]:
         nothing: Mapping[str, object] = {}

@@ -80,7 +80,8 @@ def read_pod_on_node(
         measure=fence.measure,
         ended=status.get("phase") in _ENDED,
         cpu_ignored=fence.cpu_ignored,
-        idle_said=_idle_said(status),
+        idle_said=_said(status, names.GPU_IDLE),
+        memory_said=_said(status, names.GPU_MEMORY),
         claims=status.get("phase") == _RUNS and fence.asks and _is_wanted(context.labels),
         created=as_text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
         shares=fence.shares,
@@ -105,12 +106,12 @@ def _is_wanted(labels: Mapping[str, str]) -> bool:
     return names.MODE in labels or names.IDLE in labels
 
 
-def _idle_said(status: Object) -> str:
-    """Return what our condition says at the moment, nothing where there is none."""
+def _said(status: Object, kind: str) -> str:
+    """Return what a condition of ours says at the moment, nothing where there is none."""
     said = [
         as_text(item.get("status"), "status.conditions.status")
         for item in objects(status.get("conditions"), "status.conditions")
-        if item.get("type") == names.GPU_IDLE
+        if item.get("type") == kind
     ]
     return said[0] if said else ""
 

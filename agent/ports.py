@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from agent.events.episodes import EventCreate, EventPatch
-    from agent.model.pod import PodsOnNode
+    from agent.model.pod import PodCondition, PodsOnNode
     from agent.model.sample import Sample, Trouble
     from agent.model.use import CpuTime, Occupant
     from agent.nvml.protocol import Answer, Question
@@ -68,3 +68,6 @@ class ClusterPort(Protocol):
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         """Have Events written; those that cannot be queued are dropped and counted."""
+
+    def say(self, conditions: Iterable[PodCondition]) -> None:
+        """Have pods say this of themselves; of each only the last word counts."""

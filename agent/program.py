@@ -16,6 +16,7 @@ from agent.concerns.activity import ActivityConcern
 from agent.concerns.driver import DriverConcern
 from agent.concerns.history import HistoryConcern
 from agent.concerns.need import NeedConcern
+from agent.concerns.shown import ShownConcern
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
 from agent.loop.worker import MOST_THREADS, LastResort
 from agent.metrics import page
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from agent.concern import Concern
     from agent.events.episodes import EventCreate, EventPatch
     from agent.model.decision import Verdict
-    from agent.model.pod import PodsOnNode
+    from agent.model.pod import PodCondition, PodsOnNode
     from gpufence.cards import NodeCards
     from gpufence.snapshot import SnapshotCut
     from kube import ClientSettings
@@ -63,6 +64,7 @@ CONCERNS: Final[tuple[type[Concern], ...]] = (
     NeedConcern,
     DriverConcern,
     HistoryConcern,
+    ShownConcern,
 )
 """What is looked after beside the fence; the agent does without each of them."""
 SETTINGS: Final = with_parts(
@@ -212,6 +214,8 @@ class NoCluster:
     def publish(self, cards: NodeCards) -> None: ...
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None: ...
+
+    def say(self, conditions: Iterable[PodCondition]) -> None: ...
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict

@@ -88,6 +88,7 @@ WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warn
 SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source
 SITE_LINE: Final = "gpufence.io/site-line"  # the line by which site folders start that source
 GPU_IDLE: Final = "gpufence.io/GPUIdle"  # pod condition, by the agent: it does nothing on its cards
+GPU_MEMORY: Final = "gpufence.io/GPUMemory"  # pod condition, by the agent: within its limit
 CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it really has
 STOPPED: Final = "kubeflow-resource-stopped"  # on Kubeflow's Notebooks: since when they are stopped
 SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the simulator plays

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from agent.clock import timestamp
 from agent.cluster.acts import Acts, Clients
 from agent.cluster.claims import ClaimReader
 from agent.cluster.node_cards import NodeCardsWriter
@@ -20,7 +21,8 @@ from agent.model.state import ClusterStatus, Identity
 from agent.pod_view import read_pod_on_node
 from gpufence.errors import GpufenceError
 from gpufence.shape import as_object, as_texts
-from kube import ForbiddenError, core
+from kube import ConflictError, ForbiddenError, NotFoundError, PatchType, core
+from kube.background import Background
 from kube.event_writer import EventWriter
 from kube.events import EventText, Reporter
 from kube.repeating import Repeating
@@ -32,13 +34,17 @@ if TYPE_CHECKING:
     from agent.cluster.settings import ClusterSettings
     from agent.events.episodes import EventPatch
     from agent.model.decision import Verdict
-    from agent.model.pod import PodOnNode, PodsOnNode
+    from agent.model.pod import PodCondition, PodOnNode, PodsOnNode
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
     from kube import Client, JsonObject
     from kube.informers.views import NamespaceView
 
+Conditions: TypeAlias = "Mapping[str, PodCondition]"
+"""Those of one pod, by their kinds."""
+
 _log = logging.getLogger(__name__)
+_MOST_WAITING: Final = 256
 _NO_NAMESPACES: Final[Mapping[str, NamespaceView]] = {}
 
 REMEDY = (
@@ -68,11 +74,13 @@ class AgentCluster:
         self._events = EventWriter(
             reporter, help_url=settings.help_url, request_seconds=settings.request_seconds
         )
+        self._conditions = ConditionWriter(settings)
         self._acts = Acts(settings, self._context, self._claims.of_pod)
         self._waiting: list[Callable[[Client], None]] = [
             self._view.follow_node,
             self._claims.start,
             self._events.start,
+            self._conditions.start,
         ]
         self._finding = Repeating(
             "identity", self._find_out, forbidden=REMEDY, backoff=settings.backoff
@@ -93,6 +101,7 @@ class AgentCluster:
         self._finding.stop(self.settings.close_seconds)
         self._cards.stop()
         self._events.stop(self.settings.close_seconds)
+        self._conditions.stop()
         self._claims.stop()
         self._view.stop()
         self.client.close()
@@ -134,6 +143,10 @@ class AgentCluster:
             times = 1 if isinstance(item, EventCreate) else item.count
             urgent = is_urgent(notice)
             self._events.count(item.serial, notice.regarding, text, times, urgent=urgent)
+
+    def say(self, conditions: Iterable[PodCondition]) -> None:
+        """Have pods say this of themselves; of each only the last word counts."""
+        self._conditions.say(conditions)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         """
@@ -206,7 +219,66 @@ def _list_pods(client: Client, settings: ClusterSettings) -> None:
     client.page(core("pods"), lambda _: None, query)
 
 
-_log = logging.getLogger(__name__)
+class ConditionWriter:
+    """Writes conditions as the account that acts, once that is known."""
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        self._client: Client  # from the start on
+        self._background: Background[str, Conditions] = Background(
+            "conditions of pods",
+            self._write,
+            keep=_MOST_WAITING,
+            forbidden="apply the agent's rights of this version",
+            merge=lambda known, newer: {**known, **newer},
+        )
+
+    def start(self, client: Client) -> None:
+        self._client = client
+        self._background.start()
+
+    def stop(self) -> None:
+        """End; a word that has not gone out is not needed any more."""
+        self._background.stop(0.0)
+
+    def say(self, conditions: Iterable[PodCondition]) -> None:
+        pods: dict[str, dict[str, PodCondition]] = {}
+        for item in conditions:
+            pods.setdefault(item.uid, {})[item.kind] = item
+        for uid, items in pods.items():
+            self._background.put(uid, items)
+
+    def _write(self, _: str, conditions: Conditions) -> None:
+        first, *_others = conditions.values()
+        try:
+            self._client.patch(
+                f"{core('namespaces', first.namespace, 'pods', first.name)}/status",
+                conditions_patch(conditions, timestamp()),
+                PatchType.STRATEGIC,
+                timeout_seconds=self._settings.request_seconds,
+            )
+        except (NotFoundError, ConflictError):
+            _log.debug("pod %s/%s is another one by now", first.namespace, first.name)
+
+
+def conditions_patch(conditions: Conditions, now: str) -> JsonObject:
+    """Change these conditions of this very pod; the kubelet's are merged by type."""
+    return {
+        "metadata": {"uid": next(iter(conditions.values())).uid},
+        "status": {"conditions": [_written(item, now) for item in conditions.values()]},
+    }
+
+
+def _written(item: PodCondition, now: str) -> JsonObject:
+    turned = {"lastTransitionTime": now} if item.turned else {}
+    return {
+        "type": item.kind,
+        "status": item.status,
+        "reason": item.reason,
+        "message": item.message,
+        "lastProbeTime": now,
+        **turned,
+    }
 
 
 NO_CLAIMS_YET: Final[Mapping[str, ClaimsOfPod]] = {}

@@ -46,6 +46,7 @@ _SHARING: Final = frozenset(
     {names.GKE_CLIENTS, names.GKE_SHARING, names.GFD_REPLICAS, names.GFD_SHARING}
 )
 _ZERO: Final = ("0", 0)
+_CONDITIONS: Final = (names.GPU_IDLE, names.GPU_MEMORY)
 _DRIVER: Final = (names.DRIVER_LIMIT, names.DRIVER_REQUEST)
 _MOST_NUMBER: Final = 24
 MOST_REASON: Final = 64
@@ -92,7 +93,7 @@ def filter_pod(pod: JsonObject) -> Named:
         "status": {
             **_some(status, "phase"),
             **_claims(status),
-            **_own_condition(status),
+            **_own_conditions(status),
             **{
                 key: [
                     {**_some(item, "name", "containerID"), **words}
@@ -132,13 +133,13 @@ def _of_host(spec: JsonObject) -> JsonObject:
     return {"volumes": [{"hostPath": {}}]} if mounts else {}
 
 
-def _own_condition(status: JsonObject) -> JsonObject:
-    found = [
-        _some(item, "type", "status")
+def _own_conditions(status: JsonObject) -> JsonObject:
+    found = {
+        kind: _some(item, "type", "status")
         for item in status.get("conditions") or []
-        if isinstance(item, dict) and item.get("type") == names.GPU_IDLE
-    ]
-    return {"conditions": found[:1]} if found else {}
+        if isinstance(item, dict) and (kind := item.get("type")) in _CONDITIONS
+    }
+    return {"conditions": [*found.values()]} if found else {}
 
 
 def _claims(status: JsonObject) -> JsonObject:

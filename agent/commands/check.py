@@ -338,11 +338,13 @@ def _rights(acting: Client, settings: ClusterSettings) -> tuple[Check, ...]:
     }
     events = core("namespaces", "default", "events")
     evict = partial(acting.post, f"{pod}/eviction", eviction, DRY_RUN)
+    condition = partial(acting.patch, f"{pod}/status", {"status": {}}, PatchType.STRATEGIC, DRY_RUN)
     return (
         Check("pods of this node", partial(acting.get, core("pods"), by_node), "can be listed"),
         Check("evictions", evict, "allowed"),
         Check("deletions", partial(acting.delete, pod, None, DRY_RUN), "allowed"),
         Check("Events", partial(acting.post, events, event, DRY_RUN), "can be written"),
+        Check("conditions of pods", condition, "can be written"),
     )
 
 

@@ -145,7 +145,9 @@ class Loop:
         result = TickResult(observation, decision, tuple(answered), gap)
         said = self._concerns.look(result)
         self._publish(observation.sample)
-        notices = [*settled, *self._notices(observation.sample, decision), *said]
+        if said.conditions:
+            self._ports.cluster.say(said.conditions)
+        notices = [*settled, *self._notices(observation.sample, decision), *said.notices]
         writes, self._episodes = damped(self._episodes, notices, now, self._rules.damping)
         if writes:
             self._ports.cluster.write(writes)

@@ -79,6 +79,19 @@ class ContainerFailure(NamedTuple):
     given: Given | None
 
 
+class PodCondition(NamedTuple):
+    """What a pod shall say of itself in one condition; `turned`: by another status than before."""
+
+    namespace: str
+    name: str
+    uid: str
+    kind: str
+    status: str
+    reason: str
+    message: str
+    turned: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class PodOnNode:
     """
@@ -90,8 +103,9 @@ class PodOnNode:
     that is `unasked` asks for no GPU; its namespace says what it may hold, and nothing is promised.
     `static_uid` is the UID a static pod's cgroup carries. No decision looks at `labels`.
 
-    `cpu_ignored` are the containers whose use of the CPU is no sign of work. `idle_said` is the
-    status of its condition `gpufence.io/GPUIdle`, as the API server shows it. One that `claims`
+    `cpu_ignored` are the containers whose use of the CPU is no sign of work. `idle_said` and
+    `memory_said` are the statuses of its conditions `gpufence.io/GPUIdle` and
+    `gpufence.io/GPUMemory`, as the API server shows them. One that `claims`
     runs, was given something of a GPU, and its namespace wants to know what becomes of that.
 
     One `of_operator` mounts a path of the node in a namespace without a mode, as daemons do that
@@ -128,6 +142,7 @@ class PodOnNode:
     ended: bool = False
     cpu_ignored: frozenset[str] = frozenset()
     idle_said: str = ""
+    memory_said: str = ""
     claims: bool = False
     created: str = ""
     shares: int = 1

@@ -99,6 +99,17 @@ def test_policies_of_older_clusters_are_about_the_agents_account(kind: str) -> N
     assert {"policyName": name, "validationActions": ["Deny"]} == binding
 
 
+def test_agents_of_older_clusters_write_their_own_conditions_only() -> None:
+    """The policy lets through the two that the agent writes, and compares all others."""
+    spec = found(
+        "ValidatingAdmissionPolicy", "gpufence-agent-conditions", COMPONENTS / "kubernetes-1.30"
+    )["spec"]
+    left_out = f"!(c.type in ['{names.GPU_IDLE}', '{names.GPU_MEMORY}'])"
+    compared = {item["name"]: " ".join(item["expression"].split()) for item in spec["variables"]}
+
+    assert all(left_out in compared[name] for name in ("before", "after"))
+
+
 def test_the_agents_account_is_held_to_its_cards_everywhere() -> None:
     """The one thing that an agent may change on its Node is what the code writes there."""
     spec = found("ValidatingAdmissionPolicy", "gpufence-agent-cards", BASE / "agent")["spec"]

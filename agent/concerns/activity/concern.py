@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
-from agent.clock import timestamp
-from agent.concern import DRY_RUN, NO_SUCH_POD, Check, Concern
+from agent.concern import Concern
 from agent.concerns.activity.condition import NOTHING_SAID, conditions
 from agent.concerns.activity.model import (
     NO_ACTIVITY,
@@ -20,29 +17,23 @@ from agent.concerns.activity.model import (
 from agent.concerns.activity.watch import pids_to_read, strangers, watched
 from agent.metrics import by_labels, pods_on_cards
 from agent.model.state import PodRows
-from gpufence import names
 from gpufence.snapshot import ActivityRow, PodActivityRow
-from kube import ConflictError, NotFoundError, PatchType, core
-from kube.background import Background
 from service.exposition import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from agent.cluster import ClusterSettings
     from agent.concern import Ground
     from agent.concerns.activity.condition import LastCondition
-    from agent.concerns.activity.model import IdleCondition, Track
+    from agent.concerns.activity.model import Track
+    from agent.model.pod import PodCondition
     from agent.model.state import TickResult
     from agent.model.use import Observation, PodOnCard
     from agent.ports import Processes
-    from kube import Client, JsonObject
 
     ActivityFigure = tuple[str, str, str, Callable[[Track, float], float | None]]
     Row = tuple[dict[str, str], float | None]
 
-_log = logging.getLogger(__name__)
-_MOST_WAITING: Final = 256
 _PAUSE_SECONDS: Final = 1.0
 """Between two looks at what pods shall say: nothing there is younger."""
 _QUIET_SECONDS: Final = 5.0
@@ -83,37 +74,19 @@ class ActivityConcern(Concern):
     settings = ActivityPolicy
 
     def __init__(
-        self,
-        policy: ActivityPolicy,
-        processes: Processes,
-        clock: Callable[[], float],
-        say: Callable[[Iterable[IdleCondition]], None],
-        end: Callable[[], None] | None = None,
+        self, policy: ActivityPolicy, processes: Processes, clock: Callable[[], float]
     ) -> None:
         self._policy = policy
         self._processes = processes
         self._clock = clock
-        self._say = say
-        self._end = end
         self._said: Mapping[str, LastCondition] = NOTHING_SAID
         self._said_at = clock()
+        self._due: Sequence[PodCondition] = ()
         self.memory = NO_ACTIVITY
 
     @classmethod
     def on(cls, ground: Ground, settings: ActivityPolicy) -> Self:
-        if ground.cluster is None:
-            return cls(settings, ground.processes, ground.clock, lambda _: None)
-        writer = ConditionWriter(ground.cluster.settings)
-        ground.cluster.when_acting(writer.start)
-        return cls(settings, ground.processes, ground.clock, writer.write, writer.stop)
-
-    @classmethod
-    def checks(cls, client: Client, acting: Client, where: ClusterSettings) -> list[Check]:
-        del client
-        path = core("namespaces", where.system_namespace, "pods", NO_SUCH_POD)
-        nothing: JsonObject = {"status": {}}
-        ask = partial(acting.patch, f"{path}/status", nothing, PatchType.STRATEGIC, DRY_RUN)
-        return [Check("conditions of pods", ask, "can be written")]
+        return cls(settings, ground.processes, ground.clock)
 
     def look(self, tick: TickResult) -> None:
         """Take in one observation of the node; after a bug in it everybody is unknown."""
@@ -122,6 +95,10 @@ class ActivityConcern(Concern):
         except Exception:
             self.memory = NO_ACTIVITY
             raise
+
+    def conditions(self) -> Sequence[PodCondition]:
+        due, self._due = self._due, ()
+        return due
 
     def families(self, last: TickResult | None, now: float) -> list[Family]:
         """Return which pods are idle and which are busy; of those unknown there is no line."""
@@ -144,10 +121,6 @@ class ActivityConcern(Concern):
         uids = pods.keys() | uses.keys()
         return {uid: PodRows({"activity": pods.get(uid)}, uses.get(uid, {})) for uid in uids}
 
-    def stop(self) -> None:
-        if self._end is not None:
-            self._end()
-
     def _look(self, observation: Observation) -> None:
         before = self.memory
         unknown = strangers(observation, before)
@@ -162,13 +135,9 @@ class ActivityConcern(Concern):
         pause = _QUIET_SECONDS if self.memory is before else _PAUSE_SECONDS
         if now - self._said_at >= pause:
             self._said_at = now
-            self._tell(observation, now)
-
-    def _tell(self, observation: Observation, now: float) -> None:
-        pods = observation.pods
-        changes, self._said = conditions(pods, self.memory, self._said, self._policy, now)
-        if changes:
-            self._say(changes)
+            self._due, self._said = conditions(
+                observation.pods, self.memory, self._said, self._policy, now
+            )
 
 
 def _said(track: Track | PodTrack, now: float) -> tuple[str, float | None, str, str]:
@@ -202,59 +171,3 @@ def _without_memory(last: TickResult | None, memory: ActivityMemory, now: float)
         if uid in pods and not track.held and track.activity is not Activity.UNKNOWN:
             labels = {"namespace": pods[uid].namespace, "pod": pods[uid].name, "card": ""}
             yield labels, _last_busy(track, now)
-
-
-class ConditionWriter:
-    """Writes conditions as the account that acts, once that is known."""
-
-    def __init__(self, settings: ClusterSettings) -> None:
-        self._settings = settings
-        self._client: Client  # from the start on
-        self._background: Background[str, IdleCondition] = Background(
-            "conditions of pods",
-            self._write,
-            keep=_MOST_WAITING,
-            forbidden="apply the agent's rights of this version",
-        )
-
-    def start(self, client: Client) -> None:
-        self._client = client
-        self._background.start()
-
-    def stop(self) -> None:
-        """End; a word that has not gone out is not needed any more."""
-        self._background.stop(0.0)
-
-    def write(self, conditions: Iterable[IdleCondition]) -> None:
-        """Have pods say whether they are idle; of each only the last word counts."""
-        for item in conditions:
-            self._background.put(item.uid, item)
-
-    def _write(self, _: str, item: IdleCondition) -> None:
-        try:
-            self._client.patch(
-                f"{core('namespaces', item.namespace, 'pods', item.name)}/status",
-                condition_patch(item, timestamp()),
-                PatchType.STRATEGIC,
-                timeout_seconds=self._settings.request_seconds,
-            )
-        except (NotFoundError, ConflictError):
-            _log.debug("pod %s/%s is another one by now", item.namespace, item.name)
-
-
-def condition_patch(condition: IdleCondition, now: str) -> JsonObject:
-    """Change this very pod's one condition; the kubelet's others are merged by type."""
-    return {
-        "metadata": {"uid": condition.uid},
-        "status": {
-            "conditions": [
-                {
-                    "type": names.GPU_IDLE,
-                    "status": str(condition.status),
-                    "reason": str(condition.evidence),
-                    "message": condition.message,
-                    "lastTransitionTime": now,
-                }
-            ]
-        },
-    }

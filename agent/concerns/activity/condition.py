@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.concerns.activity.model import Activity, Evidence, IdleCondition, IdleStatus
+from agent.concerns.activity.model import Activity, Evidence, IdleStatus
+from agent.model.pod import PodCondition
+from gpufence import names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +55,9 @@ def conditions(
     said: Mapping[str, LastCondition],
     policy: ActivityPolicy,
     now: float,
-) -> tuple[list[IdleCondition], Mapping[str, LastCondition]]:
+) -> tuple[list[PodCondition], Mapping[str, LastCondition]]:
     """Return the conditions to be written, and what has been said with them."""
-    changes: list[IdleCondition] = []
+    changes: list[PodCondition] = []
     kept = {uid: item for uid, item in said.items() if uid in pods.by_uid}
     for pod in pods.by_uid.values():
         track = memory.pods.get(pod.uid)
@@ -65,10 +67,8 @@ def conditions(
         shown = _shown(pod, last, now)
         wish = _wish(track, policy, now, shown)
         if wish is not None and _is_news(wish.status, shown, last, now):
-            message = wish.message[:_MOST_CHARACTERS]
-            changes.append(
-                IdleCondition(pod.namespace, pod.name, pod.uid, wish.status, wish.evidence, message)
-            )
+            words = (str(wish.status), str(wish.evidence), wish.message[:_MOST_CHARACTERS])
+            changes.append(PodCondition(pod.namespace, pod.name, pod.uid, names.GPU_IDLE, *words))
             kept[pod.uid] = LastCondition(wish.status, now)
     return changes, kept
 

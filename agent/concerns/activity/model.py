@@ -216,17 +216,6 @@ class IdleStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class IdleCondition(NamedTuple):
-    """What a pod shall say of itself: `gpufence.io/GPUIdle`."""
-
-    namespace: str
-    name: str
-    uid: str
-    status: IdleStatus
-    evidence: Evidence
-    message: str
-
-
 def _idle_seconds(activity: Activity, since: float | None, now: float) -> float | None:
     if activity is Activity.UNKNOWN or since is None:
         return None

@@ -1,15 +1,12 @@
 """Pods' conditions on their way to the API server."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from agent.concerns.activity.concern import ConditionWriter
-from agent.concerns.activity.model import Evidence, IdleCondition, IdleStatus
+from agent.model.pod import PodCondition
 from gpufence import names
-from tests.http.agent.builders import POD, agent_of, refusal, settings
+from tests.http.agent.builders import POD, agent_of, refusal
 from tests.support.servers import ApiServer, reply
 
 PATCHED = f"PATCH {POD}/status"
@@ -17,18 +14,8 @@ OTHER = f"PATCH {POD.rpartition('/')[0]}/other/status"
 OK = reply({"kind": "Pod"})
 
 
-def said(
-    status: IdleStatus = IdleStatus.TRUE, name: str = "train-1", uid: str = "u"
-) -> IdleCondition:
-    return IdleCondition("team-a", name, uid, status, Evidence.NOTHING, "no kernels")
-
-
-@contextmanager
-def writing(server: ApiServer) -> Iterator[ConditionWriter]:
-    writer = ConditionWriter(settings())
-    with agent_of(server, before=lambda agent: agent.when_acting(writer.start)):
-        yield writer
-        writer.stop()
+IDLE = PodCondition("team-a", "train-1", "u", names.GPU_IDLE, "True", "NoKernels", "no kernels")
+MEMORY = IDLE._replace(kind=names.GPU_MEMORY, reason="WithinLimit", turned=False)
 
 
 def body(server: ApiServer, key: str = PATCHED, position: int = -1) -> dict[str, Any]:
@@ -40,8 +27,8 @@ def body(server: ApiServer, key: str = PATCHED, position: int = -1) -> dict[str,
 def test_one_condition_of_the_very_pod_is_changed(server: ApiServer) -> None:
     """The patch names the pod's UID and one condition, and is merged by its type."""
     server.on(PATCHED, OK)
-    with writing(server) as writer:
-        writer.write([said()])
+    with agent_of(server) as agent:
+        agent.say([IDLE])
         server.wait_for(PATCHED, 1)
     sent = body(server)
     (condition,) = sent["status"].pop("conditions")
@@ -51,6 +38,19 @@ def test_one_condition_of_the_very_pod_is_changed(server: ApiServer) -> None:
         condition[key] for key in ("type", "status", "reason", "message")
     )
     assert condition["lastTransitionTime"].endswith("Z")
+
+
+def test_all_conditions_that_are_due_of_a_pod_go_in_one_request(server: ApiServer) -> None:
+    """Each has its own times; one whose status is as before has turned at no new time."""
+    server.on(PATCHED, OK)
+    with agent_of(server) as agent:
+        agent.say([IDLE, MEMORY])
+        server.wait_for(PATCHED, 1)
+    idle, memory = body(server)["status"]["conditions"]
+
+    assert [names.GPU_IDLE, names.GPU_MEMORY] == [idle["type"], memory["type"]]
+    assert memory["lastProbeTime"]
+    assert "lastTransitionTime" not in memory
 
 
 TROUBLE = {
@@ -64,8 +64,8 @@ def test_trouble_with_one_pod_is_no_trouble_of_the_next(server: ApiServer, troub
     """A pod that is another one by now is patched once, and the next pod has its turn."""
     server.on(PATCHED, TROUBLE[trouble])
     server.on(OTHER, OK)
-    with writing(server) as writer:
-        writer.write([said(), said(name="other", uid="o")])
+    with agent_of(server) as agent:
+        agent.say([IDLE, IDLE._replace(name="other", uid="o")])
         server.wait_for(OTHER, 1)
 
     assert 1 == len(server.seen(PATCHED))

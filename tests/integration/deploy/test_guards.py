@@ -125,8 +125,10 @@ def remove(found: Client, name: str) -> None:
 
 
 def say(found: Client, name: str, **change: Any) -> None:
-    condition = {"type": names.GPU_IDLE, "status": "True"}
-    body = change or {"status": {"conditions": [condition]}}
+    kinds = (names.GPU_IDLE, names.GPU_MEMORY)
+    body = change or {
+        "status": {"conditions": [{"type": kind, "status": "True"} for kind in kinds]}
+    }
     path = f"{core('namespaces', 'default', 'pods', name)}/status"
     found.patch(path, body, PatchType.STRATEGIC, DRY)
 
@@ -137,7 +139,7 @@ def test_an_agent_says_who_is_idle_on_its_own_node(
     name: str,
     expected: bool,  # noqa: FBT001 (a row of the table)
 ) -> None:
-    """The one condition can be written on pods where the agent runs, and nowhere else."""
+    """Both conditions can be written on pods where the agent runs, and nowhere else."""
     assert expected == allowed(lambda: say(agent, name))
 
 
@@ -168,7 +170,7 @@ def test_an_agent_says_nothing_else_of_a_pod(
     ready = {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}}
     path = f"{core('namespaces', 'default', 'pods', 'mine')}/status"
     admin.patch(path, ready, PatchType.STRATEGIC)
-    with pytest.raises(ForbiddenError, match=f"condition {names.GPU_IDLE} of a pod and nothing"):
+    with pytest.raises(ForbiddenError, match=f"{names.GPU_MEMORY} of a pod and nothing"):
         say(agent, "mine", **change)
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from agent.concern import Concern, Concerns
 from agent.concerns.activity import ActivityConcern
-from agent.concerns.activity.model import ActivityPolicy, IdleCondition
+from agent.concerns.activity.model import ActivityPolicy
 from agent.concerns.driver.concern import DriverConcern, NodeLabel
 from agent.concerns.driver.model import DriverPolicy
 from agent.concerns.need import NeedConcern
 from agent.concerns.need.model import NeedPolicy, StoredNeed
+from agent.concerns.shown.concern import ShownConcern, ShownPolicy
 from agent.events.episodes import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
 from agent.model.decision import ActResult, Answer, Verdict
-from agent.model.pod import Cap, PodOnNode, PodsOnNode, pods_on_node
+from agent.model.pod import Cap, PodCondition, PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, CardWork, ProcessList, Sample, Trouble
 from agent.model.state import About, AgentState, ClusterStatus, Identity
@@ -146,6 +147,7 @@ class ApiServer:
     result: ActResult = field(default_factory=lambda: ActResult(Answer.ACCEPTED))
     acts: list[Verdict] = field(default_factory=list)
     written: list[EventCreate | EventPatch] = field(default_factory=list)
+    said: list[PodCondition] = field(default_factory=list)
     published: list[NodeCards] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
@@ -158,6 +160,9 @@ class ApiServer:
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self.written += writes
+
+    def say(self, conditions: Iterable[PodCondition]) -> None:
+        self.said += conditions
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         self.acts.append(verdict)
@@ -274,19 +279,17 @@ class NoNvml:
 
 
 class ConcernedNode(Node):
-    """`conditions` are what pods were asked to say, `stored` what is kept for the next agent."""
+    """`stored` is what is kept for the next agent."""
 
     def shelves(self) -> Sequence[Concern]:
-        self.conditions: list[IdleCondition] = []
         self.stored = Stored()
-        self.activity = ActivityConcern(
-            ActivityPolicy(), self.processes, self.clock, self.conditions.extend
-        )
+        self.activity = ActivityConcern(ActivityPolicy(), self.processes, self.clock)
         self.need = NeedConcern(NeedPolicy(), "n1", self.stored, self.clock, timestamp)
         policy = DriverPolicy(cgroup_root="/nowhere")
         label = NodeLabel(None, remove=False)
         self.driver = DriverConcern(policy, "n1", NoNvml(), label, self.clock)
-        return self.activity, self.need, self.driver
+        self.shown = ShownConcern(ShownPolicy())
+        return self.activity, self.need, self.driver, self.shown
 
 
 STATUS = ClusterStatus(

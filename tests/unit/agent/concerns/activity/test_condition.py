@@ -10,12 +10,11 @@ from agent.concerns.activity.model import (
     ActivityMemory,
     ActivityPolicy,
     Evidence,
-    IdleCondition,
     PodTrack,
     Span,
 )
 from agent.concerns.activity.pods import covered
-from agent.model.pod import pods_on_node
+from agent.model.pod import PodCondition, pods_on_node
 from tests.support.agent.builders import pod
 from tests.support.agent.watching import Watched
 
@@ -38,13 +37,13 @@ class Pods:
     def show(self, status: str) -> None:
         self.pod = replace(self.pod, idle_said=status)
 
-    def told(self, track: PodTrack | None = None, now: float = NOW) -> list[IdleCondition]:
+    def told(self, track: PodTrack | None = None, now: float = NOW) -> list[PodCondition]:
         memory = ActivityMemory(pods={} if track is None else {UID: track})
         changes, self.said = conditions(pods_on_node([self.pod]), memory, self.said, POLICY, now)
         return changes
 
     def says(self, track: PodTrack | None = None, now: float = NOW) -> list[tuple[str, str]]:
-        return [(str(i.status), str(i.evidence)) for i in self.told(track, now=now)]
+        return [(str(i.status), i.reason) for i in self.told(track, now=now)]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from agent.concerns.activity.model import Activity, ActivityMemory, PodTrack
 from agent.metrics import page
 from agent.snapshot_view import snapshot_of
+from gpufence import names
 from gpufence.quantity import GIB
 from gpufence.snapshot import ActivityRow, PodActivityRow
 from tests.support.agent.builders import pod
@@ -89,7 +90,7 @@ def test_metrics_tell_who_is_idle() -> None:
 def test_pods_say_it() -> None:
     """The one that works says so at once, the one that waits after a minute."""
     node = node_at_work()
-    told = [(item.name, str(item.status)) for item in node.conditions]
+    told = [(item.name, item.status) for item in node.api.said if item.kind == names.GPU_IDLE]
 
     assert ("works", "False") == told[0]
     assert {("works", "False"), ("waits", "True")} == set(told)

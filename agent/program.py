@@ -16,6 +16,7 @@ from agent.concerns.activity import ActivityConcern
 from agent.concerns.driver import DriverConcern
 from agent.concerns.history import HistoryConcern
 from agent.concerns.need import NeedConcern
+from agent.concerns.repeated import RepeatedConcern
 from agent.concerns.shown import ShownConcern
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
 from agent.loop.worker import MOST_THREADS, LastResort
@@ -65,6 +66,7 @@ CONCERNS: Final[tuple[type[Concern], ...]] = (
     DriverConcern,
     HistoryConcern,
     ShownConcern,
+    RepeatedConcern,
 )
 """What is looked after beside the fence; the agent does without each of them."""
 SETTINGS: Final = with_parts(

@@ -22,7 +22,7 @@ from kube import JsonObject, PatchType, core, group
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from tests.support import objects
-from tests.support.agent.node_site import OVER, WITHIN, NodeSite, fenced_pod
+from tests.support.agent.node_site import OVER, WITHIN, NodeSite, fenced_pod, place
 from tests.support.authority import Authority, write_files
 from tests.support.controller.site import COMPONENT, ControllerProcess
 from tests.support.metric_rules import problems
@@ -44,12 +44,13 @@ _NODE_NAME = "__meta_kubernetes_pod_node_name"
 
 
 class ScrapedSite(NodeSite):
-    """A node on which one pod keeps its limit, one breaks it, and one does nothing."""
+    """A node where one pod keeps its limit, one breaks it, one is evicted, one is idle."""
 
     webhook: Webhook
     prometheus: Prometheus
     addresses: dict[str, str]
     team: str
+    strict: str
 
     def install(self) -> None:
         super().install()
@@ -79,6 +80,7 @@ class ScrapedSite(NodeSite):
         for card, (name, script) in enumerate((("good", WITHIN), ("greedy", OVER))):
             self._place(self.admit(_workload(name, script, card)))
         self._place(controlled(self.admit(_workload("idle-0", WITHIN, 2)), owner))
+        place(self.ground(self.strict), fenced_pod("evicted", OVER, 2))
 
     def targets(self, ports: dict[str, int]) -> Iterator[tuple[str, Target]]:
         """Yield each program's page with the labels that Prometheus' operator would give it."""
@@ -140,6 +142,7 @@ def running(plane: ControlPlane, folder: Path) -> Iterator[ScrapedSite]:
         site = undo.enter_context(ScrapedSite(plane, node, system))
         site.install()
         site.team = undo.enter_context(plane.fresh_namespace())
+        site.strict = undo.enter_context(plane.fresh_namespace())
         account = str(site.kubeconfig_of(names.WEBHOOK_SERVICE))
         site.webhook = undo.enter_context(
             Webhook(

@@ -13,9 +13,9 @@ from agent.model.decision import Brake
 from tests.support.metric_names import metric_names, metrics_in
 from tests.support.running import program
 from tests.support.tree import found
-from tools.manifests import COMPONENTS
+from tools.manifests import BASE, COMPONENTS
 
-FOREIGN = "kube_"  # of kube-state-metrics
+FOREIGN = ("kube_", "apiserver_")  # of kube-state-metrics, and the API server's own
 RULES: dict[str, dict[str, Any]] = {
     rule["alert"]: rule
     for group in found("PrometheusRule", "gpufence", COMPONENTS / "prometheus-operator")["spec"][
@@ -27,6 +27,7 @@ Series = dict[str, str]
 NODE = {"node": "n1"}
 CARD = {"node": "n1", "card": "GPU-1"}
 CLOCK = "0+60x60"
+CAP_HOOK = {"name": "cap.pods.gpufence.io"}
 CONTACT = 'gpufence_webhook_cluster_last_contact_timestamp_seconds{pod="a",source="nodes"}'
 UNAVAILABLE = "kube_daemonset_status_number_unavailable"
 OURS = {"namespace": "gpufence-system", "daemonset": "gpufence-agent"}
@@ -63,6 +64,19 @@ def evictions(accepted: str, blocked: str) -> Series:
     }
 
 
+def evicted(**pods: str) -> Series:
+    """Show how many pods of one owner were evicted on each node, and one of another owner."""
+    of_web = 'gpufence_owner_evicted_pods{{namespace="team-a",owner="ReplicaSet/web",node="{}"}}'
+    other = 'gpufence_owner_evicted_pods{namespace="team-a",owner="Job/once",node="n1"}'
+    return {other: "1x60", **{of_web.format(node): count for node, count in pods.items()}}
+
+
+def passed(hook: str, count: str, domain: str = "pods.gpufence.io") -> Series:
+    """Show how often the API server went on without a hook's answer."""
+    name = f"{hook}.{domain}"
+    return {f'apiserver_admission_webhook_fail_open_count{{name="{name}",type="admit"}}': count}
+
+
 def controllers(leader: str, fresh: str, brake: str = "0x60") -> Series:
     """Show two of them, of which the second does not lead."""
     return {
@@ -97,6 +111,11 @@ CASES = [
     (
         "GpufenceWebhookFailing",
         Case(requests("0+9x60", "0+1x60"), requests("0+9x60", "5x60"), {"hook": "cap"}),
+    ),
+    ("GpufenceWebhookFailOpen", Case(passed("cap", "0x25 1x40"), passed("cap", "7x60"), CAP_HOOK)),
+    (
+        "GpufenceWebhookFailOpen",  # a count begins with what it counts
+        Case(passed("cap", "_x25 1x40"), passed("other", "0+1x60", "example.org"), CAP_HOOK),
     ),
     (
         "GpufenceCertificateEnds",
@@ -177,6 +196,15 @@ CASES = [
     (
         "GpufenceEvictionsRefused",
         Case(evictions("0x60", "0+1x60"), evictions("0+1x60", "0x27 1 2 2"), NODE),
+    ),
+    (
+        "GpufenceOwnerEvictedAgain",
+        Case(
+            evicted(n1="1x60", n2="2x60"),
+            evicted(n1="1x60", n2="1x60"),
+            {"namespace": "team-a", "owner": "ReplicaSet/web"},
+            value="3",
+        ),
     ),
     (
         "GpufencePodsOverLimit",
@@ -282,7 +310,15 @@ def test_alerts_are_about_metrics_that_exist(alert: str) -> None:
     expr = RULES[alert]["expr"]
 
     assert set() == metrics_in(expr) - metric_names()
-    assert metrics_in(expr) or FOREIGN in expr
+    assert metrics_in(expr) or any(start in expr for start in FOREIGN)
+
+
+def test_the_api_servers_count_is_asked_for_our_hooks() -> None:
+    """The alert about pods that went on without an answer knows each of our hooks by its name."""
+    (pattern,) = set(re.findall(r'name=~"([^"]+)"', RULES["GpufenceWebhookFailOpen"]["expr"]))
+    hooks = found("MutatingWebhookConfiguration", "gpufence", BASE)["webhooks"]
+
+    assert [] == [hook["name"] for hook in hooks if not re.fullmatch(pattern, hook["name"])]
 
 
 def test_alerts_know_the_brakes() -> None:

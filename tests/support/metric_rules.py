@@ -26,6 +26,7 @@ COUNTS: Final = frozenset(
         "driver_limits",
         "driver_limits_unsupported",
         "fenced_pods",
+        "owner_evicted_pods",
         "pod_fence",
         "pod_gpu_processes",
         "violating_pods",
@@ -46,7 +47,10 @@ DURATIONS: Final = (
 """Of a gauge; a time since something is `time()` less the time of it."""
 
 FREE: Final = frozenset(
-    {"card", "index", "le", "model", "namespace", "node", "parent", "pod", "profile", "version"}
+    {
+        *("card", "index", "le", "model", "namespace", "node", "owner", "parent", "pod"),
+        *("profile", "version"),
+    }
 )
 """Labels whose values are names of things; those of all others are words of ours."""
 

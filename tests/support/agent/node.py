@@ -12,6 +12,7 @@ from agent.concerns.driver.concern import DriverConcern, NodeLabel
 from agent.concerns.driver.model import DriverPolicy
 from agent.concerns.need import NeedConcern
 from agent.concerns.need.model import NeedPolicy, StoredNeed
+from agent.concerns.repeated import RepeatedConcern
 from agent.concerns.shown.concern import ShownConcern, ShownPolicy
 from agent.events.episodes import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
@@ -289,7 +290,7 @@ class ConcernedNode(Node):
         label = NodeLabel(None, remove=False)
         self.driver = DriverConcern(policy, "n1", NoNvml(), label, self.clock)
         self.shown = ShownConcern(ShownPolicy())
-        return self.activity, self.need, self.driver, self.shown
+        return self.activity, self.need, self.driver, self.shown, RepeatedConcern()
 
 
 STATUS = ClusterStatus(

@@ -50,10 +50,12 @@ def is_about(event: SeenEvent, owner: str) -> bool:
 def gone_lines(gone: Gone, display: Display) -> Iterator[str]:
     """Write it as chapters."""
     what = "it is gone" if gone.called.startswith("pod ") else "it has no pod at the moment"
-    head = f"{gone.called} in namespace {gone.namespace}: {what}. Its Events are left."
+    left = "Its Events are left." if gone.events else "No Event is left that says why."
+    head = f"{gone.called} in namespace {gone.namespace}: {what}. {left}"
     yield from wrapped(head, "  ", display, first="")
     events = [line for item in gone.events for line in _bullet(item.sentence, display)]
-    yield from chapter("EVENTS", events, display)
+    if events:
+        yield from chapter("EVENTS", events, display)
     to_do = [line for item in what_next(gone) for line in _bullet(item, display)]
     yield from chapter("WHAT TO DO", to_do, display)
 
@@ -76,6 +78,8 @@ def gone_document(gone: Gone) -> dict[str, object]:
 
 def what_next(gone: Gone) -> Sequence[str]:
     """Return what to type next."""
+    if not gone.successors and not gone.events:
+        return ("Create it again, and look at its Events within the hour that they are kept.",)
     if not gone.successors:
         return ("Its last Event says what to change, before it is created again.",)
     first, *others = gone.successors[:_MOST_NAMED]

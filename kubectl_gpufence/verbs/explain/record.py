@@ -41,6 +41,7 @@ _REASONS = frozenset(
         names.IDLE_WARNING,
         names.IDLE_RELEASED,
         names.IDLE_WOKEN,
+        "FailedCreate",  # of an owner: its pods were refused, by the webhook or by a quota
     }
 )
 
@@ -84,7 +85,8 @@ class PodRecord(NamedTuple):
 
 def read_events(items: Iterable[Object]) -> tuple[SeenEvent, ...]:
     """
-    Read what agents and the controller have said of a pod, in the order of when they said it last.
+    Read what agents and the controller have said of a pod, and why an owner's were refused, in the
+    order of when it was said last.
 
     Raises:
         InvalidError: something among them is no event.

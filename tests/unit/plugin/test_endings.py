@@ -151,3 +151,12 @@ def test_an_owner_without_pods_is_told_of_by_its_events() -> None:
 
     assert "Deployment worker in namespace team-a: it has no pod at the moment." in text
     assert "Its last Event says what to change" in text
+
+
+def test_an_owner_of_which_nothing_is_left_is_no_riddle() -> None:
+    """Without any Event that is said, and no last one is referred to."""
+    text = "\n".join(gone_lines(Gone("team-a", "Deployment worker"), Display()))
+
+    assert "No Event is left that says why." in text
+    assert "EVENTS" not in text
+    assert "Create it again" in text

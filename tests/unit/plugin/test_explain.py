@@ -148,7 +148,7 @@ def test_an_allowance_by_the_other_rule_is_shown_by_that() -> None:
 
 
 def test_events_of_agents_are_told_in_order() -> None:
-    """Other reasons are left out; newer forms of events are read too."""
+    """Other reasons are left out, refused pods are not; newer forms of events are read too."""
     over = {"reason": names.LIMIT_EXCEEDED, "lastTimestamp": "2026-01-02T00:00:01Z"}
     events = read_events(
         [
@@ -156,11 +156,13 @@ def test_events_of_agents_are_told_in_order() -> None:
             {"reason": "Pulled", "message": "image"},
             over | {"count": 4, "message": "over"},
             {"reason": names.UNDECLARED},
+            {"reason": "FailedCreate", "message": "refused"},
         ]
     )
 
     assert (
         SeenEvent("", names.UNDECLARED, 1, ""),
+        SeenEvent("", "FailedCreate", 1, "refused"),
         SeenEvent("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
         SeenEvent("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
     ) == events

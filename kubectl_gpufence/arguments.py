@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         super().error(f"{message}{self._hint(message)}")
 
     def _hint(self, message: str) -> str:
-        typed, known = "", [""]
+        typed, known = "", list[str]()
         if choice := _CHOICE.search(message):
             typed, known = choice["typed"], re.findall(r"[-\w]+", choice["known"])
         elif option := _UNKNOWN.search(message):

@@ -177,12 +177,18 @@ def odd_cards() -> ClusterAnswers:
     )
 
 
-def explained(pod: SeenPod, said: NodeAgent | None = None, mode: str | None = "evict") -> list[str]:
-    return explanation(PodRecord(pod, mode, said or agent(snapshot())), TERMINAL)
+def explained(
+    pod: SeenPod,
+    said: NodeAgent | None = None,
+    mode: str | None = "evict",
+    *,
+    sums: bool = False,
+) -> list[str]:
+    return explanation(PodRecord(pod, mode, said or agent(snapshot())), TERMINAL, sums=sums)
 
 
 def unplaced(pod: SeenPod) -> list[str]:
-    return explanation(PodRecord(pod, "evict"), TERMINAL)
+    return explanation(PodRecord(pod, "evict"), TERMINAL, sums=True)
 
 
 def top(found: ClusterAnswers, *, wide: bool = False, look: Display | None = None) -> list[str]:
@@ -290,19 +296,20 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "explain-within": lambda: explained(seen_pod()),
     "explain-conservative": lambda: unplaced(seen_pod(bound=False)),
     "explain-observe": lambda: explained(seen_pod(mode=Mode.OBSERVE), mode="observe"),
-    "explain-lowered": lambda: explained(_lowered()),
-    "explain-starved": lambda: explained(_starved(), mode="cap"),
+    "explain-lowered": lambda: explained(_lowered(), sums=True),
+    "explain-starved": lambda: explained(_starved(), mode="cap", sums=True),
     "explain-auto": lambda: explained(
-        seen_pod(gpushare("trainer", 10), annotations={names.HEADROOM: "auto"})
+        seen_pod(gpushare("trainer", 10), annotations={names.HEADROOM: "auto"}), sums=True
     ),
     "explain-server": lambda: explained(
         seen_pod(
             gpushare("trainer", 8) | {"command": ["vllm", "serve"], "args": ["m"]},
             annotations={names.ARGS: "enabled"},
-        )
+        ),
+        sums=True,
     ),
     "explain-driver": lambda: explained(
-        seen_pod(policy=replace(POLICY, driver_limits=DriverLimits.ON)), mode="cap"
+        seen_pod(policy=replace(POLICY, driver_limits=DriverLimits.ON)), mode="cap", sums=True
     ),
     "explain-opted-out": lambda: explained(seen_pod(annotations={names.INJECT: "disabled"})),
     "explain-library": lambda: explained(

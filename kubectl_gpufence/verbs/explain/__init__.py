@@ -40,6 +40,7 @@ examples:
   kubectl gpufence explain trainer-0          of the current namespace
   kubectl gpufence explain -n team-a pod/trainer-0
   kubectl gpufence explain deploy/worker      its pod that is in most trouble
+  kubectl gpufence explain trainer-0 --sums   with the sums behind each value
   kubectl gpufence explain trainer-0 -o json | jq '.injected.containers'
 """
 
@@ -47,6 +48,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_text = "a pod's name, or deploy/NAME and the like: its pod that is in most trouble"
     parser.add_argument("pod", metavar="POD|OWNER", type=_named, help=help_text)
+    help_text = "show the sums behind each value that was set"
+    parser.add_argument("--sums", action="store_true", help=help_text)
     add_namespace(parser)
     add_output(parser, "text", "json")
 
@@ -75,7 +78,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     if call.output == "json":
         output.json(document(record))
     else:
-        output.lines(explanation(record, output.display))
+        output.lines(explanation(record, output.display, sums=call.sums))
         output.notes(found.notes)
     return 0
 

@@ -43,17 +43,20 @@ if TYPE_CHECKING:
     from kubectl_gpufence.view import Display
 
 
-def explanation(record: PodRecord, display: Display) -> list[str]:
-    """Explain a pod in chapters, without those that are empty."""
+def explanation(record: PodRecord, display: Display, *, sums: bool = False) -> list[str]:
+    """
+    Explain a pod in chapters, without those that are empty: what happens to it first, then where
+    its figures come from, with all `sums` where somebody asks for them.
+    """
     chapters = {
-        "DECLARED": _indented(_declared(record), display),
-        "INJECTED": injected(record, display),
-        "WARNINGS": _bullets(record.warnings, display),
         "MEASURED": _measured(record, display),
         "ENDED": _bullets((ending.sentence for ending in record.endings), display),
         "EVENTS": _bullets((event.sentence for event in record.events), display),
         "WHAT FOLLOWS": _bullets(what_will_be(record), display),
         "WHAT TO DO": _bullets(to_do(record), display),
+        "DECLARED": _indented(_declared(record), display),
+        "WARNINGS": _bullets(record.warnings, display),
+        "INJECTED": injected(record, display, sums=sums),
     }
     lines = list(_head(record, display))
     for title, content in chapters.items():

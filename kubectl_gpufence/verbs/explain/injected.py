@@ -69,17 +69,17 @@ class ShareFigures(NamedTuple):
         return may if may.bytes == self.allowance_bytes else None
 
 
-def injected(record: PodRecord, display: Display) -> Iterator[str]:
-    """Write what was set, or why nothing was."""
+def injected(record: PodRecord, display: Display, *, sums: bool) -> Iterator[str]:
+    """Write what was set, with the sums behind it where they are asked for, or why nothing was."""
     for text in _course(record):
         yield from wrapped(text, "    ", display, first="  ")
     pod = record.pod
     plan = pod.recorded.plan
     if plan is not None:
-        verb = "would be told" if plan.mode is Mode.OBSERVE else "told"
+        verb = "would be allowed" if plan.mode is Mode.OBSERVE else "may allocate"
         for name, container in plan.containers.items():
             yield from wrapped(_title(name, verb, container), "    ", display, first="  ")
-            yield from _settings(container, pod.annotations, display)
+            yield from _settings(container, pod.annotations, display, sums=sums)
     elif pod.recorded.trouble:
         yield from _slots(pod.annotations)
 
@@ -150,9 +150,9 @@ def _title(name: str, verb: str, container: ContainerPlan) -> str:
 
 
 def _settings(
-    container: ContainerPlan, annotations: Mapping[str, str], display: Display
+    container: ContainerPlan, annotations: Mapping[str, str], display: Display, *, sums: bool
 ) -> Iterator[str]:
-    """Write the settings, those with the same figures together below their sum."""
+    """Write the settings, those with the same figures together, below their sum with `sums`."""
     groups: dict[ShareFigures | None, list[Setting]] = {}
     for setting in container.settings:
         groups.setdefault(_figures(setting, container.processes), []).append(setting)
@@ -164,7 +164,7 @@ def _settings(
         lines = ["the same on every card:"]
         if figures is not None:
             lines = formula(figures, container.headroom, card_is)
-        for line in lines:
+        for line in lines if sums else ():
             yield from wrapped(line, "        ", display, first="    ")
         for setting in settings:
             cells = printable(setting.env), _value(setting, annotations), _origin(setting)

@@ -53,7 +53,7 @@ def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
 
 def test_explain_tells_the_whole_story(site: PluginSite) -> None:
     """One command answers what was declared, set and measured, and what will happen."""
-    done = site.run("explain", "-n", site.team, "pod/trainer-0")
+    done = site.run("explain", "-n", site.team, "--sums", "pod/trainer-0")
 
     assert 0 == done.returncode, done.stderr
     for text in (

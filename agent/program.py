@@ -13,6 +13,7 @@ from agent.clock import booted, boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.concern import Concerns, Ground
 from agent.concerns.activity import ActivityConcern
+from agent.concerns.capped import CappedConcern
 from agent.concerns.driver import DriverConcern
 from agent.concerns.history import HistoryConcern
 from agent.concerns.need import NeedConcern
@@ -67,6 +68,7 @@ CONCERNS: Final[tuple[type[Concern], ...]] = (
     HistoryConcern,
     ShownConcern,
     RepeatedConcern,
+    CappedConcern,
 )
 """What is looked after beside the fence; the agent does without each of them."""
 SETTINGS: Final = with_parts(

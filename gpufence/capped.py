@@ -54,6 +54,10 @@ _TOO_SMALL = re.compile(
 _CARD_FULL = re.compile(
     r"Free memory on device [^\n]{0,80}on startup is less than desired GPU memory utilization"
 )
+_ABOVE = re.compile(
+    r"See root cause above|Engine core initialization failed"  # vLLM
+    r"|torch\.distributed\.elastic\.multiprocessing\.errors\.ChildFailedError"  # torchrun
+)
 _FIGURES = re.compile(
     r"Tried to allocate (\d{1,9}(?:\.\d{1,2})?) (bytes|KiB|MiB|GiB)(?:\. GPU \d{1,3} has a total "
     r"capacity of [\d.]{1,12} \w{1,5} of which (\d{1,9}(?:\.\d{1,2})?) (bytes|KiB|MiB|GiB) is "
@@ -73,8 +77,8 @@ class Why(StrEnum):
 class Ending(NamedTuple):
     """
     The last failure of a container. `out_of_memory` are its own words about GPU memory, empty where
-    it has left none; it is `silent` if it has left no message at all. `refused` says how its start
-    failed for the driver's limit, `waiting` why it does not run again, such as CrashLoopBackOff.
+    it has left none; it is `silent` if no message says why. `refused` says how its start failed for
+    the driver's limit, `waiting` why it does not run again, such as CrashLoopBackOff.
     """
 
     container: str
@@ -155,8 +159,8 @@ def capped(ending: Ending, given: Given | None, peak_bytes: int = 0) -> Capped |
 
 
 def _may_be_full(ending: Ending, given: Given, peak_bytes: int) -> bool:
-    """Return whether it ended by itself, without a word, and held all that it was given."""
-    if not ending.silent or ending.code in _SIGNALS or ending.reason in _OUTSIDE:
+    """Return whether it ended by itself and held all that it was given."""
+    if ending.code in _SIGNALS or ending.reason in _OUTSIDE:
         return False
     allocated = peak_bytes - (0 if given.by_driver else least_context(given.reserve_bytes))
     return peak_bytes > 0 and allocated * _ALL >= given.given_bytes * FULL_PERCENT
@@ -200,15 +204,15 @@ def _share(given: Given) -> str:
     return f"of {asked} asked for, {each} allocate {allowed} (the rest is kept for CUDA)"
 
 
-def what_helps(found: Capped) -> str:
-    """Return what to do about it, and by which amount."""
+def what_helps(found: Capped) -> tuple[str, ...]:
+    """Return what to do about it, and by which amount, the best first."""
     if found.why is Why.REFUSED:
-        return "Show an administrator docs/runbooks/GpufenceLimitsUnsupported.md."
+        return ("Show an administrator docs/runbooks/GpufenceLimitsUnsupported.md.",)
     if found.why is Why.CARD_FULL or found.given is None:
-        return "`kubectl gpufence top cards` shows how full its card is."
-    enough = would_do(found.enough_bytes)
+        return ("`kubectl gpufence top cards` shows how full its card is.",)
     auto = limit_mebibytes(found.given.auto_bytes, unit="Mi")
-    return f"{enough} {names.HEADROOM}: auto allows {auto}." if found.given.auto_bytes else enough
+    smaller = (f"{names.HEADROOM}: auto allows {auto}.",) if found.given.auto_bytes else ()
+    return (would_do(found.enough_bytes), *smaller)
 
 
 def last_words(message: str) -> str:
@@ -223,6 +227,11 @@ def last_words(message: str) -> str:
     words = out_of_memory(text)
     figures = _FIGURES.search(text) if words else None
     return words if figures is None else f"CUDA out of memory. {figures[0]}"
+
+
+def is_silent(message: str) -> bool:
+    """Return whether a message leaves open why its container failed, or says it further above."""
+    return not message.strip() or _ABOVE.search(message[-_MOST_CHARACTERS:]) is not None
 
 
 def given_of(plan: ContainerPlan) -> Given | None:
@@ -270,7 +279,7 @@ def read_endings(status: Object) -> Iterator[Ending]:
                 restarts=restarts if isinstance(restarts, int) else 0,
                 waiting=as_text(waiting.get("reason"), f"{field}.state.waiting.reason"),
                 out_of_memory="" if refused else last_words(message),
-                silent=not message.strip(),
+                silent=is_silent(message),
                 refused=refused,
             )
 

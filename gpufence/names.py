@@ -299,6 +299,7 @@ EVICTION_FAILED: Final = "GPUMemoryEvictionFailed"  # the API refused for anothe
 UNFENCED: Final = "GPUMemoryUnfenced"  # of a Node: a card without memory of its own
 TERMINATION_STUCK: Final = "GPUMemoryTerminationStuck"  # it is deleted but does not end
 CAP_INEFFECTIVE: Final = "GPUMemoryCapIneffective"  # a process above the cap it was given
+CAP_REACHED: Final = "GPUMemoryCapReached"  # a container failed at the cap it was given
 CAP_TOO_LOW: Final = "GPUMemoryCapTooLow"  # a cap is a fraction of a larger card than its own
 UNDECLARED: Final = "GPUMemoryUndeclared"  # GPU use without any amount
 OVERCOMMITTED: Final = "GPUMemoryOvercommitted"  # limits on a card exceed the card

@@ -121,6 +121,22 @@ class UseRow(NamedTuple):
     fence: str = ""
 
 
+class EndedRow(NamedTuple):
+    """
+    How a container failed for want of GPU memory: `reason` is a word of `gpufence.capped.Why`. What
+    it asked for and was given is None where nothing caps it, `peak_bytes` where it was not seen.
+    """
+
+    container: str
+    at: str
+    reason: str
+    certain: bool
+    asked_bytes: int | None = None
+    given_bytes: int | None = None
+    peak_bytes: int | None = None
+    restarts: int = 0
+
+
 class PodRow(NamedTuple):
     """
     A pod that holds GPU memory, is fenced, or was given a GPU where the namespace wants to know
@@ -128,7 +144,8 @@ class PodRow(NamedTuple):
 
     `owner` is `Kind/name` of its controller, or empty. `injected` is False where the webhook never
     saw the pod. `undeclared` says why it has no limit. Without `activity` it neither holds memory
-    nor was given a GPU, does not run, or its agent is an older one.
+    nor was given a GPU, does not run, or its agent is an older one. `ended` are containers that
+    failed for want of GPU memory and have not run well since.
     """
 
     uid: str
@@ -141,6 +158,7 @@ class PodRow(NamedTuple):
     terminating: bool = False
     uses: tuple[UseRow, ...] = ()
     activity: PodActivityRow | None = None
+    ended: tuple[EndedRow, ...] = ()
 
 
 class NobodyRow(NamedTuple):
@@ -323,6 +341,20 @@ _USE: Final = RowKind(
     {"fence": ""},
 )
 
+_ENDED: Final = RowKind(
+    EndedRow,
+    (
+        ("container", TEXT),
+        ("at", TEXT),
+        ("reason", TEXT),
+        ("certain", FLAG),
+        ("asked", MAYBE_BYTES),
+        ("given", MAYBE_BYTES),
+        ("peak", MAYBE_BYTES),
+        ("restarts", COUNT),
+    ),
+)
+
 _POD: Final = RowKind(
     PodRow,
     (
@@ -336,7 +368,9 @@ _POD: Final = RowKind(
         ("terminating", FLAG),
         ("uses", several(_USE)),
         ("activity", or_null(one(_POD_ACTIVITY))),
+        ("ended", several(_ENDED)),
     ),
+    {"ended": ()},
 )
 
 _SNAPSHOT: Final = RowKind(

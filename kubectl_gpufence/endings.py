@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpufence import capped
-from gpufence.capped import Capped, Ending, given_of
+from gpufence.capped import Capped, Ending, Why, given_of
 from gpufence.shape import as_object
 
 if TYPE_CHECKING:
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from gpufence.plan import Plan
     from gpufence.shape import Object
+    from gpufence.snapshot import PodRow
 
+ENDS: Final = {str(why): str(why) for why in Why} | {str(Why.REFUSED): "cannot start"}
+PERHAPS: Final = "perhaps capped"
 _NO_PEAKS: Mapping[str, int] = {}
 
 
@@ -39,6 +42,22 @@ def at_cap(
             yield found
 
 
+def how_it_ended(
+    row: PodRow | None, endings: Iterable[Ending] = (), plan: Plan | None = None, phase: str = ""
+) -> str:
+    """
+    Return in a word how a pod stands that failed for want of GPU memory, empty where it has not or
+    has run well since; its agent knows that best, but its status alone says it, too.
+    """
+    if row is not None:
+        found = [(item.reason, item.certain) for item in row.ended]
+    else:
+        stays = [each for each in endings if each.waiting or phase == "Failed"]
+        found = [(str(end.why), end.certain) for end in at_cap(stays, plan)]
+    words = [ENDS.get(reason, reason) for reason, certain in found if certain]
+    return words[0] if words else PERHAPS if found else ""
+
+
 def what_helps(
     endings: Iterable[Ending], plan: Plan | None, peaks: Mapping[str, int] = _NO_PEAKS
 ) -> Iterator[str]:
@@ -47,7 +66,8 @@ def what_helps(
         name = ending.container
         found = next(at_cap([ending], plan, peaks), None)
         if found is not None:
-            yield f"Container {name}: {capped.what_happened(found)} {capped.what_helps(found)}"
+            helps = " ".join(capped.what_helps(found))
+            yield f"Container {name}: {capped.what_happened(found)} {helps}"
         elif ending.out_of_memory:
             yield (
                 f"Container {name} found too little memory on its card, which nothing here caps: "

@@ -9,6 +9,7 @@ from gpufence.snapshot import BUSY
 from gpufence.text import coarse, printable
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness, why_silent
+from kubectl_gpufence.endings import ENDS, PERHAPS, how_it_ended
 from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
     NOT_THERE,
@@ -182,12 +183,14 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
     snapshot = None if agent is None else agent.snapshot
     row = row_of(pod, snapshot)
     if row is None:
-        yield pod_line(pod.node, pod, state=_state(pod, agent, may_ask=cluster.may_ask))
+        ended = how_it_ended(None, pod.endings, pod.recorded.plan, pod.phase)
+        why = ended or _state(pod, agent, may_ask=cluster.may_ask)
+        yield pod_line(pod.node, pod, state=why)
         return
     for use in row.uses:
         yield pod_line(pod.node, pod, row, use, snapshot)
     if not row.uses:
-        yield pod_line(pod.node, pod, row, snapshot=snapshot, state="idle")
+        yield pod_line(pod.node, pod, row, snapshot=snapshot, state=how_it_ended(row) or "idle")
 
 
 def _state(pod: SeenPod, agent: NodeAgent | None, *, may_ask: bool) -> str:
@@ -233,9 +236,13 @@ def fence_on(line: PodLine) -> Cell:
 def verdict_on(line: PodLine) -> Cell:
     """Return the agent's verdict, or why there is none."""
     if line.row is None or line.use is None or line.snapshot is None:
-        return Cell(state_text(line.state), Tone.FAINT)
-    old = staleness(line.snapshot)
-    return Cell(old, Tone.WARN) if old else verdict(line.row, line.use, line.snapshot.brake)
+        ended = line.state in (*ENDS.values(), PERHAPS)
+        return Cell(state_text(line.state), Tone.BAD if ended else Tone.FAINT)
+    if old := staleness(line.snapshot):
+        return Cell(old, Tone.WARN)
+    cell = verdict(line.row, line.use, line.snapshot.brake)
+    word = how_it_ended(line.row) if cell.tone in (Tone.GOOD, Tone.FAINT) else ""
+    return Cell(word, Tone.BAD) if word else cell
 
 
 POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (

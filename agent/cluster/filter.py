@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpufence import names
-from gpufence.capped import OTHER_WORDS, last_words
+from gpufence.capped import OTHER_WORDS, is_silent, last_words
 from gpufence.devices import MOST_READ
 from gpufence.dialects import (
     ANNOTATION_KEYS,
@@ -183,7 +183,7 @@ def _said(words: JsonObject) -> JsonObject:
     """Keep of a message what is meant to be understood, or that there is another."""
     text, reason = str(words.get("message", "")), str(words.get("reason", ""))[:MOST_REASON]
     message = text[:MOST_OF_START] if _refused(words) else last_words(text)
-    return {"reason": reason, "message": message or (OTHER_WORDS if text.strip() else "")}
+    return {"reason": reason, "message": message or ("" if is_silent(text) else OTHER_WORDS)}
 
 
 def _refused(words: JsonObject) -> str:

@@ -21,13 +21,15 @@ from gpufence.names import (
 from gpufence.shape import as_texts
 from gpufence.text import duration
 from kubectl_gpufence.cluster_view import is_stale, named
+from kubectl_gpufence.endings import how_it_ended
 from kubectl_gpufence.view import counted, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpufence.snapshot import Snapshot
     from kubectl_gpufence.cluster_view import NodeAgent, SeenNode
+    from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.verbs.doctor.installation import Installation, LabelledNamespace
 
 
@@ -228,6 +230,23 @@ def _pods(installation: Installation, fenced: set[str]) -> Iterator[Finding]:
             _PODS,
             f"the plan of {counted(len(damaged), 'pod')} cannot be read: {named(damaged)}",
             "upgrade this plugin if the webhook is newer; else delete the pods",
+        )
+    yield from _loops(inside)
+
+
+def _loops(pods: Iterable[SeenPod]) -> Iterator[Finding]:
+    """Name the pods that fail again and again for want of GPU memory."""
+    waiting = [pod for pod in pods if any(ending.waiting for ending in pod.endings)]
+    words = {
+        f"{pod.namespace}/{pod.name}": how_it_ended(None, pod.endings, pod.recorded.plan)
+        for pod in waiting
+    }
+    for word in sorted({*words.values()} - {""}):
+        loops = [name for name, why in words.items() if why == word]
+        yield look(
+            _PODS,
+            f"{counted(len(loops), 'pod')} in a crash loop ({word}): {named(loops)}",
+            "kubectl gpufence explain -n NAMESPACE POD says what would do",
         )
 
 

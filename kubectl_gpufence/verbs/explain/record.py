@@ -35,6 +35,7 @@ _REASONS = frozenset(
         names.EVICTION_FAILED,
         names.TERMINATION_STUCK,
         names.CAP_INEFFECTIVE,
+        names.CAP_REACHED,
         names.CAP_TOO_LOW,
         names.LIMIT_ABSENT,
         names.UNDECLARED,
@@ -67,6 +68,12 @@ class PodRecord(NamedTuple):
     @property
     def row(self) -> PodRow | None:
         return row_of(self.pod, self.snapshot)
+
+    @property
+    def peaks(self) -> dict[str, int]:
+        """Return the most that containers held which have failed since, as far as it was seen."""
+        rows = () if self.row is None else self.row.ended
+        return {item.container: item.peak_bytes or 0 for item in rows}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -123,7 +130,7 @@ def _switched_off(record: PodRecord, highest: str) -> str:
 def to_do(record: PodRecord) -> tuple[str, ...]:
     """Return one sentence for each thing to do."""
     plan = record.pod.recorded.plan
-    ended = what_helps(record.endings, plan)
+    ended = what_helps(record.endings, plan, record.peaks)
     sentences = (*ended, *_about_plan(record), *_about_limit(record), *_about_use(record))
     unmeasured = record.row is None and bool(record.pod.node) and record.mode != ""
     nothing = "Nothing is known to be wrong, but what it holds was not measured."

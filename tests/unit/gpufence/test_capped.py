@@ -65,7 +65,7 @@ def test_its_own_words_are_certain(message: str, why: Why, wanted: float) -> Non
         (ended(), 2214, True),  # 97 % of 2150, and the least context of 128
         (ended(), 2213, False),
         (ended(), 0, False),
-        (ended(silent=False), 3000, False),
+        (ended(silent=False), 3000, True),
         (ended(code=137), 3000, False),
         (ended(code=143), 3000, False),
         (ended()._replace(reason="OOMKilled"), 3000, False),
@@ -74,7 +74,7 @@ def test_its_own_words_are_certain(message: str, why: Why, wanted: float) -> Non
 def test_without_a_word_its_use_makes_it_likely(
     ending: Ending, peak_mebibytes: int, *, expected: bool
 ) -> None:
-    """Use less the least context counts, of a container that ended by itself and left no word."""
+    """Use less the least context counts, of a container that ended by itself."""
     found = capped(ending, GIVEN, peak_mebibytes * MIB)
 
     assert expected == (found is not None)
@@ -85,6 +85,8 @@ def test_what_nothing_caps_is_not_capped() -> None:
     """Words of a container without a cap say nothing about one, unless its card was full."""
     assert capped(ended(FREE), None) is None
     assert capped(ended(FULL), None) is not None
+    refused = ended(refused="no")
+    assert Capped(refused, Why.REFUSED, certain=True) == capped(refused, None)
 
 
 def plan(**changes: Any) -> ContainerPlan:
@@ -124,7 +126,7 @@ def test_what_was_given_is_on_the_plan(container: ContainerPlan, expected: Given
 
 def said(why: Why, given: Given | None = GIVEN, **more: Any) -> str:
     found = Capped(ended(), why, **{"certain": True, "given": given, **more})
-    return f"{what_happened(found)} {what_helps(found)}"
+    return " ".join([what_happened(found), *what_helps(found)])
 
 
 @pytest.mark.parametrize(
@@ -167,6 +169,7 @@ def failed(message: str, code: object = 1, reason: str = "Error") -> dict[str, A
         (status(lastState=failed(FREE), state={"running": {}}), ["CUDA out of memory", False, ""]),
         (status(state=failed("\x1b[2J" * 999)), ["", False, ""]),
         (status(state=failed(" ")), ["", True, ""]),
+        (status(state=failed("initialization failed. See root cause above.")), ["", True, ""]),
         (status(state=failed(HOOK, 128, "StartError")), ["", False, "nvidia-ctk: memory limits"]),
         (
             status(state={"waiting": {"reason": "RunContainerError", "message": HOOK}}),

@@ -1,0 +1,107 @@
+"""A container that ends at its cap, as its Event, metric, snapshot, top and explain say it."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.annotations import Headroom
+from gpufence.mode import Mode
+from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import EndedRow
+from simulator.controlplane import ControlPlane
+from simulator.node import RestartPauses
+from tests.support.agent.node_site import Ground, NodeSite, events, node_site, place, pod, workload
+from tests.support.observing import wait_until
+
+ASKED, GIVEN = 3 * GIB, 2150 * MIB
+CAP = {"name": names.PYTORCH_CONF, "value": "per_process_memory_fraction:0.14"}
+UID = "3f0f6cf2-7a64-4c6c-9c0e-6a41a8b8a1a1"
+
+
+@pytest.fixture(scope="module")
+def crashing_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
+    pauses = RestartPauses(first_seconds=0.3, most_seconds=1.0)
+    with node_site(control_plane, cards="1xT4", pauses=pauses) as ready:
+        yield ready
+
+
+@pytest.fixture
+def ground(crashing_site: NodeSite, namespace: str) -> Iterator[Ground]:
+    yield crashing_site.ground(namespace)
+    crashing_site.clear()
+
+
+def capped(name: str, script: str) -> dict[str, Any]:
+    """Describe a pod of 3 GiB that may allocate 0.14 of its card, as the webhook leaves it."""
+    row = Setting(
+        *(names.PYTORCH_CONF, names.PYTORCH_CONF, "pytorch", Done.SET, None),
+        *(ASKED, 512 * MIB, 15 * GIB, GIVEN),
+    )
+    main = ContainerPlan(ASKED, 1, Headroom.FACTOR, GIVEN, (row,))
+    plan = write_plan(Plan(Mode.EVICT, "gpushare", ASKED, {"main": main}))
+    resources = {"limits": {names.GPUSHARE_MEMORY: "3"}}
+    options = ("--context", "300Mi", "--framework", "torch")
+    container = workload(script, *options, env=[CAP], resources=resources)
+    said = {names.INJECTED: "yes", names.GPUSHARE_CARD_INDEX: "0", names.PLAN: plan}
+    item = pod(name, container, annotations=said)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": UID}
+    item["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    return item
+
+
+def restarts(ground: Ground, name: str) -> int:
+    found = ground.status(name).get("containerStatuses", [])
+    return max((item["restartCount"] for item in found), default=0)
+
+
+def test_a_crash_loop_at_the_cap_is_one_event(crashing_site: NodeSite, ground: Ground) -> None:
+    """
+    Its pod and its owner have one Event, however often it ends; metric, snapshot, top and explain
+    say the same, and explain does where no agent can be asked.
+    """
+    with crashing_site.agent() as agent:
+        place(ground, capped("loop", "hold 1Gi; grow 8Gi/s to 4Gi"))
+        wait_until(lambda: restarts(ground, "loop") >= 3, str(ground.status("loop")))
+        wait_until(lambda: events(ground, names.CAP_REACHED), str(agent.lines[-5:]))
+        counted = {"namespace": ground.namespace, "pod": "loop", "container": "main"}
+        key = ",".join(f'{label}="{text}"' for label, text in counted.items())
+        metric = f"gpufence_pod_capped_total{{{key}}}"
+        wait_until(lambda: agent.metrics().get(metric, 0.0) >= 3, str(agent.metrics()))
+        said = events(ground, names.CAP_REACHED)
+        (row,) = [item for item in agent.snapshot().pods if item.name == "loop"]
+    explained = crashing_site.plugin("explain", "-n", ground.namespace, "loop").stdout
+    show = partial(crashing_site.plugin, "top", "-n", ground.namespace)
+    wait_until(lambda: "capped" in show().stdout, str(ground.status("loop")))
+
+    assert {"loop", "web"} == {item["involvedObject"]["name"] for item in said}
+    assert 2 == len(said)
+    assert all("may allocate 2150Mi" in item["message"] for item in said)
+    assert all("would do" in item["message"] for item in said)
+    (ended,) = row.ended
+    assert ("main", "capped", ASKED, GIVEN) == (ended.container, ended.reason, *ended[4:6])
+    assert ended.certain
+    assert "of 3072Mi asked for, it may allocate 2150Mi" in " ".join(explained.split())
+    assert "headroom: auto" in explained
+
+
+def test_an_end_without_a_word_of_it_is_likely(crashing_site: NodeSite, ground: Ground) -> None:
+    """What failed when it held all that it was given is shown with a perhaps, and no Event."""
+    item = capped("busy", "hold 2060Mi; after 2s exit 3")
+    item["spec"]["restartPolicy"] = "Never"
+    with crashing_site.agent() as agent:
+        place(ground, item)
+        agent.wait_for_outcome("busy", "within")
+        ground.wait_for_phase("busy", "Failed")
+
+        def ends() -> list[EndedRow]:
+            return [end for row in agent.snapshot().pods for end in row.ended]
+
+        wait_until(ends, str(agent.snapshot()))
+        (end,) = ends()
+
+    assert ("capped", False, 2360 * MIB) == (end.reason, end.certain, end.peak_bytes)
+    assert [] == events(ground, names.CAP_REACHED)

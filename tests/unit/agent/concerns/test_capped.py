@@ -1,0 +1,187 @@
+"""Ends at the cap, look by look: when an Event is due, and what is forgotten."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+from agent.concerns.capped import CappedConcern
+from agent.concerns.capped.model import CappedMemory
+from agent.events.episodes import NO_EPISODES, Damping, EventCreate, EventPatch, damped
+from agent.model.pod import Cap, ContainerFailure, PodOnNode
+from agent.model.state import TickResult
+from agent.model.use import Observation
+from gpufence.capped import Ending, Given
+from gpufence.event_text import MOST_TEXT
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import EndedRow
+from gpufence.times import write_moment
+from service.exposition import write_page
+from tests.support.agent.builders import card_sample, controller, pod, process_of, uses
+
+GIVEN = Given(3 * GIB, 2150 * MIB, 512 * MIB, auto_bytes=2560 * MIB)
+OOM = "CUDA out of memory"
+CAPS = {"main": Cap(2150 * MIB, 512 * MIB)}
+
+
+class Watched:
+    """The concern on a clock of its own, and the Events that its notices make."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+        self.concern = self._agent()
+        self.before: Observation | None = None
+        self.episodes = NO_EPISODES
+        self.written: list[EventCreate | EventPatch] = []
+
+    def _agent(self) -> CappedConcern:
+        return CappedConcern(lambda: self.now, lambda: write_moment(self.now))
+
+    def restart(self) -> None:
+        self.concern, self.before = self._agent(), None
+
+    def look(
+        self, *pods: PodOnNode, seconds: float = 1.0, held: int = 0, peak: int | None = None
+    ) -> None:
+        """Look at pods, of which the first holds so much, or has held by the driver's account."""
+        self.now += seconds
+        sample = card_sample(0, {1: held} if held else {}, at=self.now)
+        sample = replace(sample, peaks={} if peak is None else {1: peak})
+        owners = [process_of(pods[0])] if held else []
+        seen = uses([sample], owners, pods, self.before, at=self.now)
+        self.concern.look(TickResult(seen, cast("Any", None)))
+        self.before = seen
+        notices = self.concern.notices()
+        writes, self.episodes = damped(self.episodes, notices, self.now, Damping())
+        self.written += writes
+
+    def failed(self, item: PodOnNode, words: str = OOM, **more: Any) -> PodOnNode:
+        """Return the pod as its status is right after its container has failed."""
+        told = {"at": write_moment(self.now), "waiting": "CrashLoopBackOff", **more}
+        ending = Ending("main", 1, "Error", out_of_memory=words, silent=not words, **told)
+        return replace(item, failures=(ContainerFailure(ending, GIVEN),))
+
+    @property
+    def names(self) -> list[str]:
+        return [
+            item.notice.regarding.name for item in self.written if isinstance(item, EventCreate)
+        ]
+
+    @property
+    def rows(self) -> tuple[EndedRow, ...]:
+        rows = self.concern.rows(self.now, current=True)
+        return tuple(row for each in rows.values() for row in each.pod["ended"])
+
+    @property
+    def counted(self) -> float:
+        (family,) = self.concern.families(None, self.now)
+        return sum(float(line.rpartition(" ")[2]) for line in write_page([family]).splitlines()[2:])
+
+
+def test_a_crash_loop_is_one_event_of_its_pod() -> None:
+    """However long it waits in between, its Event goes on; each end counts."""
+    watched, item = Watched(), pod(caps=CAPS, controller=controller())
+    for number in range(6):
+        item = watched.failed(item, restarts=number)
+        for _ in range(31):
+            watched.look(item, seconds=10.0)
+
+    assert 1 == watched.names.count("a")
+    assert "5 restarts" in watched.written[-1].notice.message
+    assert 6.0 == watched.counted
+
+
+def test_a_silent_end_is_judged_by_what_was_held() -> None:
+    """The most that was held before an end counts, and nothing of an earlier life."""
+    watched, item = Watched(), pod(caps=CAPS)
+    watched.look(item, held=2400 * MIB)
+    watched.look(item, held=GIB)
+    item = watched.failed(item, "")
+    watched.look(item)
+    (row,) = watched.rows
+    watched.now += 30.0
+    watched.look(watched.failed(item, ""))
+
+    assert (False, 2400 * MIB) == (row.certain, row.peak_bytes)
+    assert ["a"] == watched.names
+    assert () == watched.rows
+
+
+def test_what_the_driver_saw_counts() -> None:
+    """What a process took last is known by the driver's account, once it has ended, too."""
+    watched, item = Watched(), pod(caps=CAPS)
+    watched.look(item, held=GIB, peak=GIB)
+    watched.look(item, peak=2300 * MIB)
+    watched.look(watched.failed(item, ""))
+
+    assert [2300 * MIB] == [row.peak_bytes for row in watched.rows]
+
+
+def test_a_look_that_shows_nothing_new_changes_nothing() -> None:
+    """While pods and processes are the same there is nothing to be said."""
+    watched = Watched()
+    watched.look(watched.failed(pod()))
+    known, before = watched.concern.memory, watched.before
+    assert before is not None
+    watched.concern.look(TickResult(before, cast("Any", None)))
+
+    assert known == watched.concern.memory
+    assert () == watched.concern.notices()
+
+
+def test_an_agent_that_starts_anew_says_nothing_of_long_ago() -> None:
+    """An end of more than ten minutes ago is shown while the pod waits, and is no Event."""
+    watched = Watched()
+    item = watched.failed(pod())
+    watched.now += 3600.0
+    watched.look(item)
+
+    assert [] == watched.names
+    assert 1 == len(watched.rows)
+
+
+def test_what_runs_well_again_is_as_others() -> None:
+    """Ten minutes after its last end a pod that runs is not shown as capped any more."""
+    watched = Watched()
+    item = watched.failed(pod(), waiting="")
+    watched.look(item)
+    shown = len(watched.rows)
+    watched.look(item, seconds=601.0)
+
+    assert (1, ()) == (shown, watched.rows)
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    """Peaks and ends go with their pods."""
+    watched, item = Watched(), pod(caps=CAPS)
+    watched.look(item, held=GIB)
+    watched.look(watched.failed(item))
+    watched.look()
+
+    assert CappedMemory() == watched.concern.memory
+
+
+def test_hostile_names_and_words_draw_nothing() -> None:
+    """An Event is one short line, whatever a tenant has called things."""
+    watched = Watched()
+    ending = Ending("x" * 63, 1, out_of_memory=OOM + "\x1b[2J" * 99, at="\x1b[31m", restarts=9)
+    item = pod("p" * 253, failures=(ContainerFailure(ending, GIVEN),), controller=controller())
+    watched.look(item)
+
+    for write in watched.written:
+        assert write.notice.message.isprintable()
+        assert MOST_TEXT >= len(write.notice.message)
+    assert 2 == len(watched.written)
+
+
+def test_an_end_of_another_kind_is_no_end_at_the_cap() -> None:
+    """A full card is shown; an evicted pod, one without a fence and a likely end of one are not."""
+    watched = Watched()
+    full = f"{OOM}. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 14.58 GiB of which "
+    watched.look(watched.failed(pod(), f"{full}31.81 MiB is free"))
+    shown = [row.reason for row in watched.rows]
+    for item in (watched.failed(pod(mode=None)), pod(terminating=True, caps=CAPS)):
+        watched.look(item, held=3 * GIB)
+        watched.look(watched.failed(item, "") if item.terminating else item)
+
+    assert ["card full"] == shown
+    assert [] == watched.names
+    assert () == watched.rows

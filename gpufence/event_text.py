@@ -33,11 +33,12 @@ MOST_TEXT: Final = 400
 MOST_HELP_URL: Final = 100
 MOST_SAID: Final = MOST_TEXT - MOST_HELP_URL - max(map(len, Anchor)) - len(" #")
 """Characters of a text before its link."""
-MOST_NAME: Final = 24
+MOST_NAME: Final = 20
 _MOST_TYPED: Final = 63  # a longer name is not typed from an Event
 _DOTS: Final = "..."
 _COMMAND: Final = "kubectl gpufence explain"
 _MEBIBYTE: Final = 2**20
+_WORTH_READING: Final = 60  # characters of a sentence that is cut
 
 
 def shortened(name: str, most: int = MOST_NAME) -> str:
@@ -57,7 +58,7 @@ def named_card(card: Card) -> str:
 def would_do(enough_bytes: int, card_bytes: int | None = None) -> str:
     """Say which limit would do, and where it is written."""
     if card_bytes is not None and enough_bytes > card_bytes:
-        return "More than this card has would be needed: let it use less."
+        return "More than this card has: let it use less."
     return f"About {-(-enough_bytes // _MEBIBYTE)}Mi would do ({MEMORY} or its request)."
 
 
@@ -68,18 +69,21 @@ def explain_command(pod: str) -> str:
     return f"{_COMMAND} POD (POD: {shortened(pod)})"
 
 
-def event_text(first: str, *more: str, last: str = "") -> str:
-    """Join sentences; of `more` those are left out that find no place before the `last`."""
-    room = MOST_SAID - len(last) - bool(last)
-    text = printable(first) if len(first) <= room else printable(first, room - len(_DOTS))
+def event_text(first: str, *more: str, last: str = "", most: int = MOST_SAID) -> str:
+    """Join sentences; before the `last` one may be cut, or left out if little of it is left."""
+    room = most - len(last) - bool(last)
+    text = _cut(first, room)
     for sentence in filter(None, more):
-        longer = f"{text} {printable(sentence)}"
-        text = longer if len(longer) <= room else text
+        left = room - len(text) - 1
+        text += f" {_cut(sentence, left)}" if left >= min(len(sentence), _WORTH_READING) else ""
     return f"{text} {printable(last)}" if last else text
 
 
 def with_link(text: str, help_url: str, anchor: Anchor | None) -> str:
     """End a text with the link to the page about it, if there is such a page."""
     link = f" {help_url}#{anchor}" if help_url and anchor else ""
-    room = MOST_TEXT - len(link)
-    return (printable(text) if len(text) <= room else printable(text, room - len(_DOTS))) + link
+    return _cut(text, MOST_TEXT - len(link)) + link
+
+
+def _cut(text: str, most: int) -> str:
+    return printable(text) if len(text) <= most else printable(text, most - len(_DOTS))

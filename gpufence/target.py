@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.quantity import MIB
-from gpufence.share import FACTOR_TENTHS, ShareTerms, smallest_limit
+from gpufence.share import FACTOR_TENTHS, ShareTerms, reserve_bytes, smallest_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,6 +76,12 @@ def limit_for(most: MostHeld, reserve_bytes: int, margin_percent: int = MARGIN_P
     by_contexts = allocated + shares * reserve_bytes
     least = smallest_limit(ShareTerms(reserve_bytes, shares))
     return _steps(max(wanted, by_factor, by_contexts, least))
+
+
+def enough_for(held_bytes: int, processes: int, reserves: Iterable[int]) -> int:
+    """Return the limit that would do for what so many processes are seen to hold together."""
+    reserve = min(reserves, default=reserve_bytes(None))
+    return limit_for(MostHeld(held_bytes, processes, shares=processes), reserve)
 
 
 def target_for(held: Iterable[MostHeld], too_small_bytes: int, terms: TargetTerms) -> LimitTarget:

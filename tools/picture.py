@@ -14,8 +14,7 @@ RECORD: Final = ROOT / "docs" / "demo.txt"
 PICTURE: Final = ROOT / "docs" / "demo.svg"
 _LOOK = re.compile(r"\[(?P<bar>[#= ]+)\] +(?P<used>\d+) of (?P<card>\d+) MiB +(?P<verdict>.+)")
 _NEIGHBOUR = re.compile(r"^vision +trainer +\S+ +\d+ +\S+ +\S+ +(?P<used>\d+)Mi", re.MULTILINE)
-_EVICTED = re.compile(r"evicted: container greedy (?P<words>holds \d+ MiB on card \d+)")
-_LIMIT = re.compile(r"the pod's limit is (?P<limit>\d+) MiB")
+_EVICTED = re.compile(r"Evicted: (?P<held>\d+) of (?P<limit>\d+) MiB on (?P<card>card \d+)")
 _WIDTH, _HEIGHT = 840, 280
 _LEFT, _RIGHT, _TOP, _FLOOR = 60, 150, 40, 236
 _CALM, _GREEDY, _OVER, _LINE = "#3a9a5b", "#c9822b", "#d9534f", "#888"
@@ -49,8 +48,9 @@ def recorded(text: str) -> Record:
         for line in lines
         for used in (int(line["used"]),)
     )
-    limit, words = int(_only(_LIMIT, text)["limit"]), _only(_EVICTED, text)["words"]
-    return Record(int(lines[0]["card"]), limit, looks, words)
+    evicted = _only(_EVICTED, text)
+    words = f"holds {evicted['held']} MiB on {evicted['card']}"
+    return Record(int(lines[0]["card"]), int(evicted["limit"]), looks, words)
 
 
 def drawn(record: Record) -> str:

@@ -13,7 +13,7 @@ from agent.cluster.claims import ClaimReader
 from agent.cluster.node_cards import NodeCardsWriter
 from agent.cluster.settings import COMPONENT, Impersonation
 from agent.cluster.watched_cluster import NO_TEXTS, WatchedCluster
-from agent.events.episodes import EventCreate, is_urgent
+from agent.events.episodes import EventCreate
 from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext
 from agent.model.decision import Action, ActResult, Answer
 from agent.model.pod import pods_on_node
@@ -141,8 +141,7 @@ class AgentCluster:
             notice = item.notice
             text = EventText(notice.reason, notice.message, anchor=notice.anchor)
             times = 1 if isinstance(item, EventCreate) else item.count
-            urgent = is_urgent(notice)
-            self._events.count(item.serial, notice.regarding, text, times, urgent=urgent)
+            self._events.count(item.serial, notice.regarding, text, times, urgent=notice.urgent)
 
     def say(self, conditions: Iterable[PodCondition]) -> None:
         """Have pods say this of themselves; of each only the last word counts."""

@@ -1,34 +1,45 @@
 """
 PURE. One thing to say about a pod, its owner or the node, and how often the same is said: once, and
-then a count every five minutes while it lasts.
+then a count while it lasts, each after twice as long.
 
 Kubernetes' own recorders damp in the client, and Python has none. What is kept is small, bounded
 and a value: damping is a function of what was said before, what is to say now, and the time.
 
-Each namespace has an allowance of its own, so that who gives cause for many words silences nobody
-else. Evictions are told in any case; their number has limits of its own.
+An owner with all its pods has an allowance of Events, a part of which is for evictions alone; when
+it is used up, the Event on the owner counts on and is written later. So has each namespace one of
+new Events, so that much to say in one silences no other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from gpufence import names
 from gpufence.event_text import Anchor
 from gpufence.settings import setting
 from gpufence.text import printable
 from kube.events import Regarding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent.model.pod import PodOnNode
 
+K = TypeVar("K")
 EpisodeKey: TypeAlias = tuple[str, str, str, str]
+Lineage: TypeAlias = tuple[str, str, str]
 
 MOST_CHARACTERS: Final = 1023
 """An Event's message may hold 1,024."""
+EVENT_SECONDS: Final = 3600.0
+"""How long API servers keep an Event that is not renewed."""
+LONGEST_REPEAT: Final = 8
+"""The most by which the time between two counts grows; with the default 40 minutes."""
+OWNERS_BURST: Final = 12
+OWNERS_REFILL_SECONDS: Final = 450.0
+"""What is written of an owner and its pods: at most 12 and 8 an hour, so 20 in any hour."""
+_FOR_EVICTIONS: Final = 6
+_FOR_THE_OWNER: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,9 @@ class Notice:
     """
     Two notices of the same reason, object and topic belong to one episode, whatever they say.
     Every notice is an Event of type Warning. Its `anchor` is the part of the page it links to.
+
+    One that is `urgent` happens rather than lasts, such as an eviction: each counts. It takes of
+    the allowance of its `lineage`, unless it is about the node.
     """
 
     reason: str
@@ -43,6 +57,17 @@ class Notice:
     message: str
     topic: str = ""
     anchor: Anchor | None = None
+    lineage: Lineage | None = None
+    urgent: bool = False
+
+    @property
+    def key(self) -> EpisodeKey:
+        return self.reason, self.regarding.kind, self.regarding.uid, self.topic
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it is written later where there is no allowance: the owner's own."""
+        return self.urgent and self.regarding.kind != "Pod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +77,8 @@ class Damping:
         default=300.0,
         metadata=setting(
             "GPUFENCE_EVENT_REPEAT_SECONDS",
-            "from one count of a lasting Event to the next",
+            "from an Event to its first count while its cause lasts; to each next one twice as "
+            "long, eight times at most",
             least=1,
         ),
     )
@@ -85,13 +111,21 @@ class Episode:
     count: int
     said_at: float
     seen_at: float
+    urgent: bool = False
+
+    def is_over(self, now: float, damping: Damping) -> bool:
+        return now - self.seen_at >= (EVENT_SECONDS if self.urgent else damping.repeat_seconds)
+
+    def is_due(self, now: float, damping: Damping) -> bool:
+        pause = damping.repeat_seconds * min(2 ** (self.count - 1), LONGEST_REPEAT)
+        return self.urgent or now - self.said_at >= pause
 
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
     """
-    All running episodes, the next serial, and how many new Events may be written for each
-    namespace; one that is not named has its whole burst.
+    All running episodes, the next serial, and how much may be written for each namespace and each
+    owner; one that is not named has its whole burst. `waiting` is what owners are to hear yet.
     """
 
     running: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
@@ -99,6 +133,8 @@ class Episodes:
     allowances: Mapping[str, float] = field(default_factory=dict)
     at: float = 0.0
     dropped: int = 0
+    owners: Mapping[Lineage, float] = field(default_factory=dict)
+    waiting: Mapping[EpisodeKey, Notice] = field(default_factory=dict)
 
 
 NO_EPISODES = Episodes()
@@ -137,15 +173,19 @@ def pod_notices(
     message: str,
     *,
     topic: str = "",
-    anchor: Anchor = Anchor.EVICTED,
+    anchor: Anchor | None = Anchor.EVICTED,
     owner_too: bool = False,
 ) -> tuple[Notice, ...]:
     """Say something of a pod; its owner hears of what ends pods only, all of them in one Event."""
     itself, *owners = about_pod(pod)
-    text = one_line(message)
+    text, lineage = one_line(message), pod.lineage
     return (
-        Notice(reason, itself, text, topic, anchor),
-        *(Notice(reason, owner, text, "", anchor) for owner in owners if owner_too),
+        *(
+            Notice(reason, item, text, "", anchor, lineage, urgent=True)
+            for item in owners
+            if owner_too
+        ),
+        Notice(reason, itself, text, topic, anchor, lineage, urgent=owner_too),
     )
 
 
@@ -170,58 +210,104 @@ def damped(
 
     A notice dropped for want of allowance has begun no episode: it is written later if it lasts.
     """
-    running = {
-        key: item
-        for key, item in episodes.running.items()
-        if now - item.seen_at < damping.repeat_seconds
-    }
-    serial, dropped = episodes.next_serial, episodes.dropped
-    allowances = _refilled(episodes, now, damping)
-    writes: list[EventCreate | EventPatch] = []
-    for notice in notices:
-        about = notice.regarding
-        key = notice.reason, about.kind, about.uid, notice.topic
-        episode = running.get(key)
+    books = _Books(episodes, now, damping)
+    writes = [*books.late(), *(item for each in notices for item in books.said(each))]
+    return tuple(writes), books.closed()
+
+
+class _Books:
+    """What is remembered, while it is written on."""
+
+    def __init__(self, episodes: Episodes, now: float, damping: Damping) -> None:
+        self._now, self._damping = now, damping
+        running = episodes.running.items()
+        self._running = {key: item for key, item in running if not item.is_over(now, damping)}
+        self._waiting = dict(episodes.waiting)
+        self._serial, self._dropped = episodes.next_serial, episodes.dropped
+        passed = max(now - episodes.at, 0.0)
+        self._allowances = _refilled(
+            episodes.allowances, passed / damping.refill_seconds, damping.burst
+        )
+        self._owners = _refilled(episodes.owners, passed / OWNERS_REFILL_SECONDS, OWNERS_BURST)
+
+    def closed(self) -> Episodes:
+        return Episodes(
+            self._running,
+            self._serial,
+            self._allowances,
+            self._now,
+            self._dropped,
+            self._owners,
+            self._waiting,
+        )
+
+    def late(self) -> Iterator[EventCreate | EventPatch]:
+        """Write what has waited for its owner's allowance."""
+        for key, notice in list(self._waiting.items()):
+            episode = self._running.get(key)
+            if episode is None:
+                del self._waiting[key]
+            elif self._may_write(notice, new=False):
+                del self._waiting[key]
+                self._running[key] = replace(episode, said_at=self._now)
+                yield EventPatch(episode.serial, episode.count, notice)
+
+    def said(self, notice: Notice) -> Iterator[EventCreate | EventPatch]:
+        """Begin an episode, or go on with one."""
+        episode = self._running.get(notice.key)
         if episode is not None:
-            running[key], patch = _continued(episode, notice, now, damping)
-            writes += patch
-        elif _is_allowed(notice, allowances, damping):
-            running[key] = Episode(serial, 1, now, now)
-            writes.append(EventCreate(serial, notice))
-            serial += 1
+            yield from self._continued(episode, notice)
+        elif self._may_write(notice, new=True):
+            yield EventCreate(self._begun(notice), notice)
+        elif notice.waits:
+            self._begun(notice)
+            self._waiting[notice.key] = notice
         else:
-            dropped += 1
-    return tuple(writes), Episodes(running, serial, allowances, now, dropped)
+            self._dropped += 1
 
+    def _begun(self, notice: Notice) -> int:
+        serial, now = self._serial, self._now
+        self._serial += 1
+        self._running[notice.key] = Episode(serial, 1, now, now, notice.urgent)
+        return serial
 
-def is_urgent(notice: Notice) -> bool:
-    """Return whether a notice may wait for no other: that a pod was evicted."""
-    return notice.reason == names.EVICTED
+    def _continued(self, episode: Episode, notice: Notice) -> Iterator[EventPatch]:
+        due = episode.is_due(self._now, self._damping)
+        written = due and self._may_write(notice, new=False)
+        count = episode.count + (written or notice.urgent)
+        said_at = self._now if written else episode.said_at
+        self._running[notice.key] = replace(
+            episode, count=count, said_at=said_at, seen_at=self._now
+        )
+        if written:
+            self._waiting.pop(notice.key, None)
+            yield EventPatch(episode.serial, count, notice)
+        elif notice.urgent:
+            self._waiting[notice.key] = notice
 
-
-def _continued(
-    episode: Episode, notice: Notice, now: float, damping: Damping
-) -> tuple[Episode, list[EventPatch]]:
-    if now - episode.said_at < damping.repeat_seconds:
-        return Episode(episode.serial, episode.count, episode.said_at, now), []
-    count = episode.count + 1
-    return Episode(episode.serial, count, now, now), [EventPatch(episode.serial, count, notice)]
-
-
-def _refilled(episodes: Episodes, now: float, damping: Damping) -> dict[str, float]:
-    """Return what is left to those that have not got all of it back."""
-    gained = max(now - episodes.at, 0.0) / damping.refill_seconds
-    refilled = ((name, left + gained) for name, left in episodes.allowances.items())
-    return {name: left for name, left in refilled if left < damping.burst}
-
-
-def _is_allowed(notice: Notice, allowances: dict[str, float], damping: Damping) -> bool:
-    """Take one new Event off its namespace's allowance, if there is any left."""
-    if is_urgent(notice):
+    def _may_write(self, notice: Notice, *, new: bool) -> bool:
+        """Take one Event off the allowances of its owner and, if it is new, of its namespace."""
+        counts = new and not notice.urgent
+        namespace, owner = notice.regarding.namespace, notice.lineage
+        left = self._allowances.get(namespace, float(self._damping.burst))
+        owners = self._owners.get(owner, float(OWNERS_BURST)) if owner else float(OWNERS_BURST)
+        if (counts and left < 1.0) or owners < 1.0 + _reserved(notice):
+            return False
+        if counts:
+            self._allowances[namespace] = left - 1.0
+        if owner:
+            self._owners[owner] = owners - 1.0
         return True
-    namespace = notice.regarding.namespace
-    left = allowances.get(namespace, float(damping.burst))
-    if left < 1.0:
-        return False
-    allowances[namespace] = left - 1.0
-    return True
+
+
+def _reserved(notice: Notice) -> int:
+    """Return what of its owner's allowance is not for this notice."""
+    if notice.waits:
+        return 0
+    return _FOR_THE_OWNER if notice.urgent else _FOR_EVICTIONS
+
+
+def _refilled(left: Mapping[K, float], gained: float, burst: int) -> dict[K, float]:
+    """Return what is left to those that have not got all of it back."""
+    refilled = ((key, amount + gained) for key, amount in left.items())
+    return {key: amount for key, amount in refilled if amount < burst}

@@ -159,11 +159,7 @@ def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
     if verdict.outcome is Outcome.UNDECLARED:
         yield from sentences.undeclared(verdict)
     if verdict.over:
-        yield from sentences.limit_exceeded(verdict)
-        if verdict.outcome is Outcome.WOULD_EVICT:
-            yield from sentences.would_evict(verdict)
-        if verdict.outcome is Outcome.STUCK:
-            yield from sentences.termination_stuck(verdict)
+        yield from _of_excess(verdict)
     else:
         for excess in verdict.containers_over:
             yield from sentences.container_exceeded(verdict, excess)
@@ -171,6 +167,15 @@ def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
         yield from sentences.cap_ineffective(verdict, process)
     if verdict.told_larger_bytes is not None:
         yield from sentences.cap_too_low(verdict, verdict.told_larger_bytes)
+
+
+def _of_excess(verdict: Verdict) -> tuple[Notice, ...]:
+    """Return the one thing to say of a pod over its limit, the most that can be said."""
+    if verdict.outcome is Outcome.WOULD_EVICT:
+        return sentences.would_evict(verdict)
+    if verdict.outcome is Outcome.STUCK:
+        return sentences.termination_stuck(verdict)
+    return sentences.limit_exceeded(verdict)
 
 
 def _of_node(decision: Decision, node: str) -> Iterator[Notice]:

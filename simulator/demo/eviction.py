@@ -125,7 +125,9 @@ def _evicted(stage: Stage, say: Narrator, name: str) -> None:
     about = "type=Warning,involvedObject.kind=Pod"
     wait_for(lambda: names.EVICTED in reasons(stage), "the event is there")
     say.kubectl("get", "events", "-n", TENANT, "--field-selector", about, "-o", EVENTS)
-    say.tell(f"The same stands on its owner, for the time when pod {name} is forgotten.")
+    say.tell(
+        f"Its eviction stands on its owner as well, for the time when pod {name} is forgotten."
+    )
 
 
 def _afterwards(stage: Stage, say: Narrator, name: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from gpufence.names import HELP_URL
 from tools.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
 from tools.chart.template import Code, Printer, Unless
 from tools.chart.values import TEST_OF, schema_page, value_of, values_page
@@ -47,6 +48,15 @@ _PULL_SECRETS: Final = Code(
     (
         "{{- with .Values.imagePullSecrets }}",
         "imagePullSecrets: {{ toJson . }}",
+        "{{- end }}",
+    )
+)
+_LINKING: Final = ("agent", "controller", "webhook")
+_HELP_URL: Final = Code(
+    (
+        "{{- with .Values.helpUrl }}",
+        f"- name: {HELP_URL}",
+        "  value: {{ . | quote }}",
         "{{- end }}",
     )
 )
@@ -223,6 +233,8 @@ def _with_settings(program: str, variables: Named) -> Named:
         (name, Unless(f'hasKey {settings} "{name}"', item) if isinstance(item, Choice) else item)
         for name, item in variables.items()
     )
+    if program in _LINKING:
+        told["help"] = _HELP_URL
     told["settings"] = Code(
         (
             f"{{{{- range $name, $value := {settings} }}}}",

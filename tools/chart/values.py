@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.program import SETTINGS as AGENT_SETTINGS
 from certs.settings import CertsSettings
 from controller.program import SETTINGS as CONTROLLER_SETTINGS
+from gpufence.event_text import MOST_HELP_URL
+from gpufence.names import HELP_URL
 from gpufence.settings import rows
 from tools import ROOT
 from tools.manifests import components
@@ -53,6 +55,10 @@ imagePullSecrets: []
 # at no public address yet, so this one leads nowhere.
 website: {WEBSITE}
 
+# Where your users find docs/my-pod.md: Events and refusals end with a link to the part of it that
+# they are about.
+helpUrl: ""
+
 # Settings of the programs, docs/settings-*.md, as {{GPUFENCE_HOLD_SECONDS: "20"}}.
 settings:
 """
@@ -78,7 +84,7 @@ def values_page() -> str:
 
 def schema_page(base: Iterable[dict[str, Any]]) -> str:
     """Return the schema: what nobody knows is refused, as are settings that the manifests make."""
-    taken = set(_variables(list(base)))
+    taken = {*_variables(list(base)), HELP_URL}
     properties: dict[str, Any] = {
         "image": _object({"prefix": {"type": "string"}, "tag": {"type": "string"}}),
         "imagePullSecrets": {
@@ -86,6 +92,7 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
             "items": {**_object({"name": {"type": "string"}}), "required": ["name"]},
         },
         "website": {"type": "string", "pattern": "^https?://[^ ]+[^/ ]$"},
+        "helpUrl": {"type": "string", "pattern": f"^(https?://[^ #@]{{1,{MOST_HELP_URL - 8}}})?$"},
         "settings": _object({name: _settings(of, taken) for name, of in SETTINGS.items()}),
         # Helm itself puts this in where the chart is part of another one.
         "global": {"type": "object"},

@@ -23,7 +23,7 @@ from agent.concerns.driver.model import (
     recorded,
     wanted_in,
 )
-from agent.events.episodes import Notice, about_node, about_pod, one_line
+from agent.events.episodes import Notice, about_node, one_line, pod_notices
 from agent.metrics import by_labels, pods_on_cards
 from agent.model.sample import Trouble
 from agent.model.state import PodRows
@@ -32,6 +32,7 @@ from agent.nvml.faults import Code
 from agent.nvml.protocol import Ask, Limited, NvmlFailure, Question
 from gpufence import names
 from gpufence.errors import Finding, look, ok
+from gpufence.event_text import MOST_TEXT, event_text, named_card, shortened
 from gpufence.fences import FIRST_DRIVER
 from gpufence.text import limit_mebibytes
 from kube import KubeError, PatchType, core
@@ -65,6 +66,10 @@ _READ: Final = "gpufence_driver_limits"
 _WRONG: Final = "gpufence_driver_limits_unsupported"
 _MOST_LOOKED_AT: Final = 64
 _HELD_OTHERWISE: Final = "pods are held by frameworks and the agent, as without such limits"
+_AS_WITHOUT: Final = "It is reported and evicted as without."
+_UPDATE: Final = (
+    f"Update driver and container toolkit, or take the label {names.DRIVER_LIMITS} off the Node."
+)
 _APPLY: Final = "apply component driver-limits"
 _MOUNT: Final = (
     "apply component driver-limits, or set GPUFENCE_CGROUP_ROOT to the node's own cgroups"
@@ -221,26 +226,22 @@ class DriverConcern(Concern):
         return {key: answers[question] for key, question in questions.items()}
 
     def _absent(self, item: AskedLimit) -> Notice:
-        found = self.records[item.key].found
-        message = (
-            f"container {item.container} asked the driver for a limit of "
-            f"{limit_mebibytes(item.asked_bytes)} on card {item.card.index} ({item.card.uuid}), "
-            f"and is not held to it: {found.why}; its pod is reported and evicted as without it"
+        first = (
+            f"The driver does not hold container {shortened(item.container)} to its limit of "
+            f"{limit_mebibytes(item.asked_bytes)} on {named_card(item.card)}."
         )
-        itself = about_pod(item.pod)[0]
-        return Notice(
-            names.LIMIT_ABSENT, itself, one_line(message), f"{item.card.uuid}/{item.container}"
-        )
+        why = f"Why: {self.records[item.key].found.why}."
+        text = event_text(first, why, _AS_WITHOUT, most=MOST_TEXT)
+        topic = f"{item.card.uuid}/{item.container}"
+        return pod_notices(names.LIMIT_ABSENT, item.pod, text, topic=topic, anchor=None)[0]
 
     def _unsupported(self) -> tuple[Notice, ...]:
         why = self.trouble.why
         if not why:
             return ()
-        message = (
-            f"the driver's limits of containers cannot be relied on here: {why}; update driver and "
-            f"container toolkit, or take the label {names.DRIVER_LIMITS} off the Node"
-        )
-        return (Notice(names.LIMIT_UNSUPPORTED, about_node(self._node), one_line(message)),)
+        first = f"The driver's limits of containers cannot be relied on here: {why}."
+        text = event_text(first, last=_UPDATE, most=MOST_TEXT)
+        return (Notice(names.LIMIT_UNSUPPORTED, about_node(self._node), one_line(text)),)
 
 
 class NodeLabel:

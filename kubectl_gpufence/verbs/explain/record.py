@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from gpufence.mode import MODES
 from gpufence.plan import Done
-from gpufence.share import CAP_SLACK, reserve_bytes
-from gpufence.target import MostHeld, limit_for
+from gpufence.share import CAP_SLACK
+from gpufence.target import enough_for
 from kubectl_gpufence.cluster_view import card_of, row_of
 from kubectl_gpufence.endings import what_helps
 from kubectl_gpufence.pods import read_event
@@ -181,7 +181,7 @@ def _about_use(record: PodRecord) -> Iterator[str]:
         used, limit = use.used_bytes, use.limit_bytes
         count = len(use.processes)
         if used is not None and limit is not None and used > limit:
-            enough = limit_for(MostHeld(used, count, shares=count), _reserve(record))
+            enough = enough_for(used, count, _reserves(record))
             yield (
                 f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
                 f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "
@@ -224,7 +224,6 @@ def _most(container: ContainerPlan, record: PodRecord) -> int | None:
     return max(most) + (CAP_SLACK if slack is None else slack)
 
 
-def _reserve(record: PodRecord) -> int:
-    """Return the context's reserve that the plan reckoned with, else the usual one."""
-    reserves = [item.reserve_bytes for _, _, item in record.settings if item.reserve_bytes]
-    return min(reserves, default=reserve_bytes(None))
+def _reserves(record: PodRecord) -> list[int]:
+    """Return the contexts' reserves that the plan reckoned with."""
+    return [item.reserve_bytes for _, _, item in record.settings if item.reserve_bytes]

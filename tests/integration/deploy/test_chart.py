@@ -12,6 +12,7 @@ from simulator.controlplane import Assets
 from tests.integration.deploy.rendering import Objects
 from tests.support.programs import CHART, Helm
 from tests.support.site import IMPERSONATION
+from tools import ROOT
 from tools.manifests import all_of, components, own_overlay
 
 HOOK = "helm.sh/hook"
@@ -75,6 +76,23 @@ def by_helm(helm: Helm, chosen: tuple[str, ...], *more: str, kubernetes: str = "
     }
     items.pop(("Job", FIRST_JOB), None)
     return items
+
+
+def test_helm_links_to_the_page_for_users_as_the_manual_does(
+    helm: Helm, kubectl: Path, tmp_path: Path
+) -> None:
+    """What the manual adds to a kustomization is the chart's value, of all programs that link."""
+    _, _, part = (ROOT / "docs" / "install.md").read_text("utf-8").partition("### A link for users")
+    patches = part.split("```yaml\n")[1].split("```")[0]
+    with (own_overlay(tmp_path, ["idle-release"]) / "kustomization.yaml").open("a") as file:
+        file.write(patches)
+    done = subprocess.run([kubectl, "kustomize", tmp_path], capture_output=True, check=True)
+    url = "https://wiki.example.com/gpu"
+
+    assert 3 == done.stdout.count(url.encode())
+    assert known(all_of(done.stdout.decode())) == by_helm(
+        helm, ("idle-release",), f"--set=helpUrl={url}"
+    )
 
 
 def without_hook(item: dict[str, Any]) -> dict[str, Any]:

@@ -207,6 +207,16 @@ class Node:
         others = [item for item in self.api.known.by_uid.values() if item.uid != pod.uid]
         self.api.known = pods_on_node([*others, pod])
 
+    def leave(self, pod: PodOnNode) -> None:
+        """Take a pod away with its processes."""
+        others = [item for item in self.api.known.by_uid.values() if item.uid != pod.uid]
+        self.api.known = pods_on_node(others)
+        owned = [pid for pid, item in self.processes.living.items() if _is_of(item, pod)]
+        for pid in owned:
+            del self.processes.living[pid]
+            for held in self.cards.held.values():
+                held.pop(pid, None)
+
     def tick(self, times: int = 1, seconds: float = 1.0) -> None:
         """Tick, and let every act that was handed over begin before the clock moves on."""
         for _ in range(times):
@@ -232,6 +242,10 @@ class Node:
     def _kill(self, verdict: Verdict) -> ActResult:
         self.killed.append(verdict)
         return ActResult(Answer.ACCEPTED)
+
+
+def _is_of(process: Occupant, pod: PodOnNode) -> bool:
+    return process.owner is not None and process.owner.pod_uid == pod.uid
 
 
 def timestamp() -> str:

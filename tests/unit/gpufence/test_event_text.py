@@ -32,7 +32,7 @@ class Linking:
 def test_a_long_name_keeps_both_ends() -> None:
     """Names are cut in the middle, and what would steer a terminal is a question mark."""
     assert "greedy-7d9c-abcde" == shortened("greedy-7d9c-abcde")
-    assert "aaaaaaaaaaa...cccccccccc" == shortened("a" * 60 + "b" + "c" * 60)
+    assert "aaaaaaaaa...cccccccc" == shortened("a" * 60 + "b" + "c" * 60)
     assert MOST_NAME == len(shortened("x" * 999))
     assert "a?b" == shortened("a\nb")
 
@@ -49,7 +49,7 @@ def test_a_card_is_named_by_index_and_model() -> None:
     [
         (4 * GIB, None, "About 4096Mi would do (gpufence.io/memory or its request)."),
         (4 * GIB - MIB + 1, 4 * GIB, "About 4096Mi would do (gpufence.io/memory or its request)."),
-        (5 * GIB, 4 * GIB, "More than this card has would be needed: let it use less."),
+        (5 * GIB, 4 * GIB, "More than this card has: let it use less."),
     ],
 )
 def test_the_value_that_would_do(enough: int, card: int | None, text: str) -> None:
@@ -64,10 +64,13 @@ def test_the_command_names_the_pod_in_full_or_not_at_all() -> None:
 
 
 def test_what_finds_no_place_is_left_out() -> None:
-    """First and last sentence stay, and of the others those that fit."""
+    """First and last sentence stay; of the others one is cut, unless little of it would be left."""
     long = "x" * MOST_SAID
 
-    assert "One. Two. Type." == event_text("One.", "", long, "Two.", last="Type.")
+    assert "One. Two. Type." == event_text("One.", "", "Two.", last="Type.")
+    assert MOST_SAID == len(event_text("One.", long, "Two.", last="Type."))
+    assert event_text("One.", long, last="Type.", most=80).endswith("xxx... Type.")
+    assert "One. Type." == event_text("One.", long, last="Type.", most=70)
     assert "One." == event_text("One.")
     assert MOST_SAID == len(event_text(long + "y", last="Type."))
     assert event_text(long + "y", last="Type.").endswith("xxx... Type.")

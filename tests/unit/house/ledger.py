@@ -81,12 +81,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32475, 26500),
+    "product lines of code": Figure(32517, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(66, 60),
-    "test files": Figure(598, 470),
-    "test lines": Figure(98140, 60000),
+    "test files": Figure(600, 470),
+    "test lines": Figure(98427, 60000),
     "product modules that unit tests import": Figure(202, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(10, 10),

@@ -159,7 +159,7 @@ def test_settings_that_manifests_make_are_nobody_elses() -> None:
     agent = json.loads(page)["properties"]["settings"]["properties"]["agent"]
     known = {variable for row in rows(AGENT_SETTINGS) for variable in row.variables}
 
-    assert known - {"GPUFENCE_NODE"} == set(agent["properties"])
+    assert known - {"GPUFENCE_NODE", "GPUFENCE_HELP_URL"} == set(agent["properties"])
     assert not agent["additionalProperties"]
 
 

@@ -66,7 +66,7 @@ RECORDED = {
     "rewrite": Walk(95, 22),
     "create": Walk(125, 29),
     "verdict": Walk(38, 8),
-    "eviction": Walk(114, 20),
+    "eviction": Walk(140, 24),
     "renewal": Walk(64, 9),
     "release": Walk(35, 6),
     "top": Walk(231, 39),

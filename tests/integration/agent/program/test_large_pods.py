@@ -136,7 +136,7 @@ def test_a_pod_that_the_api_cannot_end_is_named(site: NodeSite, namespace: str) 
     assert named
     assert stays
     assert ["greedy"] == [item["involvedObject"]["name"] for item in told]
-    assert "fills all that etcd takes" in told[0]["message"]
+    assert "Too large an object for etcd" in told[0]["message"]
 
 
 def test_the_last_resort_ends_what_the_api_cannot(site: NodeSite, namespace: str) -> None:

@@ -83,7 +83,7 @@ def _was_named(site: NodeSite, name: str) -> bool:
     return any(
         item["reason"] == names.SHORT
         and item["involvedObject"]["name"] == site.node.name
-        and f"pod {name} " in item["message"]
+        and f"Pod {name} " in item["message"]
         for item in found
     )
 

@@ -9,8 +9,6 @@ from agent.model.use import CardUse, PodOnCard, ProcessUse
 from gpufence.quantity import GIB
 from tests.support.agent.builders import CARDS, memory, on_card, pod
 
-REMEDY = "let the framework use less, or raise gpufence.io/memory or the requested amount"
-
 
 def process(pid: int, used: int | None, container: str = "main") -> ProcessUse:
     return ProcessUse(pid, used, None, "uid-a", container, confirmed=True)

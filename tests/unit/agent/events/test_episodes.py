@@ -53,8 +53,10 @@ def written_at(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[
 
 
 def test_once_and_then_a_count() -> None:
-    """What goes on is written once, and then its count every five minutes."""
-    assert [(0, 1), (300, 2), (600, 3)] == written_at(*range(700))
+    """What goes on is written once, and then its count, each after twice as long up to 40 min."""
+    counts = [0, 300, 900, 2100, 4500, 6900, 9300]
+
+    assert [(at, count) for count, at in enumerate(counts, 1)] == written_at(*range(0, 9400, 10))
 
 
 def test_new_episode_after_a_pause() -> None:
@@ -124,7 +126,7 @@ def test_many_notices_of_one_namespace_hide_nobodys() -> None:
 def test_evictions_are_told_whatever_else_there_was_to_say() -> None:
     """An eviction is written though its namespace has no allowance left, and takes none away."""
     lasting = [notice(f"Reason{number}") for number in range(400)]
-    evicted = [notice(names.EVICTED, topic=f"{number}") for number in range(9)]
+    evicted = [replace(notice(names.EVICTED, topic=f"{n}"), urgent=True) for n in range(9)]
     writes, _ = damped(NO_EPISODES, [*evicted, *lasting], 0, DAMPING)
     later, _ = damped(NO_EPISODES, [*lasting, *evicted], 0, DAMPING)
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from agent.events import sentences
-from agent.events.episodes import MOST_CHARACTERS
 from agent.events.notices import notices, notices_of_act
 from agent.model.decision import (
     ActResult,
@@ -22,9 +21,10 @@ from agent.model.decision import (
     Verdict,
 )
 from gpufence import names
+from gpufence.event_text import MOST_SAID
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, controller, on_card, pod
-from tests.unit.agent.events.scenes import REMEDY, card, process, text, use, verdict
+from tests.unit.agent.events.scenes import card, process, text, use, verdict
 
 
 def decision(*verdicts: Verdict, **findings: CardFinding) -> Decision:
@@ -41,9 +41,9 @@ def test_eviction_suspended() -> None:
     found = notices(replace(decision(), suspensions=suspended), "n1")
 
     expected = (
-        "evictions of pods measured in gpushare, units of 1Gi are suspended, except under "
-        "memory pressure: more than half of them are over their limits at once (3 of 5); probably "
-        "a wrong unit or limit: compare the pods' gpufence.io/summary with what they requested"
+        "Evictions of pods measured in gpushare, units of 1Gi are suspended but under memory "
+        "pressure: 3 of 5 are over their limits at once. Probably a wrong unit or limit: compare "
+        "the pods' gpufence.io/summary with what they requested."
     )
     assert [names.EVICTION_SUSPENDED] * 2 == [item.reason for item in found]
     assert expected == found[0].message
@@ -55,8 +55,8 @@ def test_eviction_suspended() -> None:
     [
         (verdict(Outcome.IDLE, over=False), []),
         (verdict(Outcome.EVICT), [names.LIMIT_EXCEEDED]),
-        (verdict(Outcome.WOULD_EVICT), [names.LIMIT_EXCEEDED, names.WOULD_EVICT]),
-        (verdict(Outcome.STUCK), [names.LIMIT_EXCEEDED, names.TERMINATION_STUCK]),
+        (verdict(Outcome.WOULD_EVICT), [names.WOULD_EVICT]),
+        (verdict(Outcome.STUCK), [names.TERMINATION_STUCK]),
         (verdict(Outcome.UNDECLARED, over=False), [names.UNDECLARED]),
     ],
 )
@@ -97,12 +97,14 @@ def test_findings_are_told() -> None:
 
 
 def test_owner_is_told_too() -> None:
-    """The controller is told as well, by the pod's name, since the pod will be gone."""
-    found = sentences.evicted(verdict(pod=pod(controller=controller())))
+    """The controller hears of evictions as well, in one Event of all its pods, and of no more."""
+    mine = verdict(pod=pod(controller=controller()))
+    found = sentences.evicted(mine)
 
-    assert ["Pod", "ReplicaSet"] == [item.regarding.kind for item in found]
-    assert f"pod a: {found[0].message}" == found[1].message
-    assert 2 == len({item.topic for item in found})
+    assert ["ReplicaSet", "Pod"] == [item.regarding.kind for item in found]
+    assert 1 == len({item.message for item in found})
+    assert ["", "GPU-0/"] == [item.topic for item in found]
+    assert ["Pod"] == [item.regarding.kind for item in sentences.limit_exceeded(mine)]
 
 
 def test_longest_names() -> None:
@@ -114,7 +116,7 @@ def test_longest_names() -> None:
     result = ActResult(Answer.BLOCKED, detail="no " * 3000)
     found = notices_of_act(verdict(use=held, pod=item), result)
 
-    assert all(len(item.message) <= MOST_CHARACTERS for item in found)
+    assert all(len(item.message) <= MOST_SAID for item in found)
     assert "allow a disruption" in found[0].message
 
 
@@ -124,25 +126,23 @@ def test_nothing_but_one_line() -> None:
     long = sentences.limit_exceeded(verdict(use=use()._replace(containers={"x" * 2000: 1})))
 
     assert "bad?line?" in short.message
-    assert 1023 == len(long[0].message)
-    assert long[0].message.endswith("...")
+    assert "container xxxxxxxxx...xxxxxxxx, PID" in long[0].message
 
 
 def test_unknown_parts() -> None:
-    """What is unknown reads as unknown, and a pod without known containers as the pod."""
+    """What is unknown reads as unknown, and says how it would become known."""
     found = Verdict(pod(), Outcome.UNKNOWN)
 
     expected = (
-        "GPUMemoryEvicted: evicted: the pod holds unknown on an unknown card, the pod's limit is "
-        f"unknown, over for 0 s by 0 processes (PID ); {REMEDY}"
+        "GPUMemoryEvicted: Evicted: unknown of unknown on an unknown card, for 0 s. Request an "
+        "amount of GPU memory, or set gpufence.io/memory. kubectl gpufence explain a"
     )
     assert expected == text(sentences.evicted(found))
-    assert "the pod holds unknown on" in text(sentences.undeclared(found))
+    assert "Holds unknown without a limit" in text(sentences.undeclared(found))
 
 
 def test_one_container() -> None:
     """A single container and process are not spoken of as many."""
     one = on_card(pod(), GIB, process(7, GIB), containers={"main": GIB})
 
-    assert "container main holds 1024 MiB" in text(sentences.evicted(verdict(use=one)))
-    assert "by 1 process (PID 7)" in text(sentences.evicted(verdict(use=one)))
+    assert "by container main, PID 7, for 35 s." in text(sentences.evicted(verdict(use=one)))

@@ -73,7 +73,7 @@ def test_the_pod_says_why_it_is_not_held(node: DrivenNode, answer: Answer, words
 
     (message,) = messages(node, names.LIMIT_ABSENT)
     assert [] == before
-    assert "container main asked the driver for a limit of 3072 MiB on card 0" in message
+    assert "does not hold container main to its limit of 3072 MiB on card 0" in message
     assert words in message
     assert [Fence.AGENT] == node.fences()
 

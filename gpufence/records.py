@@ -147,6 +147,11 @@ def read_records(text: str) -> NodeRecords:
     return _NODE.read(read_versioned(text, _NAME, VERSION), _NAME)
 
 
+def record_object(record: Record) -> dict[str, object]:
+    """Return a record as it is written, with all its fields."""
+    return _RECORD._replace(defaults={}).write(record)
+
+
 def together(one: Iterable[Record], other: Iterable[Record]) -> tuple[Record, ...]:
     """Put together what two agents of a node remember, the oldest first."""
     known = {record.key: record for record in (*one, *other)}

@@ -59,6 +59,7 @@ class Verb(NamedTuple):
 VERBS: Final = (
     Verb("top", "how much GPU memory each pod holds"),
     Verb("explain", "the whole story of one pod"),
+    Verb("why", "how a pod ended that is gone"),
     Verb("recommend", "how much each model needs, as limits"),
     Verb("doctor", "check the installation"),
     Verb("inspect", "what the agent of one node sees"),

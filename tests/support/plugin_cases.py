@@ -28,6 +28,7 @@ from kubectl_gpufence.verbs.idle.lines import (
     waiting_note,
 )
 from kubectl_gpufence.verbs.inspect import inspection
+from kubectl_gpufence.verbs.why.story import FoundRecord, story
 from kubectl_gpufence.view import Display, columns_of, table
 from tests.support import verb_cases
 from tests.support.builders import container, gpushare, sidecar
@@ -35,6 +36,7 @@ from tests.support.gpushare_cases import GPUSHARE_CASES
 from tests.support.plugin import (
     CARD,
     LIMIT,
+    NODE,
     agent,
     card_row,
     cluster,
@@ -293,6 +295,7 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
     "inspect-odd": _inspect_odd,
     "explain-typical": lambda: explained(seen_pod(), holding()),
+    "why-evicted": lambda: list(story(FoundRecord(NODE, verb_cases.ENDED), TERMINAL)),
     "explain-within": lambda: explained(seen_pod()),
     "explain-conservative": lambda: unplaced(seen_pod(bound=False)),
     "explain-observe": lambda: explained(seen_pod(mode=Mode.OBSERVE), mode="observe"),

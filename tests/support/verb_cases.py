@@ -10,6 +10,7 @@ from gpufence.dialects import Units
 from gpufence.idle import OwnerRelease, OwnerReleases, ReleaseNote, ReleasePhase
 from gpufence.need import Confidence, NeedKey, NeedSummary
 from gpufence.quantity import GIB, MIB
+from gpufence.records import EVICTED, Moment, Neighbour, Record, Threshold
 from gpufence.shape import Object
 from gpufence.snapshot import PodActivityRow, PodRow
 from kube.kinds import ApiKind
@@ -326,3 +327,32 @@ NEED_CASES: dict[str, Callable[[], list[str]]] = {
     "recommend-patch": lambda: patch_lines(patched(), together=False),
     "recommend-kustomize": lambda: patch_lines(patched(), together=True),
 }
+
+
+ENDED = Record(
+    EVICTED,
+    "2026-11-20T07:01:02Z",
+    "uid",
+    "team-a",
+    "worker-7f9c-x",
+    "Deployment/worker",
+    "ReplicaSet/worker-7f9c",
+    model="Tesla T4",
+    total_bytes=15 * GIB,
+    used_bytes=3900 * MIB,
+    peak_bytes=3900 * MIB,
+    limit_bytes=3 * GIB,
+    enough_bytes=5568 * MIB,
+    over_seconds=45.0,
+    hold_seconds=30.0,
+    free_bytes=4000 * MIB,
+    owed_bytes=2 * GIB,
+    neighbours=(Neighbour(GIB, 3 * GIB),),
+    thresholds=(Threshold("limit", 3 * GIB, 90.0), Threshold("evict", 3328 * MIB, 45.0)),
+    course=tuple(
+        Moment(
+            age, 1124 if age > 200 else 2100 if age > 90 else 3140 if age > 45 else 3900, 3072, 9
+        )
+        for age in range(600, -1, -5)
+    ),
+)

@@ -102,7 +102,7 @@ class HistoryConcern(Concern):
         self._clock = clock
         self._timestamp = timestamp
         self._rings = Rings(policy)
-        self._decided: dict[UseKey, CardMoment] = {}
+        self._decided: dict[UseKey, tuple[PastUse, CardMoment]] = {}
         self._last: TickResult | None = None
         self._known = NodeRecords(node, timestamp())
         self._found: NodeRecords | None = None
@@ -132,9 +132,12 @@ class HistoryConcern(Concern):
         made = [record for act in tick.acts if (record := self._ended(act)) is not None]
         if made:
             self._known = added(self._known, made)
-        there = {(act.pod.uid, act.uuid): card_moment(act, tick) for act in tick.decision.acts}
         pods = tick.observation.pods.by_uid
         kept = {key: moment for key, moment in self._decided.items() if key[0] in pods}
+        there = {
+            (act.pod.uid, act.uuid): (self._past(act), card_moment(act, tick))
+            for act in tick.decision.acts
+        }
         self._decided = {**kept, **there}
         if self._clock() - self._kept_at >= STORE_SECONDS:
             self._store()
@@ -152,8 +155,9 @@ class HistoryConcern(Concern):
         verdict = act.verdict
         if act.result.answer is not Answer.ACCEPTED or verdict.action not in _ENDS:
             return None
-        card = self._decided.get((verdict.pod.uid, verdict.uuid), CardMoment())
-        return evicted_record(verdict, self._past(verdict), card)
+        # By now it may have let go: what it was evicted for is how it stood when that was decided.
+        decided = self._decided.get((verdict.pod.uid, verdict.uuid))
+        return evicted_record(verdict, *(decided or (self._past(verdict), CardMoment())))
 
     def _past(self, verdict: Verdict) -> PastUse:
         now = self._clock()

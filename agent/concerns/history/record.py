@@ -146,9 +146,7 @@ def _enough(use: PodOnCard, peak_bytes: int) -> int | None:
     if limit is None or peak <= limit:
         return None
     most = MostHeld(peak, max(len(held), 1), max(held, default=0), use.pod.shares)
-    terms = TargetTerms(
-        reserve_bytes(use.card.compute_capability), card_bytes=use.card.memory_bytes
-    )
+    terms = TargetTerms(reserve_bytes(use.card.compute_capability))
     return target_for([most], limit, terms).limit_bytes
 
 

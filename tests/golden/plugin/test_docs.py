@@ -22,7 +22,7 @@ def test_output_in_the_page_is_output_of_the_plugin(block: str) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    ["top", "explain", "recommend", "doctor", "inspect", "idle", "release"],
+    ["top", "explain", "why", "recommend", "doctor", "inspect", "idle", "release"],
 )
 def test_every_verb_is_shown(verb: str) -> None:
     """No verb goes without an example of its output."""

@@ -76,6 +76,7 @@ def after_an_eviction(answer: Answer = Answer.ACCEPTED) -> Iterator[RecordedNode
         node.tick(5)
         node.cards.held[0][1] = LIMIT + GIB
         node.tick_until_acted()
+        del node.cards.held[0][1]  # its processes have ended by the time that the answer is seen
         node.tick()
         yield node
 
@@ -101,7 +102,7 @@ def test_an_eviction_is_recorded() -> None:
     assert [("limit", LIMIT), ("evict", LIMIT + 256 * MIB)] == [
         (each.name, each.bytes) for each in record.thresholds
     ]
-    assert {3.0} == {each.passed_seconds for each in record.thresholds}
+    assert {QUICK.hold_seconds} == {each.passed_seconds for each in record.thresholds}
 
 
 def test_neighbours_have_amounts_and_no_names() -> None:

@@ -1,0 +1,187 @@
+"""
+Finding records of how pods ended: at the agents, in the ConfigMaps of those that do not answer, and
+what a pod that lives has held so far.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence.errors import GpufenceError
+from gpufence.names import SYSTEM_NAMESPACE, WHY_KEY, WHY_LABEL, WHY_RUNNING
+from gpufence.records import MOST_RECORDS, NodeRecords, read_records
+from gpufence.shape import as_text, as_texts
+from gpufence.text import printable
+from kube import ForbiddenError, core
+from kube.discovery import Kinds
+from kubectl_gpufence.agents import silence_reason
+from kubectl_gpufence.cluster_view import named
+from kubectl_gpufence.owners import kind_called
+from kubectl_gpufence.reader import MissingError
+from kubectl_gpufence.verbs.why.story import FoundRecord
+from kubectl_gpufence.view import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpufence.records import Record
+    from kube import JsonObject
+    from kubectl_gpufence.pods import StatusPod
+    from kubectl_gpufence.reader import ClusterReader
+
+_PAGE: Final = "/v1/why"
+_HIDDEN: Final = (
+    f"you may neither ask agents nor list ConfigMaps of {SYSTEM_NAMESPACE}: Role gpufence-viewer "
+    "there allows both"
+)
+_ALIVE: Final = "it has not ended: `kubectl gpufence explain` has the present"
+
+
+class WantedRecords(NamedTuple):
+    """What is asked for: a namespace, empty for all, and a pod, or an owner as `Kind/name`."""
+
+    namespace: str
+    pod: str = ""
+    owner: str = ""
+
+    def fits(self, record: Record) -> bool:
+        if self.namespace not in ("", record.namespace):
+            return False
+        if self.owner:
+            return self.owner in (record.owner, record.controller)
+        return self.pod in ("", record.name)
+
+    @property
+    def shown(self) -> str:
+        what = self.owner or f"pod {self.pod}"
+        return f"{what} in namespace {self.namespace}" if self.namespace else what
+
+
+class Known(NamedTuple):
+    """What nodes remember, by node; `hidden`: neither agents nor ConfigMaps may be read."""
+
+    nodes: dict[str, NodeRecords]
+    notes: tuple[str, ...] = ()
+    hidden: bool = False
+
+
+def find(namespace: str, word: str, reader: ClusterReader) -> tuple[list[FoundRecord], list[str]]:
+    """
+    Return records, the newest first, and what is missing from them.
+
+    Raises:
+        MissingError: there is none of what was named, or none may be read.
+    """
+    asked = _asked(namespace, word, reader)
+    known = _known(reader)
+    found = _chosen(known.nodes, asked)
+    if found or not word:
+        if known.hidden:
+            raise MissingError(_HIDDEN)
+        return found, [*known.notes, *([] if found else [_nothing(asked, known)])]
+    if asked.pod and (living := _chosen(_running(reader), asked)):
+        return living, [
+            *known.notes,
+            "it has not ended: `kubectl gpufence explain` has the present",
+        ]
+    raise MissingError(_HIDDEN if known.hidden else _missing(asked, known))
+
+
+def _asked(namespace: str, word: str, reader: ClusterReader) -> WantedRecords:
+    called, separator, name = word.partition("/")
+    if not separator:
+        return WantedRecords(namespace, pod=word)
+    kind = kind_called(Kinds(reader.client), called).kind
+    return (
+        WantedRecords(namespace, name)
+        if kind == "Pod"
+        else WantedRecords(namespace, owner=f"{kind}/{name}")
+    )
+
+
+def _chosen(nodes: dict[str, NodeRecords], asked: WantedRecords) -> list[FoundRecord]:
+    fitting = (
+        FoundRecord(node, record)
+        for node, known in nodes.items()
+        for record in known.records
+        if asked.fits(record)
+    )
+    return sorted(fitting, key=lambda each: each.record.key, reverse=True)
+
+
+def _known(reader: ClusterReader) -> Known:
+    """Ask all agents, and read the ConfigMaps of nodes whose agents do not answer."""
+    pods, note, hidden = reader.agent_pods()
+    answers = list(zip(pods, reader.together(lambda pod: _page(reader, pod), pods), strict=True))
+    nodes = {each.node: each for _, each in answers if isinstance(each, NodeRecords)}
+    silent = {pod.node or pod.name: each for pod, each in answers if isinstance(each, str)}
+    try:
+        stored = {} if pods and not silent else _stored(reader)
+    except ForbiddenError:
+        why = named(list(silent)) if silent else ""
+        notes = (f"nothing is known of {why}: {next(iter(silent.values()))}",) if silent else ()
+        return Known(nodes, notes, hidden=not nodes and (hidden or bool(silent)))
+    notes = () if pods or stored or hidden else (note,)
+    if unread := [node for node in silent if node not in stored]:
+        notes = (f"{counted(len(unread), 'agent')} ({named(unread)}) did not answer",)
+    return Known({**stored, **nodes}, notes)
+
+
+def _page(reader: ClusterReader, pod: StatusPod, query: str = "") -> NodeRecords | str:
+    """Return what an agent remembers, or why that is not known."""
+    if not pod.ready:
+        return "its pod is not ready"
+    try:
+        return read_records(reader.ask_agent(pod, _PAGE, {"only": query} if query else None))
+    except GpufenceError as error:
+        return silence_reason(error)
+
+
+def _stored(reader: ClusterReader) -> dict[str, NodeRecords]:
+    """Read what agents have stored; what no agent wrote is left out."""
+
+    def keep(raw: JsonObject) -> NodeRecords | None:
+        try:
+            data = as_texts(raw.get("data"), "data")
+            return read_records(as_text(data.get(WHY_KEY), WHY_KEY))
+        except GpufenceError:
+            return None
+
+    path = core("namespaces", SYSTEM_NAMESPACE, "configmaps")
+    query: dict[str, str | int] = {"labelSelector": f"app.kubernetes.io/name={WHY_LABEL}"}
+    found = reader.listed(path, keep, query)
+    return {each.node: each for each in found if each is not None}
+
+
+def _running(reader: ClusterReader) -> dict[str, NodeRecords]:
+    pods, *_ = reader.agent_pods()
+    answers = reader.together(lambda pod: _page(reader, pod, WHY_RUNNING), pods)
+    return {each.node: each for each in answers if isinstance(each, NodeRecords)}
+
+
+def _nothing(asked: WantedRecords, known: Known) -> str:
+    where = f" in namespace {asked.namespace}" if asked.namespace else ""
+    return f"no end of a pod{where} is recorded; {_kept(known)}"
+
+
+def _missing(asked: WantedRecords, known: Known) -> str:
+    near = get_close_matches(asked.owner or asked.pod, set(_names(known, asked)), n=1)
+    hint = f"did you mean {printable(near[0])}?" if near else "-n names another namespace"
+    return (
+        f"no end of {asked.shown} is recorded; {hint} {_kept(known)}; a pod that was rejected has "
+        "none: see its owner's Events"
+    )
+
+
+def _names(known: Known, asked: WantedRecords) -> Iterable[str]:
+    for each in _chosen(known.nodes, WantedRecords(asked.namespace)):
+        record = each.record
+        yield from (record.owner, record.controller) if asked.owner else (record.name,)
+
+
+def _kept(known: Known) -> str:
+    """Say how long records are kept, and since when agents could write any."""
+    since = min((each.since for each in known.nodes.values() if each.since), default="")
+    runs = f", of agents that run since {printable(since)} at the earliest" if since else ""
+    return f"(the last {MOST_RECORDS} evictions of each node are kept{runs})"

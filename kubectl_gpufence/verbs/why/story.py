@@ -1,0 +1,144 @@
+"""PURE. What a record of a pod's end says in sentences: what happened, why, and what to type."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence.event_text import would_do
+from gpufence.records import CAPPED, RUNNING
+from gpufence.text import minutes, printable
+from kubectl_gpufence.verbs.why.chart import chart, clock
+from kubectl_gpufence.view import allowed, chapter, held, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpufence.records import Record, Threshold
+    from kubectl_gpufence.view import Display
+
+_PASSED = {
+    "limit": "it passed its limit of {}",
+    "evict": "it passed {}, above which time counts",
+}
+
+
+class FoundRecord(NamedTuple):
+    """A record, and the node that remembers it."""
+
+    node: str
+    record: Record
+
+
+def story(found: FoundRecord, display: Display) -> Iterator[str]:
+    """Write one record as a chart and chapters."""
+    record = found.record
+    yield from wrapped(_head(found), "  ", display, first="")
+    if drawn := chart(record, display):
+        yield ""
+        yield from drawn
+    yield from chapter("WHAT HAPPENED", _bullets(what_happened(record), display), display)
+    yield from chapter("WHY", _bullets(why(record), display), display)
+    yield from chapter("WHAT TO TYPE", _bullets(what_to_type(record), display), display)
+
+
+def _head(found: FoundRecord) -> str:
+    record = found.record
+    owner = f" ({record.owner})" if record.owner else ""
+    ended = "has not ended" if record.kind == RUNNING else f"{record.kind} at {record.at}"
+    card = f"card {record.index} ({record.model} of {allowed(record.total_bytes)})"
+    return f"pod {record.namespace}/{record.name}{owner}: {ended}, node {found.node}, {card}"
+
+
+def what_happened(record: Record) -> Iterator[str]:
+    """Tell in the order of time when which threshold was passed, and how it ended."""
+    passed = [each for each in record.thresholds if each.passed_seconds is not None]
+    for threshold in sorted(passed, key=lambda each: -(each.passed_seconds or 0.0)):
+        yield _passing(record, threshold)
+    if record.kind == RUNNING:
+        peak = f"; the most was {held(record.peak_bytes)}" if record.peak_bytes else ""
+        yield f"{clock(record.at)}: it holds {held(record.used_bytes)}{peak}."
+    elif record.kind == CAPPED:
+        yield (
+            f"{clock(record.at)}: container {record.container} failed; the most that its pod held "
+            f"was {held(record.peak_bytes)}."
+        )
+    else:
+        yield f"{clock(record.at)}: it held {held(record.used_bytes)} and was evicted."
+
+
+def _passing(record: Record, threshold: Threshold) -> str:
+    seconds = threshold.passed_seconds or 0.0
+    what = _PASSED.get(threshold.name, "it passed {}").format(allowed(threshold.bytes))
+    first = record.course[0].age if record.course else 0
+    if round(seconds) >= first:
+        return f"From the first look on, {clock(record.at, seconds)}: {_already(what)}."
+    before = "before now" if record.kind == RUNNING else "before the end"
+    return f"{clock(record.at, seconds)}, {minutes(seconds)} {before}: {what}."
+
+
+def _already(what: str) -> str:
+    return what.replace("it passed", "it was above", 1)
+
+
+def why(record: Record) -> Iterator[str]:
+    """Say what decided, and how the card's other pods stood."""
+    if record.kind == CAPPED:
+        yield from _capped(record)
+    elif record.kind == RUNNING:
+        yield "Nothing has been done to it."
+    elif record.shortage:
+        yield (
+            f"The card was short of memory: {held(record.free_bytes)} were free, and its pods were "
+            f"promised {held(record.owed_bytes)} that they did not hold yet. The pod was above its "
+            "limit, and its eviction gives that back."
+        )
+    else:
+        over, most = minutes(record.over_seconds), minutes(record.hold_seconds)
+        yield (
+            f"It was over its limit for {over}; {most} above the threshold are allowed, less for a "
+            "large excess."
+        )
+    yield from _neighbours(record)
+
+
+def _capped(record: Record) -> Iterator[str]:
+    said = "It said that GPU memory is out" if record.certain else "Perhaps GPU memory was out"
+    yield (
+        f"{said}: of {allowed(record.asked_bytes)} asked for it may allocate "
+        f"{allowed(record.given_bytes)}, the rest is kept for CUDA."
+    )
+
+
+def _neighbours(record: Record) -> Iterator[str]:
+    """Give amounts of others, and no names."""
+    if record.kind == CAPPED:
+        return
+    if not record.neighbours:
+        yield "No other pod was on its card."
+        return
+    amounts = [
+        f"{held(other.used_bytes)} of {allowed(other.promised_bytes, none='no limit')}"
+        for other in record.neighbours
+    ]
+    count = "One other pod" if len(amounts) == 1 else f"{len(amounts)} other pods"
+    free = f", and {held(record.free_bytes)} were free" if record.free_bytes is not None else ""
+    yield f"{count} on its card held {', '.join(amounts)}{free}."
+
+
+def what_to_type(record: Record) -> Iterator[str]:
+    """Return the value that would do, and commands that have more."""
+    enough, total = record.enough_bytes, record.total_bytes
+    if enough is not None:
+        yield would_do(enough, total or None)
+    elif record.kind == RUNNING:
+        yield "Nothing."
+    namespace = quote(printable(record.namespace))
+    yield f"`kubectl gpufence recommend -n {namespace}` has what it needs by all days measured."
+    kind, _, name = record.owner.partition("/")
+    now = f"{kind.lower()}/{name}" if name else record.name
+    yield f"`kubectl gpufence explain -n {namespace} {quote(printable(now))}` has the present."
+
+
+def _bullets(sentences: Iterable[str], display: Display) -> list[str]:
+    return [line for item in sentences for line in wrapped(item, "    ", display, first="  - ")]

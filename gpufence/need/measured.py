@@ -28,6 +28,8 @@ SURE_PODS: Final = 3
 FULL_PERCENT: Final = 97
 """Whoever stands so close to all he could take shows his cap, not his need."""
 
+MAY_BE: Final = "may be, with its CUDA context,"
+
 RISE_PERCENT: Final = 5
 RISE_DAYS: Final = 3
 """A peak that rose by more than this within its last days may be rising still."""
@@ -126,10 +128,23 @@ def cap_reason(measured: Measured) -> str:
     peak = mebibytes(measured.peak_bytes)
     highest = [row for row in measured.rows if row.peak_bytes == measured.peak_bytes]
     if any(_took_all(row, measured.card) for row in highest):
-        what = f"{peak} is all that it is configured to take"
+        how = "is" if is_certain(measured) else MAY_BE
+        what = f"{peak} {how} all that it is configured to take"
     else:
         what = f"{peak} is all of its card"
     return f"none: {what}, so its need is unknown; let it grow ({GROWTH}, in observe)"
+
+
+def is_certain(measured: Measured) -> bool:
+    """
+    Return whether the peak would stand at its cap with a whole reserve as its context, too; with
+    the least that a context can be it only may.
+    """
+    return any(
+        row.capped or row.told_bytes is None
+        for row in measured.rows
+        if row.peak_bytes == measured.peak_bytes
+    )
 
 
 def confidence_of(measured: Measured) -> tuple[Confidence, str]:

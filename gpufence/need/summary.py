@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.need.measured import (
+    MAY_BE,
     Confidence,
     cap_reason,
     cards_of,
     confidence_of,
+    is_certain,
     measured_of,
     merged,
 )
@@ -60,6 +62,11 @@ class NeedSummary(NamedTuple):
     reasons: NeedReasons
     last_day: str = ""
 
+    @property
+    def perhaps(self) -> bool:
+        """Return whether that it is capped depends on its CUDA context."""
+        return MAY_BE in self.reasons.target
+
 
 class ProposalTerms(NamedTuple):
     """What an owner or its namespace says about targets."""
@@ -92,9 +99,14 @@ def summarise(
         return None
     confidence, why = confidence_of(measured)
     at_cap = cap_reason(measured)
+    perhaps = bool(at_cap) and not is_certain(measured)
     target = None
-    if not at_cap and confidence is not Confidence.LOW:
+    if confidence is not Confidence.LOW and (perhaps or not at_cap):
         target = target_for(measured.held, measured.too_small_bytes, _terms(measured, terms))
+    if perhaps and target is not None:
+        # It is for a person to try: taken up by itself, each target could make the next one.
+        at_cap += f"; or request {limit_mebibytes(target.limit_bytes)} and look again"
+        target = None
     newest = measured.newest
     return NeedSummary(
         key=owner.key,

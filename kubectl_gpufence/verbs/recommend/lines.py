@@ -69,7 +69,7 @@ def _confidence(item: NeedSummary) -> Cell:
 def _remark(item: NeedSummary) -> Cell:
     """Return what somebody should know before he follows."""
     remarks = (
-        ("at its cap", item.capped),
+        ("perhaps at its cap" if item.perhaps else "at its cap", item.capped),
         (f"OOM {item.out_of_memory}d", item.out_of_memory),
         (f"evicted {item.evictions}x", item.evictions),
         (f"seen for {duration(item.held_seconds)}", item.confidence is Confidence.LOW),

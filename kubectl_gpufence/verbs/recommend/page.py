@@ -177,7 +177,8 @@ def _amounts(item: NeedSummary) -> tuple[str, str, str]:
 
 
 def _badge(item: NeedSummary) -> str:
-    said = "at its cap" if item.capped else str(item.confidence)
+    at_cap = "perhaps at its cap" if item.perhaps else "at its cap"
+    said = at_cap if item.capped else str(item.confidence)
     return f'<span class="badge {"capped" if item.capped else item.confidence}">{said}</span>'
 
 

@@ -158,8 +158,12 @@ def test_what_takes_all_it_is_told_never_gets_more_for_that(context: int) -> Non
     told = 3180 * MIB
     took = {"told_bytes": told, "peak_bytes": told + context, "process_bytes": told + context}
     said = summary(*days(9, **took))
+    sure = summary(*days(9, capped=True, **took))
 
-    assert (True, None) == (said.capped, said.target_bytes)
+    assert (True, None, True) == (said.capped, said.target_bytes, said.perhaps)
+    assert "may be, with its CUDA context, all that it is configured" in said.reasons.target
+    assert said.reasons.target.endswith(" MiB and look again")
+    assert (True, None, False) == (sure.capped, sure.target_bytes, sure.perhaps)
 
 
 def test_a_model_under_its_own_target_is_not_capped() -> None:

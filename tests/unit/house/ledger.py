@@ -82,12 +82,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32518, 26500),
+    "product lines of code": Figure(32534, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(68, 60),
     "test files": Figure(601, 470),
-    "test lines": Figure(98705, 60000),
+    "test lines": Figure(98764, 60000),
     "product modules that unit tests import": Figure(202, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

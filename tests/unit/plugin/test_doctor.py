@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from gpufence import names
+from gpufence.capped import Ending
 from gpufence.cards import Instance, NodeCards
 from gpufence.errors import Level
 from gpufence.names import DRIVER_LIMITS as LABEL
@@ -51,6 +52,9 @@ NO_PODS: dict[str, Any] = {
 }
 SHORT = (0.0, verb_cases.NOW + verb_cases.DAY)
 FIRST = {"default-max-mode": "observe"}
+
+
+CAPPED = Ending("trainer", 1, waiting="CrashLoopBackOff", out_of_memory="CUDA out of memory")
 
 
 def texts(**changes: Any) -> str:
@@ -129,8 +133,15 @@ def test_the_doctor_speaks_json() -> None:
             {"namespaces": MaybeHidden([LabelledNamespace("a", "cap")]), "pods": MaybeHidden([])},
             "1 in mode cap",
         ),
+        (
+            {
+                "namespaces": MaybeHidden([LabelledNamespace("team-a", "cap")]),
+                "pods": MaybeHidden([replace(seen_pod(), endings=(CAPPED,))]),
+            },
+            "1 pod in a crash loop (capped): team-a/trainer-0",
+        ),
     ],
-    ids=["hidden", "lowered", "no key", "lower", "overlap", "no replica", "no pods"],
+    ids=["hidden", "lowered", "no key", "lower", "overlap", "no replica", "no pods", "capped"],
 )
 def test_a_rare_state_has_its_finding(changes: dict[str, Any], text: str) -> None:
     """A lowered kill switch, two CAs that overlap, a webhook scaled to nothing: each is named."""

@@ -1,7 +1,11 @@
 """What the tables of the golden files leave open: JSON, and pods that are not asked for."""
 
+from dataclasses import replace
+
 import pytest
 
+from gpufence.capped import Ending
+from gpufence.snapshot import EndedRow, PodRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
@@ -76,6 +80,32 @@ def test_a_card_that_is_not_measured_has_its_nodes_trouble() -> None:
 def test_why_nothing_is_measured_is_said(found: ClusterAnswers, said: str) -> None:
     """What was not asked is no fact: a person without the right reads that, and of no silence."""
     assert [said] == [verdict_on(line).text for line in pod_lines(found, "")]
+
+
+OOM = Ending("trainer", 1, waiting="CrashLoopBackOff", out_of_memory="CUDA out of memory")
+ENDED = EndedRow("trainer", "", "too small", certain=True)
+
+
+@pytest.mark.parametrize(
+    ("endings", "row", "word"),
+    [
+        ((OOM,), None, "capped"),
+        ((OOM._replace(waiting=""),), None, "no agent"),
+        ((OOM._replace(refused="no"),), None, "cannot start"),
+        ((), pod_row(ended=(ENDED,)), "too small"),
+        ((), pod_row(ended=(ENDED._replace(certain=False),))._replace(uses=()), "perhaps capped"),
+        ((OOM,), pod_row(), "within"),
+        ((), pod_row(use_row(outcome="evict"), ended=(ENDED,)), "evicting"),
+    ],
+)
+def test_an_end_for_want_of_memory_is_the_verdict(
+    endings: tuple[Ending, ...], row: PodRow | None, word: str
+) -> None:
+    """Its agent knows whether a pod has run well since; without one its status alone says it."""
+    agents = () if row is None else (agent(snapshot(row)),)
+    found = cluster(replace(seen_pod(), endings=endings), agents=agents)
+
+    assert [word] == [verdict_on(line).text.partition(",")[0] for line in pod_lines(found, "")]
 
 
 def test_another_namespaces_pods_stay_out() -> None:

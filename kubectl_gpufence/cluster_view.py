@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 STALE_SECONDS = 10.0
 """A sample older than this is said to be so; agents look once a second."""
 
+MAY_NOT_ASK = "may not ask"
+BY_CONDITION = (
+    "~ is what pods say of themselves in condition gpufence.io/GPUMemory, which changes with a "
+    "tenth of the limit"
+)
 _MOST_NAMED = 3
 
 
@@ -104,6 +109,9 @@ def cluster_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> ClusterAns
     chosen = by_node(agents)
     silent = [item for item in agents if not item.node or chosen[item.node] is item]
     notes = (*objects.notes, *silent_notes(silent))
+    hidden = not objects.may_ask or any(item.denied for item in agents)
+    if hidden and any(pod.memory for pod in objects.pods):
+        notes = (*notes, BY_CONDITION)
     return ClusterAnswers(objects.pods, chosen, objects.nodes, notes, objects.may_ask)
 
 
@@ -153,7 +161,7 @@ def is_stale(snapshot: Snapshot) -> bool:
 def why_silent(agent: NodeAgent | None, *, may_ask: bool) -> str:
     """Return in two words why no agent says anything of a node."""
     if not may_ask or (agent is not None and agent.denied):
-        return "may not ask"
+        return MAY_NOT_ASK
     return "no agent" if agent is None else "agent silent"
 
 

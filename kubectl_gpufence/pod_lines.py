@@ -8,8 +8,16 @@ from gpufence import names
 from gpufence.snapshot import BUSY
 from gpufence.text import coarse, printable
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
-from kubectl_gpufence.cluster_view import card_of, is_stale, row_of, staleness, why_silent
+from kubectl_gpufence.cluster_view import (
+    MAY_NOT_ASK,
+    card_of,
+    is_stale,
+    row_of,
+    staleness,
+    why_silent,
+)
 from kubectl_gpufence.endings import ENDS, PERHAPS, how_it_ended
+from kubectl_gpufence.said import said_uses
 from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
     NOT_THERE,
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow, PodRow, Snapshot, UseRow
     from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
     from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.said import SaidUse
 
 
 _BAR_WIDTH: Final = 108
@@ -58,6 +67,7 @@ class PodLine(NamedTuple):
     told_bytes: int | None
     used_bytes: int | None
     activity: ActivityRow | PodActivityRow | None
+    said: SaidUse | None = None
 
     @property
     def owner(self) -> str:
@@ -101,10 +111,11 @@ def pod_line(
     use: UseRow | None = None,
     snapshot: Snapshot | None = None,
     state: str = "",
+    said: SaidUse | None = None,
 ) -> PodLine:
     """Put together what is known of a pod on a card."""
     known, fresh = pod or row, snapshot is not None and not is_stale(snapshot)
-    limit = None if use is None else use.limit_bytes
+    limit = use.limit_bytes if use else said.on_card.limit_bytes if said else None
     if limit is None and pod is not None:  # which takes long to work out where no plan says it
         limit = pod.limit_bytes
     doing = row if use is None else use
@@ -116,8 +127,9 @@ def pod_line(
         card=card_of(snapshot, use.card) if snapshot and use else None,
         limit_bytes=limit,
         told_bytes=pod.told_bytes if pod else use.allowance_bytes if use else None,
-        used_bytes=use.used_bytes if use else None,
+        used_bytes=use.used_bytes if use else said.on_card.used_bytes if said else None,
         activity=doing.activity if doing and row and fresh else None,
+        said=said,
     )
 
 
@@ -136,13 +148,18 @@ def pod_lines(cluster: ClusterAnswers, namespace: str) -> list[PodLine]:
 
 
 def card_index(line: PodLine) -> str:
+    if line.said is not None:
+        place = line.said.on_card.card
+        return NOT_THERE if place is None else str(place)
     if line.use is None:
         return line.nothing
     return UNKNOWN if line.card is None else str(line.card.index)
 
 
 def _card_place(line: PodLine) -> int | None:
-    return None if line.card is None else line.card.index
+    if line.card is None:
+        return None if line.said is None else line.said.on_card.card
+    return line.card.index
 
 
 def _card_uuid(line: PodLine) -> str | None:
@@ -154,11 +171,14 @@ def _processes(line: PodLine) -> str:
 
 
 def held_on_card(line: PodLine) -> str:
-    return line.nothing if line.use is None else held(line.use.used_bytes)
+    if line.use is None:
+        return line.nothing if line.said is None else line.said.used
+    return held(line.use.used_bytes)
 
 
 def share_of_limit(line: PodLine) -> str:
-    return percent(line.used_bytes, line.limit_bytes) if line.use else line.nothing
+    known = line.use or line.said
+    return percent(line.used_bytes, line.limit_bytes) if known else line.nothing
 
 
 def _idle_seconds(line: PodLine) -> float | None:
@@ -184,8 +204,10 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
     row = row_of(pod, snapshot)
     if row is None:
         ended = how_it_ended(None, pod.endings, pod.recorded.plan, pod.phase)
-        why = ended or _state(pod, agent, may_ask=cluster.may_ask)
-        yield pod_line(pod.node, pod, state=why)
+        why = _state(pod, agent, may_ask=cluster.may_ask)
+        says = said_uses(pod) if why == MAY_NOT_ASK else ()
+        for said in says or (None,):
+            yield pod_line(pod.node, pod, state=ended or why, said=said)
         return
     for use in row.uses:
         yield pod_line(pod.node, pod, row, use, snapshot)
@@ -237,6 +259,8 @@ def verdict_on(line: PodLine) -> Cell:
     """Return the agent's verdict, or why there is none."""
     if line.row is None or line.use is None or line.snapshot is None:
         ended = line.state in (*ENDS.values(), PERHAPS)
+        if line.said is not None and not ended:
+            return line.said.verdict
         return Cell(state_text(line.state), Tone.BAD if ended else Tone.FAINT)
     if old := staleness(line.snapshot):
         return Cell(old, Tone.WARN)
@@ -262,7 +286,7 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
         title="SHARE",
         cell=lambda line: (
             Bar(line.used_bytes, line.limit_bytes, _BAR_WIDTH)
-            if line.use
+            if line.use or line.said
             else Cell(line.nothing, Tone.FAINT)
         ),
         spare=6,
@@ -279,6 +303,7 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("idle", _idle_seconds, "IDLE", idle_for, right=True, spare=2, largest_first=True),
     Field("evidence", lambda line: line.activity.evidence if line.activity else None),
     Field("stale", lambda line: line.stale_seconds),
+    Field("said", lambda line: line.said.document if line.said else None, in_csv=False),
     Field(
         title="VERDICT",
         cell=verdict_on,

@@ -16,6 +16,7 @@ from gpufence.dialects import CARD_KEYS, SPECS, Undeclared, Units, Unreadable, d
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.fences import Fence
 from gpufence.held import UNASKED, held_limits
+from gpufence.memory_condition import read_memory_condition
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpufence.capped import Ending
+    from gpufence.memory_condition import MemoryCondition
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan, Setting
     from gpufence.pods import Pod
@@ -71,7 +73,7 @@ class SeenPod:
     """
     A pod as the API server has it. `injected` is empty where the webhook never saw it, `owner` is
     `ContainerKind/name` of its controller, `quoted` what counts of its namespace's annotations,
-    `endings` the last failures of its containers.
+    `endings` the last failures of its containers, `memory` its condition `gpufence.io/GPUMemory`.
     """
 
     uid: str
@@ -88,6 +90,12 @@ class SeenPod:
     on_node: GpuNode | None
     quoted: Mapping[str, str]
     endings: tuple[Ending, ...]
+    memory: Object | None = None
+
+    @property
+    def said(self) -> MemoryCondition | None:
+        """Return what it says of its own use, by its agent."""
+        return None if self.memory is None else read_memory_condition([self.memory])
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -172,6 +180,7 @@ def see_pod(
     if claims:
         pod = with_devices(pod, claims, Reading(uid, bound=bool(pod.node_name)))
     recorded = (plans or read_recorded)(pod.annotations)
+    said = objects(status.get("conditions"), "status.conditions")
     claiming = bool(pod.claims) and recorded.plan is not None
     quoted = namespace if recorded.plan is None else recorded.plan.namespace
     return SeenPod(
@@ -189,6 +198,7 @@ def see_pod(
         on_node=node,
         quoted=quoted,
         endings=read_endings(raw),
+        memory=next((item for item in said if item.get("type") == names.GPU_MEMORY), None),
     )
 
 

@@ -66,7 +66,7 @@ AGENT_LABEL: Final = "app.kubernetes.io/name=gpufence-agent"
 WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
 NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
 HIDDEN_AGENTS: Final = (
-    f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: nothing measured is shown"
+    f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: none is asked"
 )
 _AGENT_SECONDS: Final = 5.0
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from gpufence import names
+from gpufence.memory_condition import HeldOnCard, MemoryReason, write_message
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import (
@@ -85,6 +87,15 @@ def raw_pod(
         )
         made["spec"]["nodeName"] = NODE
     made["status"] = {"phase": "Running" if bound else "Pending"}
+    return made
+
+
+def raw_saying(reason: str, *cards: HeldOnCard, **changes: Any) -> dict[str, Any]:
+    """Build a pod that says this of itself, by its agent."""
+    message = write_message(MemoryReason.OVER, cards) if cards else "brand new"
+    said = {"reason": str(reason), "message": message, "lastProbeTime": "2026-01-02T03:04:05Z"}
+    made = raw_pod(**changes)
+    made["status"]["conditions"] = [{"type": names.GPU_MEMORY, "status": "True", **said}]
     return made
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpufence import names
+from gpufence.memory_condition import HeldOnCard, MemoryReason
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
@@ -42,6 +43,7 @@ from tests.support.plugin import (
     cluster,
     pod_row,
     raw_pod,
+    raw_saying,
     seen_node,
     seen_pod,
     snapshot,
@@ -189,6 +191,35 @@ def explained(
     return explanation(PodRecord(pod, mode, said or agent(snapshot())), TERMINAL, sums=sums)
 
 
+def saying(reason: MemoryReason | str, *cards: HeldOnCard, name: str = "trainer-0") -> SeenPod:
+    """Build a pod that says this of itself, by its agent."""
+    return see_pod(raw_saying(reason, *cards, name=name, uid=name), seen_node().gpu)
+
+
+OVER_ITS_LIMIT = saying(MemoryReason.OVER, HeldOnCard(0, 3500 * MIB, LIMIT))
+
+
+def top_by_conditions() -> list[str]:
+    """Show the pods of one who may not ask agents."""
+    pods = (
+        OVER_ITS_LIMIT,
+        saying(
+            MemoryReason.WITHIN, HeldOnCard(0, GIB, LIMIT), HeldOnCard(2, 0, LIMIT), name="within"
+        ),
+        saying(MemoryReason.WITHIN, HeldOnCard(None, 0, LIMIT), name="holds-nothing"),
+        saying(MemoryReason.UNKNOWN, HeldOnCard(0, None, LIMIT), name="unknown"),
+        saying("Brand\x1bNew", HeldOnCard(0, GIB, LIMIT), name="newer"),
+        saying(MemoryReason.UNKNOWN, name="no-limit"),
+        replace(seen_pod(), name="silent", uid="silent"),
+    )
+    return top(cluster(*pods, may_ask=False))
+
+
+def explained_by_condition(pod: SeenPod) -> list[str]:
+    note = "you may not list pods in gpufence-system, where the agents are: none is asked"
+    return explanation(PodRecord(pod, None, None, note, hidden=True), TERMINAL)
+
+
 def unplaced(pod: SeenPod) -> list[str]:
     return explanation(PodRecord(pod, "evict"), TERMINAL, sums=True)
 
@@ -299,6 +330,7 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "top-odd": lambda: top(odd()),
     "top-silent": lambda: top(silent()),
     "top-stale": lambda: top(stale()),
+    "top-by-conditions": top_by_conditions,
     "cards-typical": lambda: cards(typical()),
     "cards-odd": lambda: cards(odd_cards(), wide=True),
     "cards-silent": lambda: cards(silent()),
@@ -360,6 +392,7 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "explain-hostile": _hostile,
     "explain-capped": _capped,
     "explain-silent": lambda: explained(seen_pod(), agent(None, "it does not answer in time")),
+    "explain-by-condition": lambda: explained_by_condition(OVER_ITS_LIMIT),
     "explain-unplaced": lambda: unplaced(seen_pod(bound=False, mode=None)),
     "idle-typical": lambda: held_in_vain(led()),
     "idle-alone": lambda: held_in_vain(alone()),

@@ -98,6 +98,7 @@ def _read(namespace: str, raw: JsonObject, reader: ClusterReader) -> PodRecord:
         no_agent=agents.note,
         events=events_about(reader, namespace, about),
         endings=read_endings(raw),
+        hidden=agents.hidden,
     )
 
 

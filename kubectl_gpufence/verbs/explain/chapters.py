@@ -17,6 +17,7 @@ from gpufence.held import UNASKED
 from gpufence.pods import EXTENDED
 from gpufence.text import duration, listed
 from kubectl_gpufence.cluster_view import card_of, is_stale
+from kubectl_gpufence.said import said_sentences
 from kubectl_gpufence.verbs.explain.injected import injected
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.verdicts import activity_sentence, fence_sentence, verdict
@@ -143,7 +144,9 @@ def _measured(record: PodRecord, display: Display) -> Iterator[str]:
     """Write what the pod holds on each card, process by process, or why nobody knows."""
     snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
-        yield from _indented([why_unmeasured(record)], display)
+        said = record.said
+        known = said_sentences(said) if said and said.cards else [why_unmeasured(record)]
+        yield from _indented(known, display)
         if (planned := record.pod.planned_fence) is not None:
             seen = f"By its plan, which no agent has confirmed: {fence_sentence(planned)}."
             yield from _indented([seen], display)

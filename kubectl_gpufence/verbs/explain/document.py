@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.plan import Done
 from kubectl_gpufence.cluster_view import card_of, is_stale
+from kubectl_gpufence.said import said_document
 from kubectl_gpufence.verbs.explain.chapters import why_unmeasured
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.view import exact
@@ -114,13 +115,16 @@ def _measured(record: PodRecord) -> dict[str, object]:
     """
     snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
-        return {"unknown": why_unmeasured(record), "stale": None, "activity": None, "cards": []}
+        said = None if record.said is None else said_document(record.said)
+        why = why_unmeasured(record)
+        return {"unknown": why, "stale": None, "activity": None, "cards": [], "said": said}
     fresh = not is_stale(snapshot)
     return {
         "unknown": "",
         "stale": 0.0 if fresh else snapshot.stale_seconds,
         "activity": _activity(row.activity) if fresh and row.activity else None,
         "cards": [_use(use, snapshot) for use in row.uses],
+        "said": None,
     }
 
 

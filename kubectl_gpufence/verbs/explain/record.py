@@ -12,6 +12,7 @@ from gpufence.target import enough_for
 from kubectl_gpufence.cluster_view import card_of, row_of
 from kubectl_gpufence.endings import what_helps
 from kubectl_gpufence.pods import read_event
+from kubectl_gpufence.said import said_follows
 from kubectl_gpufence.verdicts import what_follows
 from kubectl_gpufence.view import UNKNOWN, allowed, held
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpufence.capped import Ending
+    from gpufence.memory_condition import MemoryCondition
     from gpufence.plan import ContainerPlan, Setting
     from gpufence.shape import Object
     from gpufence.snapshot import PodRow, Snapshot, UseRow
@@ -50,8 +52,8 @@ _REASONS = frozenset(
 class PodRecord(NamedTuple):
     """
     What the explanation is made from. `mode` is the namespace's label, empty where it has none
-    and None where it cannot be read; `no_agent` says why none can be asked; `endings` are its
-    containers that have failed.
+    and None where it cannot be read; `no_agent` says why none can be asked, `hidden` that they are
+    not to be seen; `endings` are its containers that have failed.
     """
 
     pod: SeenPod
@@ -60,6 +62,7 @@ class PodRecord(NamedTuple):
     no_agent: str = ""
     events: tuple[SeenEvent, ...] = ()
     endings: tuple[Ending, ...] = ()
+    hidden: bool = False
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -74,6 +77,12 @@ class PodRecord(NamedTuple):
         """Return the most that containers held which have failed since, as far as it was seen."""
         rows = () if self.row is None else self.row.ended
         return {item.container: item.peak_bytes or 0 for item in rows}
+
+    @property
+    def said(self) -> MemoryCondition | None:
+        """Return what the pod says of itself, where its agent may not be asked."""
+        denied = self.hidden or (self.agent is not None and self.agent.denied)
+        return self.pod.said if denied else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -106,6 +115,8 @@ def what_will_be(record: PodRecord) -> Iterator[str]:
     """Return what will become of the pod on each card, and what holds that back."""
     snapshot, row = record.snapshot, record.row
     if snapshot is None or row is None:
+        if record.said is not None:
+            yield from said_follows(record.said)
         return
     for use in row.uses:
         card = card_of(snapshot, use.card)
@@ -133,6 +144,7 @@ def to_do(record: PodRecord) -> tuple[str, ...]:
     ended = what_helps(record.endings, plan, record.peaks)
     sentences = (*ended, *_about_plan(record), *_about_limit(record), *_about_use(record))
     unmeasured = record.row is None and bool(record.pod.node) and record.mode != ""
+    unmeasured = unmeasured and not (record.said and record.said.cards)
     nothing = "Nothing is known to be wrong, but what it holds was not measured."
     return tuple(dict.fromkeys(sentences)) or (nothing if unmeasured else "Nothing.",)
 
@@ -178,16 +190,22 @@ def _about_limit(record: PodRecord) -> Iterator[str]:
 def _about_use(record: PodRecord) -> Iterator[str]:
     row = record.row
     for use in () if row is None else row.uses:
-        used, limit = use.used_bytes, use.limit_bytes
-        count = len(use.processes)
-        if used is not None and limit is not None and used > limit:
-            enough = enough_for(used, count, _reserves(record))
-            yield (
-                f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
-                f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "
-                "requests)."
-            )
+        yield from _too_much(record, use.used_bytes, use.limit_bytes, len(use.processes))
         yield from _about_processes(record, use)
+    for item in () if record.said is None else record.said.cards:
+        yield from _too_much(record, item.used_bytes, item.limit_bytes, 1)
+
+
+def _too_much(
+    record: PodRecord, used: int | None, limit: int | None, processes: int
+) -> Iterator[str]:
+    if used is not None and limit is not None and used > limit:
+        enough = enough_for(used, processes, _reserves(record))
+        yield (
+            f"It holds {held(used)}, {held(used - limit)} over its limit: let its framework "
+            f"use less, or give it about {allowed(enough)} ({names.MEMORY}, or the amount it "
+            "requests)."
+        )
 
 
 def _about_processes(record: PodRecord, use: UseRow) -> Iterator[str]:

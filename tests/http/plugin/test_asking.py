@@ -4,6 +4,8 @@ import io
 
 import pytest
 
+from gpufence.memory_condition import HeldOnCard
+from gpufence.quantity import MIB
 from gpufence.snapshot import write_snapshot
 from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.output import advice
@@ -15,6 +17,7 @@ from tests.support.plugin import (
     ABSENT,
     AGENT,
     DENIED,
+    LIMIT,
     NODE,
     PODS,
     SYSTEM,
@@ -23,6 +26,7 @@ from tests.support.plugin import (
     agent_pod,
     listed,
     raw_pod,
+    raw_saying,
     snapshot,
 )
 from tests.support.servers import Answer, hang, reply
@@ -98,6 +102,27 @@ def test_who_may_not_list_nodes_or_agents_is_told_so(desk: Desk) -> None:
 
     assert 2 == said.err.count("note: you may not list")
     assert "trainer-0" in said.out
+
+
+@pytest.mark.parametrize("place", [SYSTEM, AGENT])
+def test_pods_say_what_they_hold_where_agents_may_not_be_asked(desk: Desk, place: str) -> None:
+    """Their conditions are shown with a note, by both verbs, and only there."""
+    raw = raw_saying("OverLimit", HeldOnCard(0, 3500 * MIB, LIMIT))
+    desk.get(PODS, listed(raw))
+    desk.get(f"{PODS}/trainer-0", reply(raw))
+    measured = desk.run("top", "-o", "json").json
+    desk.get(place, DENIED)
+    table, rows = desk.run("top"), desk.run("top", "-o", "json").json
+    explained = desk.run("explain", "trainer-0", "-o", "json").json
+    said = {"reason": "OverLimit", "at": "2026-01-02T03:04:05Z"}
+
+    assert None is measured["pods"][0]["said"]
+    assert (said, "3500Mi", 0) == tuple(rows["pods"][0][key] for key in ("said", "used", "index"))
+    assert "~3500Mi" in table.out
+    assert "~ is what pods say of themselves" in table.err
+    amounts = {"index": 0, "used": "3500Mi", "limit": "3072Mi"}
+    assert {**said, "cards": [amounts]} == explained["measured"]["said"]
+    assert ["It is over its limit."] == explained["follows"]
 
 
 def test_a_cluster_without_agents_says_so(desk: Desk) -> None:

@@ -309,6 +309,7 @@ def test_what_nobody_knows_is_null_and_says_why() -> None:
         "stale": None,
         "activity": None,
         "cards": [],
+        "said": None,
     } == told["measured"]
     assert {
         "outcome": "",

@@ -134,10 +134,7 @@ def test_the_doctor_speaks_json() -> None:
             "1 in mode cap",
         ),
         (
-            {
-                "namespaces": MaybeHidden([LabelledNamespace("team-a", "cap")]),
-                "pods": MaybeHidden([replace(seen_pod(), endings=(CAPPED,))]),
-            },
+            NO_PODS | {"pods": MaybeHidden([replace(seen_pod(), endings=(CAPPED,))])},
             "1 pod in a crash loop (capped): team-a/trainer-0",
         ),
     ],

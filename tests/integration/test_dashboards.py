@@ -94,6 +94,7 @@ class ScrapedSite(NodeSite):
                 "pod": f"{name}-0",
                 "container": name.removeprefix("gpufence-"),
                 "endpoint": endpoint["port"],
+                "cluster": "east",
             }
             for rule in endpoint.get("relabelings", ()):
                 assert [_NODE_NAME] == rule["sourceLabels"]
@@ -179,7 +180,8 @@ PATIENCE_SECONDS = 30.0
 WINDOW = "10s"  # several scrapes, as Grafana's own variable promises
 LABEL = re.compile(r"{{\s*(\w+)\s*}}")
 METRIC = re.compile(r"\b(gpufence_\w+)(?:{([^}]*)})?")
-VARIABLE = re.compile(r"label_values\((\w+), (\w+)\)")
+VARIABLE = re.compile(r"label_values\((\w+(?:{.*})?), (\w+)\)")
+CHOICES = ("cluster", "node", "card", "namespace")
 FILES = sorted((DEPLOY / "dashboards").glob("*.json"))
 
 pytestmark = pytest.mark.needs("prometheus")
@@ -232,7 +234,8 @@ def asked(panel: dict[str, Any]) -> list[Asked]:
 
 def filled(expr: str) -> str:
     """Put in what Grafana would where everything is chosen."""
-    for name, value in (("node", ".*"), ("namespace", ".*"), ("__rate_interval", WINDOW)):
+    windows = dict.fromkeys(("__rate_interval", "__range"), WINDOW)
+    for name, value in {**dict.fromkeys(CHOICES, ".*"), **windows}.items():
         expr = expr.replace(f"${name}", value)
     assert "$" not in expr, expr
     return expr
@@ -260,11 +263,28 @@ def test_every_choice_has_values(site: ScrapedSite, page: dict[str, Any]) -> Non
     """What can be chosen at the top of a dashboard is a label of a metric."""
     choices = [item["query"] for item in page["templating"]["list"] if item["type"] == "query"]
     for metric, label in (VARIABLE.fullmatch(query).groups() for query in choices):  # type: ignore[union-attr] # a query of another form fails here
-        counted = partial(site.prometheus.query, f"count by ({label}) ({metric})")
+        counted = partial(site.prometheus.query, f"count by ({label}) ({filled(metric)})")
         assert eventually(counted, PATIENCE_SECONDS)  # once it has been scraped
         series = counted()
 
         assert [True] * len(series) == [bool(item.labels.get(label)) for item in series]
+
+
+def annotations() -> Iterator[Any]:
+    for page in dashboards():
+        for each in page["annotations"].get("list", ()):
+            yield pytest.param(each, id=f"{page['uid']}: {each['name']}")
+
+
+@pytest.mark.parametrize("annotation", list(annotations()))
+def test_an_eviction_is_a_line_across_the_panels(
+    site: ScrapedSite, annotation: dict[str, Any]
+) -> None:
+    """What has been evicted is found in the minute of it, with the labels that its text names."""
+    expr = f"max_over_time(({filled(annotation['expr'])})[10m:1s])"
+    query = Asked(expr, frozenset(LABEL.findall(annotation["textFormat"])), exact=False)
+
+    assert eventually(partial(is_answered, site, query), PATIENCE_SECONDS)
 
 
 def alerts() -> Iterator[Any]:

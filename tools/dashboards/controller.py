@@ -1,4 +1,4 @@
-"""The controller, which component idle-release installs: whom it may release, and whom it did."""
+"""The controller of component idle-release: what it may release, and what it released."""
 
 from tools.dashboards.panels import (
     BAD,
@@ -11,11 +11,13 @@ from tools.dashboards.panels import (
     Section,
     Variable,
     figure,
+    growth_from_nothing,
     many,
 )
 
 _NAMESPACE = Variable("namespace", "gpufence_controller_owners")
 _P = "gpufence_controller_"
+_ACTS = growth_from_nothing(f"{_P}acts_total", "")
 _BY_STATE = f"max by (state) (sum by (state, instance) ({_P}owners{{{_NAMESPACE.selector}}}))"
 
 
@@ -32,8 +34,8 @@ _NOW = Section(
     "Now",
     (
         figure(
-            "Who acts",
-            "Replicas that hold the Lease: one. With none nobody is released or brought back.",
+            "Leaders",
+            "Replicas that hold the Lease: one. Without, no owner is released or brought back.",
             f"sum({_P}leader)",
             "short",
             (0, BAD),
@@ -41,8 +43,8 @@ _NOW = Section(
             (2, BAD),
         ),
         figure(
-            "Ground",
-            "Replicas whose knowledge of the cluster may be acted on.",
+            "Replicas with a fresh view",
+            "Replicas whose view of the cluster is fresh enough to act on.",
             f"sum({_P}fresh)",
             "short",
             (0, BAD),
@@ -56,12 +58,12 @@ _NOW = Section(
             (1, DOUBTFUL),
         ),
         figure(
-            "Idle owners in somebody's way",
-            "For whose GPUs somebody waits.",
+            "Idle owners a pod waits for",
+            "Owners whose GPUs a pending pod waits for.",
             f"max({_P}owners_contended)",
         ),
-        figure("Pods in view", "On GPU nodes, or asking for GPUs.", f"max({_P}pods)"),
-        figure("GPU nodes", "In view.", f"max({_P}nodes)"),
+        figure("Watched pods", "On GPU nodes, or asking for GPUs.", f"max({_P}pods)"),
+        figure("Watched GPU nodes", "Nodes with GPUs.", f"max({_P}nodes)"),
     ),
 )
 _OWNERS = Section(
@@ -74,8 +76,8 @@ _OWNERS = Section(
             Kind.STACK,
         ),
         Panel(
-            "Idle owners",
-            "By namespace.",
+            "Idle owners by namespace",
+            "Owners all of whose pods are idle.",
             (
                 Query(
                     many(f"{_P}owners", f'{_NAMESPACE.selector}, state="idle"', "namespace"),
@@ -86,9 +88,9 @@ _OWNERS = Section(
             missing="none",
         ),
         Panel(
-            "Acts",
-            "What was done and what became of it, since the replicas began.",
-            (Query(many(f"{_P}acts_total", "", "step, outcome", "sum"), "{{step}} {{outcome}}"),),
+            "Acts on owners",
+            "What was done and what became of it, since the point before.",
+            (Query(f"sum by (step, outcome) ({_ACTS})", "{{step}} {{outcome}}"),),
             missing="none",
         ),
     ),
@@ -97,24 +99,24 @@ _PROGRAM = Section(
     "The program",
     (
         Panel(
-            "Time of a pass",
+            "Duration of the last pass",
             "How long the last look at all owners took.",
             (Query(many(f"{_P}pass_seconds", "", "pod"), "{{pod}}"),),
             unit="s",
         ),
         _since(
-            "Agents that were asked",
+            "Questions to agents",
             "Questions before an act, and those without a good answer, which call the act off",
             ("agents_asked_total", "asked"),
             ("agents_silent_total", "silent"),
         ),
         _since(
-            "Trouble",
-            "Passes that ended in a bug of ours, and Events that nobody took",
+            "Failed passes and dropped Events",
+            "Passes that ended in a bug of gpufence, and Events that were not written",
             ("passes_failed_total", "passes failed"),
             ("events_dropped_total", "Events dropped"),
         ),
-        _since("Events", "Written", ("events_written_total", "written"))._replace(width=12),
+        _since("Events written", "Written", ("events_written_total", "written"))._replace(width=12),
         Panel(
             "Needs and profiles",
             "Nodes whose agents remember what models need, and GPUMemoryProfiles (component need).",

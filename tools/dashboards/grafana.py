@@ -1,6 +1,7 @@
 """Dashboards as Grafana reads them, put together by its own typed builder."""
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import count
 from typing import Final
@@ -24,8 +25,10 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from tools.dashboards.panels import (
     GOOD,
+    Annotation,
     Dashboard,
     Kind,
+    Link,
     Panel,
     Query,
     Variable,
@@ -38,6 +41,9 @@ _TAG: Final = "gpufence"
 _ANYTHING: Final = ".*"
 _LETTERS: Final = "ABCDEFGHIJ"
 _ON: Final = True
+_CLUSTER: Final = "cluster"
+_OF_CLUSTER: Final = f'{_CLUSTER}=~"${_CLUSTER}"'
+_METRIC: Final = re.compile(r"\b((?:gpufence|process)_\w+)(?:\{([^}]*)\})?")
 
 AnyPanel = stat.Panel | table.Panel | timeseries.Panel
 
@@ -57,9 +63,11 @@ def dashboard(wanted: Dashboard) -> model.Dashboard:
         .time("now-3h", "now")
         .refresh("30s")
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
-        .variables([_source(), *map(_variable, wanted.variables)])
+        .variables([_source(), _cluster(wanted.variables[0]), *_variables(wanted)])
         .link(_others())
     )
+    for annotation in wanted.annotations:
+        made = made.annotation(_Shown(annotation))
     numbers = count(1)
     for section in wanted.sections:
         made = made.with_row(build.Row(section.title).id(next(numbers)))
@@ -72,20 +80,59 @@ def _source() -> build.DatasourceVariable:
     return build.DatasourceVariable("datasource").label("data source").type("prometheus")
 
 
-def _variable(wanted: Variable) -> build.QueryVariable:
-    """Offer the values of a label; all of them, and none, where nothing is chosen."""
+def _cluster(of: Variable) -> build.QueryVariable:
+    """Offer the clusters; where metrics have no such label, all are those without."""
+    everything = model.VariableOption(selected=True, text="All", value="$__all")
+    return _variable(_CLUSTER, f"label_values({of.metric}, {_CLUSTER})").current(everything)
+
+
+def _variables(wanted: Dashboard) -> Iterator[build.QueryVariable]:
+    """Offer the values of labels, of what is chosen before; nothing chosen is all, and none."""
+    everything = model.VariableOption(selected=True, text=["All"], value=["$__all"])
+    chosen: list[str] = []
+    for each in wanted.variables:
+        values = in_cluster(f"{each.metric}{{{', '.join(chosen)}}}")
+        query = f"label_values({values}, {each.label})"
+        yield _variable(each.label, query).multi(_ON).current(everything)
+        chosen.append(each.selector)
+
+
+def _variable(label: str, query: str) -> build.QueryVariable:
     return (
-        build.QueryVariable(wanted.label)
-        .label(wanted.label)
+        build.QueryVariable(label)
+        .label(label)
         .datasource(_SOURCE)
-        .query(f"label_values({wanted.metric}, {wanted.label})")
+        .query(query)
         .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(model.VariableSort.ALPHABETICAL_ASC)
-        .multi(_ON)
         .include_all(_ON)
         .all_value(_ANYTHING)
-        .current(model.VariableOption(selected=True, text=["All"], value=["$__all"]))
     )
+
+
+def in_cluster(expr: str) -> str:
+    """Ask each metric for the cluster that is chosen."""
+
+    def chosen(match: re.Match[str]) -> str:
+        inner = f"{_OF_CLUSTER}, {match[2]}" if match[2] else _OF_CLUSTER
+        return f"{match[1]}{{{inner}}}"
+
+    return _METRIC.sub(chosen, expr)
+
+
+class _Shown(Builder[model.AnnotationQuery], model.AnnotationQuery):
+    """An annotation with its text, of which Grafana's own type knows nothing."""
+
+    def __init__(self, wanted: Annotation) -> None:
+        super().__init__(wanted.name, _SOURCE, icon_color="red", expr=in_cluster(wanted.expr))
+        self._text = wanted.text
+
+    def build(self) -> model.AnnotationQuery:
+        return self
+
+    def to_json(self) -> dict[str, object]:
+        more = {"titleFormat": self.name, "textFormat": self._text, "step": "60s"}
+        return {**super().to_json(), **more}
 
 
 def _others() -> build.DashboardLink:
@@ -95,6 +142,7 @@ def _others() -> build.DashboardLink:
         .tags([_TAG])
         .as_dropdown(_ON)
         .keep_time(_ON)
+        .include_vars(_ON)
     )
 
 
@@ -116,7 +164,18 @@ def _panel(wanted: Panel) -> AnyPanel:
         .thresholds(_steps(wanted))
         .targets(list(_targets(wanted)))
     )
+    if wanted.to is not None:
+        made = made.data_links([_link(wanted.to, wanted.kind)])
     return made if wanted.most is None else made.max(wanted.most)
+
+
+def _link(wanted: Link, kind: Kind) -> build.DashboardLink:
+    """Lead to another dashboard, with what is chosen here and what the row or series is of."""
+    of = "__data.fields" if kind is Kind.TABLE else "__field.labels"
+    choices = [f"var-{label}=${{{of}.{label}}}" for label in wanted.labels]
+    kept = ("${datasource:queryparam}", "${cluster:queryparam}", "${__url_time_range}")
+    url = f"/d/{_TAG}-{wanted.dashboard}?{'&'.join((*choices, *kept))}"
+    return build.DashboardLink(wanted.title).type(model.DashboardLinkType.LINK).url(url)
 
 
 def _steps(wanted: Panel) -> build.ThresholdsConfig:
@@ -127,7 +186,7 @@ def _steps(wanted: Panel) -> build.ThresholdsConfig:
 
 def _targets(wanted: Panel) -> Iterator[Builder[variants.Dataquery]]:
     for letter, query in zip(_LETTERS, wanted.queries, strict=False):
-        asked = Dataquery().ref_id(letter).expr(query.expr).datasource(_SOURCE)
+        asked = Dataquery().ref_id(letter).expr(in_cluster(query.expr)).datasource(_SOURCE)
         if wanted.kind is Kind.TABLE:
             yield asked.instant().format(PromQueryFormat.TABLE)
         elif wanted.kind is Kind.FIGURE:

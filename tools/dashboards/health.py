@@ -1,10 +1,12 @@
-"""Health of webhook and agents: whether they do what they are there for, and on what ground."""
+"""Health of webhook and agents: whether they do what they are there for."""
 
-from tools.dashboards.cards import NODE
+from tools.dashboards.cards import NODE, evictions
 from tools.dashboards.panels import (
     BAD,
     DOUBTFUL,
     GOOD,
+    RANGE,
+    RATE,
     Dashboard,
     Kind,
     Panel,
@@ -12,6 +14,7 @@ from tools.dashboards.panels import (
     Section,
     figure,
     growth,
+    growth_from_nothing,
     many,
     quantile,
     rate,
@@ -20,6 +23,7 @@ from tools.dashboards.panels import (
 
 _OF_NODE = NODE.selector
 _DAY = 86400.0
+_FAILED = growth_from_nothing("gpufence_webhook_requests_total", 'result="failed"', RANGE)
 _DURATION = "gpufence_webhook_request_duration_seconds"
 _TICK = "gpufence_agent_tick_duration_seconds"
 _NONE_BELOW_ONE = ((0, BAD), (1, GOOD))
@@ -51,27 +55,26 @@ _NOW = Section(
             (14 * _DAY, GOOD),
         ),
         figure(
-            "Answers that failed",
-            "The webhook's own errors since its replicas began. Such pods have no caps.",
-            'sum(gpufence_webhook_requests_total{result="failed"})'
-            " or 0 * sum(gpufence_webhook_ready)",
+            "Failed admissions",
+            "Errors of the webhook itself in the time that is shown. Such pods have no caps.",
+            f"sum({_FAILED}) or 0 * sum(gpufence_webhook_ready)",
             "short",
             (1, BAD),
         ),
         figure(
-            "Agents",
+            "Agents running",
             "Agents that show their figures.",
             f'count(gpufence_build_info{{program="agent", {_OF_NODE}}})',
         ),
         figure(
-            "Agents that may not act",
-            "Agents that do not know their pods well enough to evict anybody.",
+            "Agents without fresh pods",
+            "Agents that do not know their pods well enough to evict any.",
             f"sum(1 - gpufence_cluster_fresh{{{_OF_NODE}}})",
             "short",
             (1, BAD),
         ),
         figure(
-            "Evictions held back",
+            "Nodes with a brake",
             "Nodes on which a brake stops evictions.",
             f"sum(max by (node) (gpufence_brake{{{_OF_NODE}}}))",
             "short",
@@ -94,7 +97,7 @@ _WEBHOOK = Section(
             unit="reqps",
         ),
         Panel(
-            "Time to answer",
+            "Admission latency",
             "From the whole body to the answer: half of the requests, all but one in a hundred.",
             (
                 Query(quantile(0.5, _DURATION, "", "hook"), "{{hook}} half"),
@@ -103,13 +106,13 @@ _WEBHOOK = Section(
             unit="s",
         ),
         Panel(
-            "Warnings",
+            "Warnings to creators of pods",
             "Warnings that the creators of pods were shown, in each second.",
             (Query(rate("gpufence_webhook_warnings_total", "", "hook"), "{{hook}}"),),
-            unit="reqps",
+            unit="cps",
         ),
         Panel(
-            "Silence of the API server",
+            "Time since the webhook heard the API server",
             "Since a watch heard anything; bookmarks come every minute.",
             (
                 Query(
@@ -121,7 +124,7 @@ _WEBHOOK = Section(
             steps=((600, BAD),),
         ),
         Panel(
-            "What it knows",
+            "Objects known to the webhook",
             "GPU nodes, fenced namespaces, and profiles whose targets are limits.",
             (
                 Query("min(gpufence_webhook_gpu_nodes)", "GPU nodes"),
@@ -130,7 +133,7 @@ _WEBHOOK = Section(
             ),
         ),
         Panel(
-            "Certificates found",
+            "Certificate loads",
             "Whether a certificate that came into the folder went live, since the point before.",
             (
                 Query(
@@ -145,29 +148,29 @@ _MEASURING = Section(
     "Agents: measuring",
     (
         _age(
-            "Age of what is known",
+            "Time since the last sample",
             "Time since any card of the node could last be read.",
             "gpufence_last_sample",
             60,
         ),
         _age(
-            "Age of the oldest list",
+            "Time since the oldest process list",
             "Lists of processes are made every ten seconds, or when memory moves.",
             "gpufence_card_last_list",
         ),
         Panel(
-            "Cards that never said who they are",
+            "Cards not identified",
             "Such cards are not shown anywhere else.",
             (Query(many("gpufence_cards_unidentified", _OF_NODE, "node"), "{{node}}"),),
         ),
         Panel(
-            "Time of a tick",
+            "Tick duration, 99th percentile",
             "From the look at the cards to all that follows: all but one in a hundred.",
             (Query(quantile(0.99, _TICK, _OF_NODE, "node"), "{{node}}"),),
             unit="s",
         ),
         Panel(
-            "Ticks that went wrong",
+            "Ticks skipped or failed",
             "Left out since the one before took too long, or ended in a bug of ours, since the "
             "point before.",
             (
@@ -182,7 +185,7 @@ _MEASURING = Section(
             ),
         ),
         Panel(
-            "Restarts of what measures",
+            "Restarts of the measuring process",
             "The process that speaks with the driver hung or died, since the point before.",
             (Query(growth("gpufence_nvml_restarts_total", _OF_NODE, "node"), "{{node}}"),),
         ),
@@ -206,13 +209,13 @@ _ACTING = Section(
             ),
         ),
         Panel(
-            "Brakes",
+            "Nodes by brake on evictions",
             "Nodes on which one stops evictions: start, stale_pods (the API server is out of "
             "reach), suspended (most pods of one unit are over at once).",
             (Query(many("gpufence_brake", _OF_NODE, "reason", "sum"), "{{reason}}"),),
         ),
         Panel(
-            "Kill switch",
+            "Agents by kill switch and account",
             "Agents by what the switch allows at most, and as whom they act.",
             (
                 Query(
@@ -223,13 +226,13 @@ _ACTING = Section(
             Kind.STACK,
         ),
         _age(
-            "Silence of the API server",
+            "Time since agents heard the API server",
             "The longest time that any watch of an agent has heard nothing.",
             "gpufence_cluster_last_contact",
             300,
         ),
         Panel(
-            "Events",
+            "Events written and dropped",
             "Written, and not written by why, since the point before.",
             (
                 Query(
@@ -243,8 +246,8 @@ _ACTING = Section(
             ),
         ),
         Panel(
-            "Versions",
-            "Agents by their version: two during an upgrade.",
+            "Agents by version",
+            "Two during an upgrade.",
             (
                 Query(
                     many("gpufence_build_info", f'program="agent", {_OF_NODE}', "version", "sum"),
@@ -254,7 +257,7 @@ _ACTING = Section(
             Kind.STACK,
         ),
         Panel(
-            "The driver's limits",
+            "Limits read back from the driver",
             "Containers whose limit the driver holds as it was written, or not (absent), or of "
             "which nothing is known; and nodes on which containers with a limit fail.",
             (
@@ -266,10 +269,44 @@ _ACTING = Section(
         ),
     ),
 )
+_BUILD = "on (job, instance) group_left (program) gpufence_build_info"
+_PROGRAMS = Section(
+    "Programs",
+    (
+        Panel(
+            "Memory by program",
+            "Resident memory of the largest replica or agent, without children that measure.",
+            (Query(f"max by (program) (process_resident_memory_bytes * {_BUILD})", "{{program}}"),),
+            unit="bytes",
+        ),
+        Panel(
+            "CPU by program",
+            "Of the busiest replica or agent, in cores.",
+            (
+                Query(
+                    f"max by (program) (rate(process_cpu_seconds_total[{RATE}]) * {_BUILD})",
+                    "{{program}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Open files by program",
+            "Share of what the process may open, of the replica or agent with most.",
+            (
+                Query(
+                    f"max by (program) (process_open_fds / process_max_fds * {_BUILD})",
+                    "{{program}}",
+                ),
+            ),
+            unit="percentunit",
+        ),
+    ),
+)
 HEALTH = Dashboard(
     "health",
     "gpufence: webhook and agents",
     "Whether webhook and agents do what they are there for, and what holds them back.",
     (NODE,),
-    (_NOW, _WEBHOOK, _MEASURING, _ACTING),
+    (_NOW, _WEBHOOK, _MEASURING, _ACTING, _PROGRAMS),
+    (evictions(_OF_NODE),),
 )

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-RATE = "$__rate_interval"
+RATE, RANGE = "$__rate_interval", "$__range"
 GOOD, DOUBTFUL, BAD = "green", "orange", "red"
 
 
@@ -24,10 +24,27 @@ class Query(NamedTuple):
     unit: str = ""
 
 
+class Link(NamedTuple):
+    """Where more is said: a dashboard, and the labels that are its choices there."""
+
+    title: str
+    dashboard: str
+    labels: tuple[str, ...]
+
+
+class Annotation(NamedTuple):
+    """A line across all panels, at each minute in which the query has series."""
+
+    name: str
+    expr: str
+    text: str
+
+
 class Panel(NamedTuple):
     """
     `steps` are colours from values on; below the first everything is well. `most` is where an axis
-    ends. `missing` is what it says while there is nothing. `rows` are the labels of a table.
+    ends. `missing` is what it says while there is nothing. `rows` are the labels of a table. `to`
+    is the dashboard that a series or a row leads to, for the choices that it has labels for.
     """
 
     title: str
@@ -40,6 +57,7 @@ class Panel(NamedTuple):
     most: float | None = None
     missing: str = "unknown"
     rows: tuple[str, ...] = ()
+    to: Link | None = None
 
 
 class Section(NamedTuple):
@@ -59,11 +77,14 @@ class Variable(NamedTuple):
 
 
 class Dashboard(NamedTuple):
+    """A cluster may be chosen before its own `variables`, each of which depends on those before."""
+
     name: str
     title: str
     about: str
     variables: tuple[Variable, ...]
     sections: tuple[Section, ...]
+    annotations: tuple[Annotation, ...] = ()
 
 
 def figure(
@@ -89,11 +110,14 @@ def rate(metric: str, selector: str, by: str) -> str:
 
 
 def growth(metric: str, selector: str, by: str) -> str:
-    """
-    Ask how much a counter has grown since the point before; one that begins with its first event
-    would hide that, and is shown as it is.
-    """
+    """Ask how much a counter that begins at zero has grown since the point before."""
     return f"sum by ({by}) (increase({metric}{{{selector}}}[{RATE}]))"
+
+
+def growth_from_nothing(metric: str, selector: str, over: str = RATE) -> str:
+    """Ask how much a counter has grown that begins with its first event, which is growth, too."""
+    series = f"{metric}{{{selector}}}"
+    return f"({series} unless {series} offset {over} or increase({series}[{over}]))"
 
 
 def quantile(share: float, metric: str, selector: str, by: str) -> str:

@@ -80,7 +80,7 @@ class CappedConcern(Concern):
             )
             for end in ends
         ]
-        text = "Times a container ended at the cap it was given, as far as its pod's status says."
+        text = "Times a container ended at the cap it was given, as far as its pod's status says"
         return [Family(_CAPPED, "counter", text, tuple(samples))]
 
     def rows(self, now: float, *, current: bool) -> Mapping[str, PodRows]:

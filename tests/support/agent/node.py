@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from agent.concern import Concern, Concerns
 from agent.concerns.activity import ActivityConcern
 from agent.concerns.activity.model import ActivityPolicy
+from agent.concerns.capped import CappedConcern
 from agent.concerns.driver.concern import DriverConcern, NodeLabel
 from agent.concerns.driver.model import DriverPolicy
 from agent.concerns.need import NeedConcern
@@ -304,7 +305,8 @@ class ConcernedNode(Node):
         label = NodeLabel(None, remove=False)
         self.driver = DriverConcern(policy, "n1", NoNvml(), label, self.clock)
         self.shown = ShownConcern(ShownPolicy())
-        return self.activity, self.need, self.driver, self.shown, RepeatedConcern()
+        capped = CappedConcern(self.clock, timestamp)
+        return self.activity, self.need, self.driver, self.shown, RepeatedConcern(), capped
 
 
 STATUS = ClusterStatus(

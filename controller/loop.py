@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _NO_MEMORY: Final = ReleaseMemory()
 
-MOST_PODS_TOLD: Final = 16
-"""Pods of an owner that get an Event of their own."""
+HOUR_SECONDS: Final = 3600.0
+MOST_EVENTS: Final = 20
+"""Of an owner and its pods together in any hour."""
+MOST_OF_PODS: Final = 6
+"""Of these, what pods get; their owner hears of everything as long as it can."""
 _WARNINGS: Final = frozenset(
     {names.IDLE_WARNING, names.IDLE_CONTESTED, names.IDLE_SUSPENDED, names.IDLE_FAILED}
 )
@@ -90,6 +93,7 @@ class ControllerLoop:
         self._memory = _NO_MEMORY
         self._term = 0
         self._brake = ""
+        self._said: Mapping[str, tuple[float, ...]] = {}
         self.last: LastPass | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.seen = False
@@ -157,11 +161,11 @@ class ControllerLoop:
             if act.step is Step.RELEASE:
                 self._memory = released(self._memory, act.key, now)
             if act.message:
-                self._say(owner, act.reason, act.message)
+                self._say(owner, act.reason, act.message, now)
         elif act.step in {Step.RELEASE, Step.WAKE}:
             self._memory = refused(self._memory, act.key, report.detail, now)
             if report.outcome is ActOutcome.FAILED:
-                self._say(owner, names.IDLE_FAILED, f"{act.step} failed: {report.detail}")
+                self._say(owner, names.IDLE_FAILED, f"{act.step} failed: {report.detail}", now)
         return report
 
     def _note(self, act: Act, outcome: str, detail: str) -> None:
@@ -181,16 +185,17 @@ class ControllerLoop:
             },
         )
 
-    def _say(self, owner: OwnerState, reason: str, message: str) -> None:
+    def _say(self, owner: OwnerState, reason: str, message: str, now: float) -> None:
         key = owner.key
         about = [Regarding(key.api_version, key.kind, key.namespace, key.name, owner.uid)]
         if reason in _SAID_OF_PODS:
             about += [
                 Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid)
-                for pod in islice(owner.pods, MOST_PODS_TOLD)
+                for pod in islice(owner.pods, MOST_OF_PODS)
             ]
+        self._said, allowed = events_allowed(self._said, owner.uid, len(about), now)
         text = EventText(reason, message, reason in _WARNINGS, Anchor.RELEASED)
-        for item in about:
+        for item in about[:allowed]:
             self._ports.events.say(item, text)
 
     def _tell_brake(self, brake: str, *, suspended: bool) -> None:
@@ -204,3 +209,21 @@ class ControllerLoop:
         if suspended:
             text = EventText(names.IDLE_SUSPENDED, brake, warning=True)
             self._ports.events.say(self._itself, text)
+
+
+def events_allowed(
+    said: Mapping[str, tuple[float, ...]], uid: str, wanted: int, now: float
+) -> tuple[Mapping[str, tuple[float, ...]], int]:
+    """
+    Return how many of an owner's Events may be written, the first of which is its own and the
+    others its pods'; and when the Events of the last hour were written, by owner.
+    """
+    recent = {
+        key: left
+        for key, times in said.items()
+        if (left := tuple(at for at in times if now - at < HOUR_SECONDS))
+    }
+    mine = recent.get(uid, ())
+    of_pods = max(MOST_OF_PODS - len(mine), 0)
+    allowed = min(wanted, 1 + of_pods, MOST_EVENTS - len(mine))
+    return {**recent, uid: (*mine, *[now] * allowed)}, allowed

@@ -15,6 +15,7 @@ from agent import __main__ as agent
 from agent.program import SETTINGS as AGENT_SETTINGS
 from controller.program import SETTINGS as CONTROLLER_SETTINGS
 from gpufence import names
+from gpufence.event_text import Anchor
 from gpufence.settings import rows
 from kubectl_gpufence import verbs as plugin
 from tests.support.metric_names import metric_names, metrics_in
@@ -50,6 +51,16 @@ def test_conformance_is_claimed_by_metrics_that_are_there() -> None:
     text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 
     assert set() == metrics_in(text) - metric_names()
+
+
+@pytest.mark.parametrize("anchor", Anchor)
+def test_what_events_link_to_is_on_the_page_for_users(anchor: Anchor) -> None:
+    """Each part says what is seen, why, what to type, and the right number."""
+    text = (ROOT / "docs" / "my-pod.md").read_text(encoding="utf-8")
+    part = text.partition(f"\n## {anchor.capitalize()}\n")[2].partition("\n## ")[0]
+
+    for words in ("What you see", "Why", "What to type", "the right number"):
+        assert f"**{words}" in part.replace("**The right", "**the right")
 
 
 def test_the_picture_is_made_from_a_run() -> None:

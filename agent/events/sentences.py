@@ -165,7 +165,8 @@ def unjudged(node: str, card: Card, seconds: float) -> Notice:
         f"For {minutes(seconds)} the processes of {named_card(card)} are listed too seldom for "
         "time over a limit to count: evictions on it come later."
     )
-    remedy = "See gpufence_card_list_age_seconds, and whether the driver or the node is overloaded."
+    metric = "gpufence_card_last_list_timestamp_seconds"
+    remedy = f"See {metric}, and whether the driver or the node is overloaded."
     topic = f"{card.uuid}/unjudged"
     return _on_node(names.NVML_UNAVAILABLE, node, first, last=remedy, topic=topic)
 

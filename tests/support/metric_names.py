@@ -17,6 +17,7 @@ from tests.support.agent.node import ABOUT, ConcernedNode, busy_state
 from webhook import metrics as webhook_metrics
 
 _FAMILY = re.compile(r"^# TYPE (\S+) (\w+)$", re.MULTILINE)
+_OLD = re.compile(r"^# HELP (\S+) Deprecated", re.MULTILINE)
 _PARTS_OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 _WEBHOOK = "gpufence_webhook_"
 _SPOKEN_OF = re.compile(r"\bgpufence_[a-z_]+")
@@ -40,8 +41,10 @@ def pages() -> dict[str, str]:
 
 @cache
 def metric_names() -> frozenset[str]:
-    """Return the name of every line on the pages of webhook, agent and controller."""
-    kinds = dict(_FAMILY.findall("".join(pages().values())))
+    """Return the name of every line on the pages of all programs, but for those that end soon."""
+    text = "".join(pages().values())
+    old = set(_OLD.findall(text))
+    kinds = {name: kind for name, kind in _FAMILY.findall(text) if name not in old}
     return frozenset(
         f"{name}{suffix}"
         for name, kind in kinds.items()

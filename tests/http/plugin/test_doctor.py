@@ -1,6 +1,7 @@
 """The doctor asks the API server and the webhooks."""
 
 import base64
+import time
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/gpufence-system/deployments/gpufence-webh
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/gpufence-system/endpointslices"
 REVIEWS = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 METRICS = f"{SYSTEM}/pods/gpufence-webhook-a:8080/proxy/metrics"
-EXPIRY = b"gpufence_webhook_certificate_expiry_seconds 5184000\n"
+EXPIRES = "gpufence_webhook_certificate_expiry_timestamp_seconds"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 TARGET = "/apis/apps/v1/namespaces/team-a/deployments/quality"
 EXAMPLE = ROOT / "deploy" / "examples" / "keda" / "scaled-object.yaml"
@@ -51,7 +52,7 @@ def healthy(desk: Desk) -> Desk:
     for kind in ("resourceslices", "deviceclasses"):
         desk.get(f"/apis/resource.k8s.io/v1/{kind}", listed())
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
-    desk.get(METRICS, reply(EXPIRY))
+    desk.get(METRICS, reply(f"{EXPIRES} {time.time() + 61 * 86400:.0f}\n".encode()))
     desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))
     desk.get(f"{SYSTEM}/pods", pods_by_label)
     return desk
@@ -69,7 +70,7 @@ def test_a_healthy_installation_has_code_zero(healthy: Desk) -> None:
 
     assert "all is well" == said.out.splitlines()[-1], said.out
     assert 0 == said.code
-    assert "the certificate that gpufence-webhook-a serves lasts 60d more" in said.out
+    assert "the certificate that gpufence-webhook-a serves lasts 60d23h more" in said.out
 
 
 def test_a_webhook_that_does_not_tell_its_certificate_is_left_out(healthy: Desk) -> None:

@@ -83,12 +83,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32598, 26500),
+    "product lines of code": Figure(32599, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(67, 60),
     "test files": Figure(603, 470),
-    "test lines": Figure(99004, 60000),
+    "test lines": Figure(99011, 60000),
     "product modules that unit tests import": Figure(203, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

@@ -110,7 +110,8 @@ def test_a_lost_driver_is_waited_for(site: NodeSite, namespace: str) -> None:
         agent.wait_for_outcome("good", "within")
         site.node.state.faults.add(Fault.code(NvmlCode.UNKNOWN))
         place(ground, fenced_pod("greedy", OVER))
-        assert eventually(lambda: agent.metrics()["gpufence_sample_age_seconds"] > 1)
+        seen = "gpufence_last_sample_timestamp_seconds"
+        assert eventually(lambda: time.time() - agent.metrics()[seen] > 1)
         blind = agent.metrics()
         assert eventually(lambda: _node_events(site) > 0)
         health = agent.get("/healthz")

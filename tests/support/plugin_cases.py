@@ -50,7 +50,7 @@ from tests.support.plugin import (
     use_row,
 )
 from tests.support.rewriting import POLICY
-from tests.support.verb_cases import NEED_CASES, alone, led
+from tests.support.verb_cases import NEED_CASES, alone, capped_record, led
 from webhook.policy import DriverLimits
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
@@ -288,19 +288,6 @@ def _crowd() -> list[str]:
     return explained(seen_pod(), agent(said))
 
 
-def _capped() -> list[str]:
-    """Explain a pod in a crash loop at its cap, whose words have escape sequences behind them."""
-    free = "GPU 0 has a total capacity of 14.58 GiB of which 11.23 GiB is free. \x1b[2J"
-    ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-02T03:04:05Z"}
-    ended["message"] = f"CUDA out of memory. Tried to allocate 2.00 GiB. {free}"
-    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
-    states = {"state": waiting, "lastState": {"terminated": ended}}
-    raw = raw_pod()
-    raw["status"]["containerStatuses"] = [{"name": "trainer", "restartCount": 7, **states}]
-    pod = see_pod(raw, seen_node().gpu)
-    return explanation(PodRecord(pod, "evict", endings=pod.endings), TERMINAL)
-
-
 def _doing(activity: PodActivityRow, *, holds: bool = True) -> list[str]:
     """Explain a pod that does this."""
     row = pod_row(activity=activity)
@@ -390,7 +377,7 @@ CASES: dict[str, Callable[[], list[str]]] = {
         PodActivityRow("unknown", None, "NotMeasurable", "MPS is on the card")
     ),
     "explain-hostile": _hostile,
-    "explain-capped": _capped,
+    "explain-capped": lambda: explanation(capped_record(), TERMINAL),
     "explain-silent": lambda: explained(seen_pod(), agent(None, "it does not answer in time")),
     "explain-by-condition": lambda: explained_by_condition(OVER_ITS_LIMIT),
     "explain-unplaced": lambda: unplaced(seen_pod(bound=False, mode=None)),

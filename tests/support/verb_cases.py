@@ -24,6 +24,7 @@ from kubectl_gpufence.verbs.doctor.installation import (
     LabelledNamespace,
     MaybeHidden,
 )
+from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import OwnedPod, SeenOwners
 from kubectl_gpufence.verbs.recommend import patch_lines
 from kubectl_gpufence.verbs.recommend.lines import NEED_FIELDS, chosen, need_listing
@@ -315,6 +316,19 @@ def patched() -> list[OwnerPatch]:
 
 def needs(namespace: str) -> Rows[NeedSummary]:
     return need_listing(chosen(recommended(), namespace), namespace, "agents", ())
+
+
+def capped_record() -> PodRecord:
+    """Return a pod in a crash loop at its cap, whose words have escape sequences behind them."""
+    free = "GPU 0 has a total capacity of 14.58 GiB of which 11.23 GiB is free. \x1b[2J"
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-02T03:04:05Z"}
+    ended["message"] = f"CUDA out of memory. Tried to allocate 2.00 GiB. {free}"
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    states = {"state": waiting, "lastState": {"terminated": ended}}
+    raw = raw_pod()
+    raw["status"]["containerStatuses"] = [{"name": "trainer", "restartCount": 7, **states}]
+    pod = see_pod(raw, seen_node().gpu)
+    return PodRecord(pod, "evict", endings=pod.endings)
 
 
 NEED_CASES: dict[str, Callable[[], list[str]]] = {

@@ -25,29 +25,25 @@ if TYPE_CHECKING:
     from agent.model.use import Observation
 
 _CAPPED: Final = "gpufence_pod_capped_total"
-_REPEAT_SECONDS: Final = 60.0
-"""From word to word of a crash loop, far less than its Event lasts without cause."""
 
 
 class CappedConcern(Concern):
-    """Says each end once, and goes on with the pod's Event while it waits to be started again."""
+    """Says each end once; those of a crash loop count in one Event."""
 
     name = "capped"
     title = "Ends at the cap"
     settings = CappedPolicy
 
-    def __init__(self, clock: Callable[[], float], timestamp: Callable[[], str]) -> None:
-        self._clock = clock
+    def __init__(self, timestamp: Callable[[], str]) -> None:
         self._timestamp = timestamp
         self._before: Observation | None = None
         self._news: tuple[Notice, ...] = ()
-        self._said_at = clock()
         self.memory = CappedMemory()
 
     @classmethod
     def on(cls, ground: Ground, settings: CappedPolicy) -> Self:
         del settings
-        return cls(ground.clock, ground.timestamp)
+        return cls(ground.timestamp)
 
     def look(self, tick: TickResult) -> None:
         before, self._before = self._before, tick.observation
@@ -55,16 +51,11 @@ class CappedConcern(Concern):
         if self.memory.ends is past.ends:
             return
         fresh = new_ends(self.memory, past, self._now)
-        self._news += tuple(item for end in fresh for item in _notices(end, owner_too=True))
+        self._news += tuple(item for end in fresh for item in _notices(end))
 
     def notices(self) -> Sequence[Notice]:
         news, self._news = self._news, ()
-        if not self.memory.ends or self._clock() - self._said_at < _REPEAT_SECONDS:
-            return news
-        self._said_at, now = self._clock(), self._now
-        loops = [end for end in self._lasting(now) if end.is_news(now) and end.found.ending.waiting]
-        again = (item for end in loops for item in _notices(end, owner_too=False))
-        return (*news, *again)
+        return news
 
     def families(self, last: TickResult | None, now: float) -> Sequence[Family]:
         del last, now
@@ -112,7 +103,7 @@ def _row(end: CappedEnd) -> EndedRow:
     )
 
 
-def _notices(end: CappedEnd, *, owner_too: bool) -> tuple[Notice, ...]:
+def _notices(end: CappedEnd) -> tuple[Notice, ...]:
     ending = end.found.ending
     often = f", {ending.restarts} restarts" if ending.restarts > 1 else ""
     enough, *more = what_helps(end.found)
@@ -125,5 +116,5 @@ def _notices(end: CappedEnd, *, owner_too: bool) -> tuple[Notice, ...]:
         text,
         topic=ending.container,
         anchor=Anchor.CAPPED,
-        owner_too=owner_too,
+        owner_too=True,
     )

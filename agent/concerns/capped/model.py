@@ -47,9 +47,6 @@ class CappedEnd(NamedTuple):
         """Return whether it is worth an Event: not where its last words are of something else."""
         return self.found.why in OF_CAP and (self.found.certain or self.found.ending.silent)
 
-    def is_news(self, now: float) -> bool:
-        return self.is_said and _age(self.found.ending.at, now) < RECENT_SECONDS
-
     def lasts(self, now: float) -> bool:
         """Return whether that is how the container stands: it has not run well since."""
         ending = self.found.ending
@@ -85,7 +82,7 @@ def new_ends(memory: CappedMemory, before: CappedMemory, now: float) -> Iterator
     for key, end in memory.ends.items():
         past = before.ends.get(key)
         new = past is None or past.times != end.times
-        if new and end.is_news(now):
+        if new and end.is_said and _age(end.found.ending.at, now) < RECENT_SECONDS:
             yield end
 
 

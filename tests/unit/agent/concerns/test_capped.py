@@ -33,7 +33,7 @@ class Watched:
         self.written: list[EventCreate | EventPatch] = []
 
     def _agent(self) -> CappedConcern:
-        return CappedConcern(lambda: self.now, lambda: write_moment(self.now))
+        return CappedConcern(lambda: write_moment(self.now))
 
     def restart(self) -> None:
         self.concern, self.before = self._agent(), None
@@ -76,17 +76,19 @@ class Watched:
         return sum(float(line.rpartition(" ")[2]) for line in write_page([family]).splitlines()[2:])
 
 
-def test_a_crash_loop_is_one_event_of_its_pod() -> None:
-    """However long it waits in between, its Event goes on; each end counts."""
+def test_a_crash_loop_is_one_event() -> None:
+    """However long it waits in between, each end counts in the Event there is."""
     watched, item = Watched(), pod(caps=CAPS, controller=controller())
-    for number in range(6):
+    for number in range(5):
         item = watched.failed(item, restarts=number)
         for _ in range(31):
             watched.look(item, seconds=10.0)
+    last = [write for write in watched.written if write.notice.regarding.name == "a"][-1]
 
-    assert 1 == watched.names.count("a")
-    assert "5 restarts" in watched.written[-1].notice.message
-    assert 6.0 == watched.counted
+    assert ["a", "web"] == sorted(watched.names)
+    assert isinstance(last, EventPatch)
+    assert 5 == last.count == watched.counted
+    assert "4 restarts" in last.notice.message
 
 
 def test_a_silent_end_is_judged_by_what_was_held() -> None:

@@ -305,7 +305,7 @@ class ConcernedNode(Node):
         label = NodeLabel(None, remove=False)
         self.driver = DriverConcern(policy, "n1", NoNvml(), label, self.clock)
         self.shown = ShownConcern(ShownPolicy())
-        capped = CappedConcern(timestamp)
+        capped = CappedConcern(lambda: f"{timestamp()}T00:00:00Z")
         return self.activity, self.need, self.driver, self.shown, RepeatedConcern(), capped
 
 

@@ -121,6 +121,14 @@ class Record(NamedTuple):
         """Return what one end has and no other."""
         return self.at, self.kind, self.uid, self.card, self.container
 
+    @property
+    def end(self) -> tuple[str, str, str, str, str]:
+        """Return the same, alike for all ends of a container at its cap: the last one is kept."""
+        at, kind, uid, card, container = self.key
+        return (
+            ("", kind, uid, "", container) if kind == CAPPED else (at, kind, uid, card, container)
+        )
+
 
 class NodeRecords(NamedTuple):
     """What one node remembers, the oldest first; `since` is when its agent started, RFC 3339."""
@@ -154,8 +162,11 @@ def record_object(record: Record) -> dict[str, object]:
 
 def together(one: Iterable[Record], other: Iterable[Record]) -> tuple[Record, ...]:
     """Put together what two agents of a node remember, the oldest first."""
-    known = {record.key: record for record in (*one, *other)}
-    return tuple(known[key] for key in sorted(known))
+    known: dict[tuple[str, ...], Record] = {}
+    for record in (*one, *other):
+        past = known.setdefault(record.end, record)
+        known[record.end] = max(past, record, key=lambda each: (each.at, len(each.course)))
+    return tuple(sorted(known.values(), key=lambda record: record.key))
 
 
 def bounded(known: NodeRecords) -> NodeRecords:

@@ -351,6 +351,7 @@ ENDED = Record(
     "worker-7f9c-x",
     "Deployment/worker",
     "ReplicaSet/worker-7f9c",
+    card="GPU-0",
     model="Tesla T4",
     total_bytes=15 * GIB,
     used_bytes=3900 * MIB,

@@ -10,17 +10,20 @@ from agent.concerns.history.record import (
     CardMoment,
     PastUse,
     added,
+    capped_record,
     card_moment,
     configmap,
     evicted_record,
     running_record,
     stored_records,
 )
-from agent.concerns.history.ring import Rings
+from agent.concerns.history.ring import SPAN_SECONDS, Rings, peak_of
 from agent.model.decision import Action, Answer
 from agent.node_store import NodeStore
 from gpufence import names
+from gpufence.errors import InvalidError
 from gpufence.records import NodeRecords, together, write_records
+from gpufence.times import read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,9 +31,11 @@ if TYPE_CHECKING:
     from agent.cluster import ClusterSettings
     from agent.concern import Ground
     from agent.model.decision import FinishedAct, Verdict
+    from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.state import TickResult
     from agent.model.use import UseKey
+    from gpufence.cards import Card
     from gpufence.records import Record
     from kube import Client, JsonObject
 
@@ -104,6 +109,7 @@ class HistoryConcern(Concern):
         self._rings = Rings(policy)
         self._decided: dict[UseKey, tuple[PastUse, CardMoment]] = {}
         self._last: TickResult | None = None
+        self._ends: dict[tuple[str, str], str] = {}
         self._known = NodeRecords(node, timestamp())
         self._found: NodeRecords | None = None
         self._kept: tuple[Record, ...] = ()
@@ -127,9 +133,11 @@ class HistoryConcern(Concern):
 
     def look(self, tick: TickResult) -> None:
         self._rings.look(tick)
-        self._last = tick
+        past, self._last = self._last, tick
         self._restore()
         made = [record for act in tick.acts if (record := self._ended(act)) is not None]
+        if past is None or past.observation.pods is not tick.observation.pods:
+            made += self._capped(tick)
         if made:
             self._known = added(self._known, made)
         pods = tick.observation.pods.by_uid
@@ -158,6 +166,38 @@ class HistoryConcern(Concern):
         # By now it may have let go: what it was evicted for is how it stood when that was decided.
         decided = self._decided.get((verdict.pod.uid, verdict.uuid))
         return evicted_record(verdict, *(decided or (self._past(verdict), CardMoment())))
+
+    def _capped(self, tick: TickResult) -> list[Record]:
+        """Return the ends at a cap that are new, and not of long before the agent started."""
+        made: list[Record] = []
+        pods = [pod for pod in tick.observation.pods.by_uid.values() if pod.mode is not None]
+        ends: dict[tuple[str, str], str] = {}
+        for pod in pods:
+            for failure in pod.failures:
+                key, at = (pod.uid, failure.ending.container), failure.ending.at
+                ends[key] = at
+                age = _age(at, self._timestamp())
+                if self._ends.get(key) != at and age < SPAN_SECONDS:
+                    found = self._most_used(pod, age, at, tick)
+                    made += filter(None, [capped_record(pod, failure, *found)])
+        self._ends = ends
+        return made
+
+    def _most_used(
+        self, pod: PodOnNode, age: float, at: str, tick: TickResult
+    ) -> tuple[Card | None, PastUse]:
+        """Return the card on which a pod held the most up to its end, and its course there."""
+        then = self._clock() - age
+        best: tuple[Card | None, PastUse] = None, PastUse([], then, at)
+        most = 0
+        for uuid in self._rings.cards_of(pod.uid):
+            moments = [
+                each for each in self._rings.moments((pod.uid, uuid), then) if each.at <= then + 1
+            ]
+            card, peak = tick.observation.cards.get(uuid), peak_of(moments) or 0
+            if card is not None and peak > most:
+                most, best = peak, (card.card, PastUse(moments, then, at))
+        return best
 
     def _past(self, verdict: Verdict) -> PastUse:
         now = self._clock()
@@ -191,3 +231,11 @@ class HistoryConcern(Concern):
                 record = running_record(verdict, self._past(verdict), card)
                 found += [] if record is None else [record]
         return write_records(self._known._replace(records=together(found, ()))) + "\n"
+
+
+def _age(at: str, now: str) -> float:
+    """Return how long ago something was; what has no date was now."""
+    try:
+        return max(read_moment(now, "now") - read_moment(at, "finishedAt"), 0.0)
+    except InvalidError:
+        return 0.0

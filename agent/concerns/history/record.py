@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.concerns.history.ring import course_of, passed_seconds, peak_of
 from gpufence import names
+from gpufence.capped import Why, capped
 from gpufence.errors import InvalidError, Problem
 from gpufence.need import top_owner
 from gpufence.nodes import configmap_name, kept_configmap
 from gpufence.records import (
+    CAPPED,
     EVICTED,
     MOST_NEIGHBOURS,
     RUNNING,
@@ -27,17 +29,17 @@ from gpufence.records import (
     write_records,
 )
 from gpufence.shape import Object, as_object, as_text, as_texts
-from gpufence.share import reserve_bytes
-from gpufence.target import MostHeld, TargetTerms, target_for
+from gpufence.target import enough_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agent.concerns.history.ring import RingMoment
     from agent.model.decision import Verdict
-    from agent.model.pod import PodOnNode
+    from agent.model.pod import ContainerFailure, PodOnNode
     from agent.model.state import TickResult
     from agent.model.use import PodOnCard
+    from gpufence.cards import Card
 
 _NO_KIND: Final = ("", "")
 
@@ -105,12 +107,45 @@ def running_record(verdict: Verdict, past: PastUse, card: CardMoment) -> Record 
     return None if record is None else record._replace(kind=RUNNING, shortage=False)
 
 
+def capped_record(
+    pod: PodOnNode, failure: ContainerFailure, card: Card | None, past: PastUse
+) -> Record | None:
+    """
+    Return how a container ended at its cap, on the card where its pod held the most; None where GPU
+    memory is not why, or another's use of it was.
+    """
+    ending, given = failure.ending, failure.given
+    peak = peak_of(past.moments) or 0
+    # What one process held is known only where no other container shares the pod's figure.
+    of_process = peak // max(given.processes, 1) if given is not None and _is_alone(pod) else 0
+    found = capped(ending, given, of_process)
+    if found is None or given is None or found.why not in (Why.CAPPED, Why.TOO_SMALL):
+        return None
+    if not (found.certain or (ending.silent and not pod.terminating)):
+        return None
+    return _of_pod(CAPPED, pod, card, past)._replace(
+        container=ending.container,
+        asked_bytes=given.asked_bytes,
+        given_bytes=given.given_bytes,
+        certain=found.certain,
+        enough_bytes=found.enough_bytes or None,
+    )
+
+
+def _is_alone(pod: PodOnNode) -> bool:
+    return len(pod.containers) == 1
+
+
 def _known(kind: str, use: PodOnCard, past: PastUse) -> Record:
+    return _of_pod(kind, use.pod, use.card, past)
+
+
+def _of_pod(kind: str, pod: PodOnNode, card: Card | None, past: PastUse) -> Record:
     """Return what is known of any end: whose it was, on which card, and how its use went."""
-    pod, card, limit = use.pod, use.card, use.limit_bytes
+    limit = None if card is None else pod.limit_on(card.uuid)
     made_by = _NO_KIND if pod.controller is None else (pod.controller.kind, pod.controller.name)
     top = _NO_KIND if pod.controller is None else top_owner(*made_by, pod.labels)
-    return Record(
+    known = Record(
         kind=kind,
         at=past.at,
         uid=pod.uid,
@@ -118,14 +153,15 @@ def _known(kind: str, use: PodOnCard, past: PastUse) -> Record:
         name=pod.name,
         owner="/".join(filter(None, top)),
         controller="/".join(filter(None, made_by)),
-        card=card.uuid,
-        index=card.index,
-        model=card.full_model,
-        total_bytes=card.memory_bytes,
         peak_bytes=peak_of(past.moments),
         limit_bytes=limit,
         thresholds=() if limit is None else _thresholds(limit, past),
         course=course_of(past.moments, past.now),
+    )
+    if card is None:
+        return known
+    return known._replace(
+        card=card.uuid, index=card.index, model=card.full_model, total_bytes=card.memory_bytes
     )
 
 
@@ -140,14 +176,15 @@ def _thresholds(limit: int, past: PastUse) -> tuple[Threshold, ...]:
 
 
 def _enough(use: PodOnCard, peak_bytes: int) -> int | None:
-    """Return the limit that would do for a pod that was over its own; None for any other."""
-    held = [process.certain_bytes or 0 for process in use.processes]
+    """
+    Return the limit that would do for a pod that was over its own, the same as its Event has; None
+    for any other, and for one that asks for nothing.
+    """
     peak, limit = max(peak_bytes, use.certain_bytes), use.limit_bytes
-    if limit is None or peak <= limit:
+    if limit is None or peak <= limit or use.pod.unasked:
         return None
-    most = MostHeld(peak, max(len(held), 1), max(held, default=0), use.pod.shares)
-    terms = TargetTerms(reserve_bytes(use.card.compute_capability))
-    return target_for([most], limit, terms).limit_bytes
+    reserves = [cap.reserve_bytes for cap in use.pod.caps.values() if cap.reserve_bytes]
+    return enough_for(peak, len(use.processes), reserves)
 
 
 def _promise(pod: PodOnNode, uuid: str) -> int | None:

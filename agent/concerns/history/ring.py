@@ -110,6 +110,10 @@ class Rings:
         ring = self._rings.get(key)
         return [] if ring is None else ring.moments(now)
 
+    def cards_of(self, uid: str) -> list[str]:
+        """Return the cards on which a pod was seen."""
+        return [uuid for each, uuid in self._rings if each == uid]
+
     def _enter_rest(
         self, observation: Observation, free: Mapping[str, int | None], now: float
     ) -> None:

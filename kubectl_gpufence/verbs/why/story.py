@@ -46,8 +46,9 @@ def _head(found: FoundRecord) -> str:
     record = found.record
     owner = f" ({record.owner})" if record.owner else ""
     ended = "has not ended" if record.kind == RUNNING else f"{record.kind} at {record.at}"
-    card = f"card {record.index} ({record.model} of {allowed(record.total_bytes)})"
-    return f"pod {record.namespace}/{record.name}{owner}: {ended}, node {found.node}, {card}"
+    model = f"{record.model} of {allowed(record.total_bytes)}"
+    card = f", card {record.index} ({model})" if record.card else ""
+    return f"pod {record.namespace}/{record.name}{owner}: {ended}, node {found.node}{card}"
 
 
 def what_happened(record: Record) -> Iterator[str]:
@@ -59,10 +60,8 @@ def what_happened(record: Record) -> Iterator[str]:
         peak = f"; the most was {held(record.peak_bytes)}" if record.peak_bytes else ""
         yield f"{clock(record.at)}: it holds {held(record.used_bytes)}{peak}."
     elif record.kind == CAPPED:
-        yield (
-            f"{clock(record.at)}: container {record.container} failed; the most that its pod held "
-            f"was {held(record.peak_bytes)}."
-        )
+        peak = f"; the most was {held(record.peak_bytes)}" if record.peak_bytes else ""
+        yield f"{clock(record.at)}: container {record.container} failed{peak}."
     else:
         yield f"{clock(record.at)}: it held {held(record.used_bytes)} and was evicted."
 
@@ -133,6 +132,8 @@ def what_to_type(record: Record) -> Iterator[str]:
         yield would_do(enough, total or None)
     elif record.kind == RUNNING:
         yield "Nothing."
+    else:
+        yield "Request an amount of GPU memory, or keep it off the card."
     namespace = quote(printable(record.namespace))
     yield f"`kubectl gpufence recommend -n {namespace}` has what it needs by all days measured."
     kind, _, name = record.owner.partition("/")

@@ -175,6 +175,7 @@ AT_ITS_CAP = ENDED._replace(
     given_bytes=2 * GIB,
     thresholds=(Threshold("limit", 3 * GIB, 90.0), Threshold("evict", 3328 * MIB, 90.0)),
 )
+QUIET = ENDED._replace(kind=RUNNING, enough_bytes=None, thresholds=(Threshold("limit", 3 * GIB),))
 HOSTILE = "\x1b[2J\u202e<script>"
 WILD = Record(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)._replace(
     owner=f"Deployment/{HOSTILE}",
@@ -189,7 +190,7 @@ WILD = Record(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)._replace(
     "record",
     [
         *(ENDED, EARLIER, WILD, ENDED._replace(course=()), AT_ITS_CAP),
-        *(AT_ITS_CAP._replace(certain=True), ENDED._replace(kind=RUNNING, enough_bytes=None)),
+        *(AT_ITS_CAP._replace(certain=True), QUIET),
         ENDED._replace(limit_bytes=None, thresholds=(), free_bytes=None),
     ],
 )

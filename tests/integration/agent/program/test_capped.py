@@ -11,6 +11,7 @@ from gpufence.annotations import Headroom
 from gpufence.mode import Mode
 from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
+from gpufence.records import read_records
 from gpufence.snapshot import EndedRow
 from simulator.controlplane import ControlPlane
 from simulator.node import RestartPauses
@@ -73,6 +74,7 @@ def test_a_crash_loop_at_the_cap_is_one_event(crashing_site: NodeSite, ground: G
         wait_until(lambda: agent.metrics().get(metric, 0.0) >= 3, str(agent.metrics()))
         said = events(ground, names.CAP_REACHED)
         (row,) = [item for item in agent.snapshot().pods if item.name == "loop"]
+        known = read_records(agent.get("/v1/why")[1]).records
     explained = crashing_site.plugin("explain", "-n", ground.namespace, "loop").stdout
     show = partial(crashing_site.plugin, "top", "-n", ground.namespace)
     wait_until(lambda: "capped" in show().stdout, str(ground.status("loop")))
@@ -81,6 +83,11 @@ def test_a_crash_loop_at_the_cap_is_one_event(crashing_site: NodeSite, ground: G
     assert 2 == len(said)
     assert all("may allocate 2150Mi" in item["message"] for item in said)
     assert all("would do" in item["message"] for item in said)
+    (record,) = [item for item in known if item.namespace == ground.namespace]
+    assert ("capped", "loop", ASKED, GIVEN, True) == (
+        *(record.kind, record.name, record.asked_bytes),
+        *(record.given_bytes, record.certain),
+    )
     (ended,) = row.ended
     assert ("main", "capped", ASKED, GIVEN) == (ended.container, ended.reason, *ended[4:6])
     assert ended.certain

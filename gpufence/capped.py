@@ -100,7 +100,8 @@ class Ending(NamedTuple):
         words = printable(self.out_of_memory or self.refused, _MOST_QUOTED)
         said = f'; it said "{words}"' if words else ""
         at = f" at {self.at}" if self.at else ""
-        ended = f"container {self.container} ended with exit code {self.code}{reason}{at}"
+        how = f"ended with exit code {self.code}" if self.code else "could not be started"
+        ended = f"container {self.container} {how}{reason}{at}"
         return f"{ended}{again}{now}{said}"
 
 

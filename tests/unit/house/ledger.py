@@ -88,7 +88,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(67, 60),
     "test files": Figure(603, 470),
-    "test lines": Figure(99095, 60000),
+    "test lines": Figure(99100, 60000),
     "product modules that unit tests import": Figure(203, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

@@ -14,6 +14,7 @@ from tests.support.builders import gpushare
 from tests.support.plugin import raw_pod
 
 OOM = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
+REFUSED = "error running createRuntime hook #0: nvidia-ctk: nvmlDeviceSetMemoryLimits_v1"
 EVENT = SeenEvent("2026-01-02T03:04:05Z", names.EVICTED, 1, "over", "team-a/Pod/worker-7d9f-x2x4k")
 
 
@@ -35,6 +36,10 @@ def failed(code: int = 1, message: str = "", **changes: Any) -> dict[str, Any]:
         (
             failed(message=OOM, restartCount=1),
             'restarted once; it said "CUDA out of memory. Tried',
+        ),
+        (
+            failed(0, state={"waiting": {"reason": "RunContainerError", "message": REFUSED}}),
+            "not be started at 2026-01-02T03:04:05Z, restarted 3 times, now RunContainerError",
         ),
         (
             {"status": {"initContainerStatuses": failed()["status"]["containerStatuses"]}},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent.model.use import CardUse, PodOnCard, ProcessUse
 
 
+_WHOLE: Final = 100
 _UNKNOWN: Final = ActivityRow("unknown", None, "NotMeasurable")
 """What a pod does on a card, where nothing has been found out about that."""
 _NO_ROWS: Final = PodRows({})
@@ -101,7 +102,14 @@ def _card(
         listed_seconds_ago=None if listed is None else max(now - listed, 0.0),
         mps=use.mps,
         trouble=sample.trouble.text,
+        busy_share=_busy_share(sample) if current else None,
     )
+
+
+def _busy_share(sample: CardSample) -> float | None:
+    """Return what the driver said last of the card's utilization, where that can be."""
+    work = sample.work
+    return None if work is None or work.garbled else work.percent / _WHOLE
 
 
 def _pods(

@@ -38,6 +38,7 @@ class CardRow(NamedTuple):
     One card. `committed_bytes` is the sum of the limits of those who hold memory on it.
 
     `listed_seconds_ago` tells how old its list of processes is; `trouble` why it cannot be read.
+    `busy_share` is its utilization, from 0 to 1, of which older agents do not tell.
     """
 
     uuid: str
@@ -52,6 +53,7 @@ class CardRow(NamedTuple):
     listed_seconds_ago: float | None = None
     mps: bool = False
     trouble: str = ""
+    busy_share: float | None = None
 
 
 class ProcessRow(NamedTuple):
@@ -289,7 +291,9 @@ _CARD: Final = RowKind(
         ("listed", MAYBE_SECONDS),
         ("mps", FLAG),
         ("trouble", TEXT),
+        ("busy_share", or_null(SHARE)),
     ),
+    {"busy_share": None},
 )
 
 _PROCESS: Final = RowKind(

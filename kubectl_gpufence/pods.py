@@ -354,6 +354,7 @@ class SeenEvent(NamedTuple):
     message: str
     about: str = ""
     warning: bool = False
+    since: str = ""
 
     @property
     def sentence(self) -> str:
@@ -380,4 +381,5 @@ def read_event(item: Object) -> SeenEvent:
         message=as_text(item.get("message"), "message"),
         about="/".join(as_text(part, "involvedObject") for part in parts if part),
         warning=item.get("type") == "Warning",
+        since=as_text(item.get("firstTimestamp"), "firstTimestamp"),
     )

@@ -1,4 +1,4 @@
-"""The dashboard's page, a real Chromium before it, and a page of another site."""
+"""A real Chromium, and what is wrong with the words of a page."""
 
 import base64
 import json
@@ -9,30 +9,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from gpufence.quantity import GIB, MIB
-from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow
-from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, see_node
-from kubectl_gpufence.live import CachedAnswer
-from kubectl_gpufence.pods import SeenEvent
-from kubectl_gpufence.verbs.dashboard import EventList, PagePoller
-from kubectl_gpufence.verbs.dashboard.server import PageServer
-from tests.support.builders import T4_BYTES
-from tests.support.observing import Serving
-from tests.support.plugin import (
-    agent,
-    card_row,
-    pod_row,
-    raw_node,
-    seen_node,
-    seen_pod,
-    snapshot,
-    use_row,
-)
 from tests.support.running import program
 
 PATIENCE_SECONDS = 60.0
@@ -44,6 +23,7 @@ _OPTIONS = (
 )
 FAULTS = Path(__file__).with_name("faults.js").read_text(encoding="utf-8")
 """What is wrong with a page's words: too little contrast, or not wholly inside their boxes."""
+_CODES = {"Enter": 13, "Escape": 27}  # without them they open and close nothing
 # The browser reads commands from 3 and writes answers to 4.
 _EXEC = 'exec "$0" "$@" 3<&{} 4>&{}'
 
@@ -120,8 +100,7 @@ class Chromium:
         for domain in ("Page", "Runtime", "Network", "Log"):
             tab.send(f"{domain}.enable")
         tab.resize(width, height)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        tab.send("Emulation.setEmulatedMedia", features=[scheme])
+        tab.prefer(dark=dark)
         try:
             yield tab
         finally:
@@ -163,6 +142,10 @@ class Tab:
             mobile=False,
         )
 
+    def prefer(self, *, dark: bool) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
+
     def run(self, script: str) -> Any:
         """Return what an expression is in the page, once it is there if it is a promise."""
         done = self.send(
@@ -185,7 +168,11 @@ class Tab:
         return str(self.run("document.body.innerText"))
 
     def press(self, key: str) -> None:
-        typed = {"text": key} if len(key) == 1 else {}
+        typed: dict[str, Any] = {"text": key} if len(key) == 1 else {}
+        if key in _CODES:
+            typed["windowsVirtualKeyCode"] = _CODES[key]
+        if key == "Enter":
+            typed["text"] = "\r"
         for kind in ("keyDown", "keyUp"):
             self.send("Input.dispatchKeyEvent", type=kind, key=key, **typed)
 
@@ -201,171 +188,3 @@ class Tab:
             for event in list(self._browser.events)
             if event["method"] == method and event.get("sessionId") == self._session
         ]
-
-
-TOKEN = "token-of-the-tests"
-HOSTILE = "<img src=x onerror=alert(1)>"
-CARDS_OF_NODE = 8
-
-
-class Looks:
-    """Shows what a test puts into `cluster`; a look waits while `gate` is closed."""
-
-    def __init__(self, cluster: ClusterAnswers) -> None:
-        self.cluster = cluster
-        self.taken = 0
-        self.gate = threading.Event()
-        self.gate.set()
-
-    def look(self) -> ClusterAnswers:
-        self.gate.wait()
-        self.taken += 1
-        return self.cluster
-
-    def stop(self) -> None:
-        self.gate.set()
-
-
-@dataclass(frozen=True)
-class Served:
-    """A page that is served, and what is behind it."""
-
-    server: PageServer
-    poller: PagePoller
-    looks: Looks
-
-
-@contextmanager
-def served(
-    cluster: ClusterAnswers,
-    *events: SeenEvent,
-    namespace: str = "",
-    interval: float = 0.2,
-    seconds_a_look: float = 0.0,
-) -> Iterator[Served]:
-    """Serve the page; with `seconds_a_look` its clock goes by looks, however long those take."""
-    looks = Looks(cluster)
-    clock = (lambda: looks.taken * seconds_a_look) if seconds_a_look else time.monotonic
-    said = CachedAnswer(lambda: EventList(events))
-    poller = PagePoller(looks, namespace, interval, said, clock)  # type: ignore[arg-type]  # a fake of LiveLooks
-    server = PageServer(0, TOKEN, poller.state)
-    poller.start()
-    server.start()
-    try:
-        yield Served(server, poller, looks)
-    finally:
-        looks.gate.set()
-        poller.stop()
-        server.close()
-
-
-def crowd(nodes: int = 10, pods: int = 2000, grown: int = 0) -> ClusterAnswers:
-    """
-    Build a cluster of nodes with eight cards each and pods on all of them; `grown` moves what they
-    hold.
-    """
-    agents = [_busy_node(number, pods // nodes, grown) for number in range(nodes)]
-    seen = {f"gpu-{number}": seen_node(f"gpu-{number}", CARDS_OF_NODE) for number in range(nodes)}
-    declared = seen_pod()
-    listed = tuple(
-        replace(declared, uid=row.uid, namespace=row.namespace, name=row.name, node=item.node)
-        for item in agents
-        for row in (item.snapshot.pods if item.snapshot else ())
-    )
-    return ClusterAnswers(listed, {item.node: item for item in agents}, seen)
-
-
-def _busy_node(number: int, pods: int, grown: int) -> NodeAgent:
-    rows = tuple(_pod(number, place, grown) for place in range(pods))
-    cards = tuple(_card(place, grown + number) for place in range(CARDS_OF_NODE))
-    state = snapshot(*rows, node=f"gpu-{number}", cards=cards, nobody=())
-    return agent(state, node=f"gpu-{number}", pod=f"gpufence-agent-{number}")
-
-
-def _pod(number: int, place: int, grown: int) -> Any:
-    used = (200 + (place * 37 + number * 11 + grown * 13) % 3400) * MIB
-    over = used > 3 * GIB
-    use = use_row(
-        used,
-        card=f"GPU-{place % CARDS_OF_NODE}",
-        outcome="holding" if over else "within",
-        over_seconds=float(place % 20) if over else 0.0,
-        due_seconds=float(30 - place % 20) if over else None,
-        activity=ActivityRow("busy", 0.0, "Busy"),
-    )
-    return pod_row(
-        use,
-        uid=f"u{number}-{place}",
-        namespace=f"team-{place % 12}",
-        name=f"trainer-{place:04}-{number}",
-        owner=f"Job/trainer-{place:04}",
-        activity=PodActivityRow("busy", 0.0, "Busy", busy_share=0.5),
-    )
-
-
-def _card(index: int, grown: int) -> CardRow:
-    used = (index * 1700 + grown * 331) % 15_000
-    return card_row(index)._replace(
-        used_bytes=used * MIB, free_bytes=T4_BYTES - used * MIB, committed_bytes=12 * GIB
-    )
-
-
-def with_hung_agent(cluster: ClusterAnswers, node: str) -> ClusterAnswers:
-    """Return the same while the agent of a node does not answer."""
-    silent = NodeAgent(node, f"agent-of-{node}", trouble="it does not answer in time", late=True)
-    known = {**cluster.nodes, node: see_node(raw_node(node, CARDS_OF_NODE))}
-    note = f"1 agent ({node}): it does not answer in time"
-    return replace(cluster, agents={**cluster.agents, node: silent}, nodes=known, notes=(note,))
-
-
-@contextmanager
-def other_site(address: str) -> Iterator[str]:
-    """
-    Serve a page whose script tries all ways to an address, and says in `window.told` how that went.
-    """
-    site = _Site(("127.0.0.1", 0), _Another)
-    site.script = _ATTEMPTS.replace("ADDRESS", address)
-    with Serving(site):
-        yield f"http://localhost:{site.server_address[1]}/"
-
-
-class _Site(ThreadingHTTPServer):
-    daemon_threads = True
-    script = ""
-
-
-class _Another(BaseHTTPRequestHandler):
-    server: _Site
-
-    def do_GET(self) -> None:
-        body = f"<!DOCTYPE html><body><script>{self.server.script}</script>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-_ATTEMPTS = """
-const told = {};
-const loads = tag => new Promise(done => {
-  const element = document.createElement(tag);
-  element.onload = () => done(element);
-  element.onerror = () => done(null);
-  element.src = 'ADDRESS' + (tag === 'script' ? 'state' : '');
-  document.body.append(element);
-});
-(async () => {
-  told.fetch = await fetch('ADDRESSstate').then(answer => answer.text(), () => 'refused');
-  told.opaque = await fetch('ADDRESSstate', {mode: 'no-cors'})
-    .then(answer => answer.type, () => 'opaque');
-  told.script = await loads('script') ? 'run' : 'refused';
-  const frame = await loads('iframe');
-  try { told.frame = frame.contentDocument.body.innerText; } catch { told.frame = 'unreadable'; }
-  if (told.frame === undefined || frame.contentDocument === null) told.frame = 'unreadable';
-  window.told = JSON.stringify(told);
-})();
-"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import secrets
@@ -25,8 +26,10 @@ from kube import ForbiddenError, core
 from kube.repeating import Repeating
 from kubectl_gpufence.arguments import add_interval, add_scope
 from kubectl_gpufence.live import CachedAnswer, LiveLooks, objects_in_view
-from kubectl_gpufence.output import advice
+from kubectl_gpufence.output import Output, advice
 from kubectl_gpufence.pods import read_event
+from kubectl_gpufence.verbs import parser_of
+from kubectl_gpufence.verbs.dashboard.episodes import subject_of
 from kubectl_gpufence.verbs.dashboard.model import (
     STEP_SECONDS,
     HourHistory,
@@ -35,14 +38,15 @@ from kubectl_gpufence.verbs.dashboard.model import (
     shares_of_pods,
 )
 from kubectl_gpufence.verbs.dashboard.server import PageServer
+from kubectl_gpufence.view import Display
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kubectl_gpufence.cluster_view import ClusterAnswers
-    from kubectl_gpufence.output import Output
     from kubectl_gpufence.pods import SeenEvent
     from kubectl_gpufence.reader import ClusterReader
+    from kubectl_gpufence.verbs.dashboard.access import AskedPod
 
 
 EXAMPLES: Final = """\
@@ -93,7 +97,8 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 
 def _serve(call: argparse.Namespace, poller: PagePoller, output: Output) -> int:
-    server = PageServer(call.port, secrets.token_urlsafe(_TOKEN_BYTES), poller.state)
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    server = PageServer(call.port, token, poller.state, poller.explain)
     poller.start()
     server.start()
     try:
@@ -156,6 +161,8 @@ def _port(text: str) -> int:
 
 
 _COMPACT: Final = (",", ":")
+_LEAST_COLUMNS: Final = 30
+_MOST_COLUMNS: Final = 100
 _WATCHED_SECONDS: Final = 15.0
 """Nobody has asked for so long: only the hour's line goes on."""
 
@@ -183,6 +190,34 @@ def read_events(reader: ClusterReader, namespace: str) -> EventList:
     return EventList(tuple(found))
 
 
+def explained(reader: ClusterReader, asked: AskedPod) -> str:
+    """
+    Return what the verb `explain` says, if there is such a verb.
+
+    Raises:
+        GpufenceError: it says nothing of this pod.
+    """
+    parser = parser_of("explain")
+    if parser is None:
+        return "this plugin cannot explain pods\n"
+    call = parser.parse_args(["--namespace", asked.namespace, asked.name])
+    said = io.StringIO()
+    columns = max(_LEAST_COLUMNS, min(asked.columns, _MOST_COLUMNS))
+    call.run(call, reader, Output(said, said, Display(columns)))
+    return said.getvalue()
+
+
+def names_of(
+    cluster: ClusterAnswers, namespace: str, events: Iterable[SeenEvent]
+) -> frozenset[tuple[str, str]]:
+    """Return the namespaces and names of all pods that a page shows."""
+    rows = (row for item in cluster.snapshots.values() for row in item.pods)
+    found = {(item.namespace, item.name) for item in cluster.pods}
+    found |= {(row.namespace, row.name) for row in rows if namespace in ("", row.namespace)}
+    told = map(subject_of, events)
+    return frozenset(found | {(about.namespace, about.name) for about in told})
+
+
 class PagePoller:
     """
     Holds what the pages show. The first look is taken by whoever makes it, so that what stands
@@ -206,6 +241,7 @@ class PagePoller:
         self._lock = threading.Lock()
         self._number = 0
         self._model = b"{}"
+        self._named: frozenset[tuple[str, str]] = frozenset()
         self._looked_at = self._asked_at = clock()
         self._trouble = ""
         self._look()
@@ -243,6 +279,19 @@ class PagePoller:
                 + b"}"
             )
 
+    def explain(self, asked: AskedPod) -> str:
+        """Return what `explain` says of a pod that the page names, and of no other."""
+        with self._lock:
+            named = (asked.namespace, asked.name) in self._named
+        if not named:
+            return "this page does not show such a pod any longer\n"
+        try:
+            return explained(self._live.reader, asked)
+        except GpufenceError as error:
+            return f"{advice(error)}\n"
+        except Exception as error:  # noqa: BLE001 - a bug in one story is no reason to hide it
+            return f"the pod cannot be explained: {printable(repr(error), 200)}\n"
+
     def _turn(self) -> float:
         try:
             self._look()
@@ -263,6 +312,7 @@ class PagePoller:
         noted = replace(cluster, notes=notes)
         shown = page_model(noted, self._namespace, events.events)
         model = json.dumps(shown, separators=_COMPACT).encode()
+        named = names_of(cluster, self._namespace, events.events)
         now = self._clock()
         points = self._points(cluster) if self._cards.is_due(now) else None
         with self._lock:
@@ -271,6 +321,7 @@ class PagePoller:
                 self._cards.add(self._number, now, points[0])
                 self._pods.add(self._number, now, points[1])
             self._model, self._looked_at, self._trouble = model, now, ""
+            self._named = named
 
     def _points(
         self, cluster: ClusterAnswers

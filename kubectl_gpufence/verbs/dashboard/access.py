@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _STATE: Final = re.compile(r"state(?:\?after=(\d{1,15}))?", re.ASCII)
+_NAME: Final = r"([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)"
+_EXPLAIN: Final = re.compile(rf"explain\?pod={_NAME}/{_NAME}&columns=(\d{{2,3}})", re.ASCII)
 _UNNAMED_PORT: Final = 80  # browsers leave it out
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 
@@ -29,11 +31,20 @@ class Refused(NamedTuple):
     text: str
 
 
+class AskedPod(NamedTuple):
+    """A pod that is to be explained, in lines of so many columns."""
+
+    namespace: str
+    name: str
+    columns: int
+
+
 class PageTarget(NamedTuple):
-    """What is asked for: the page, or what is new after a look."""
+    """What is asked for: the page, the story of a pod, or what is new after a look."""
 
     page: bool
     after: int = 0
+    pod: AskedPod | None = None
 
 
 class PageRequest(NamedTuple):
@@ -67,13 +78,22 @@ def judge(request: PageRequest, door: PageAddress) -> PageTarget | Refused:
         return Refused(HTTPStatus.UNAUTHORIZED, text)
     if request.method != "GET":
         return Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this page is only looked at")
-    state = _STATE.fullmatch(path)
-    if path and state is None:
-        return Refused(HTTPStatus.NOT_FOUND, "there is the page, and its state")
-    wish = PageTarget(page=state is None, after=int(state[1]) if state and state[1] else 0)
+    wish = _wish(path)
+    if wish is None:
+        return Refused(HTTPStatus.NOT_FOUND, "there are the page, its state, and its pods' stories")
     if not _from_here(request, f"http://{host[0]}", page=wish.page):
         return Refused(HTTPStatus.FORBIDDEN, "another site has no business here")
     return wish
+
+
+def _wish(path: str) -> PageTarget | None:
+    if not path:
+        return PageTarget(page=True)
+    if state := _STATE.fullmatch(path):
+        return PageTarget(page=False, after=int(state[1] or 0))
+    if asked := _EXPLAIN.fullmatch(path):
+        return PageTarget(page=False, pod=AskedPod(asked[1], asked[2], int(asked[3])))
+    return None
 
 
 def _from_here(request: PageRequest, origin: str, *, page: bool) -> bool:

@@ -22,9 +22,9 @@ from kubectl_gpufence.pod_lines import (
     told,
     verdict_on,
 )
+from kubectl_gpufence.verbs.dashboard.episodes import episodes, group_of
 from kubectl_gpufence.verdicts import verdict_parts
 from kubectl_gpufence.view import (
-    UNKNOWN,
     Cell,
     Tone,
     allowed,
@@ -33,19 +33,19 @@ from kubectl_gpufence.view import (
     held,
     percent,
     share_tone,
-    total_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpufence.capped import Ending
+    from gpufence.snapshot import CardRow
     from kubectl_gpufence.card_lines import CardLine, NodeLine
     from kubectl_gpufence.cluster_view import ClusterAnswers
     from kubectl_gpufence.pod_lines import PodLine
     from kubectl_gpufence.pods import SeenEvent
+    from kubectl_gpufence.verbs.dashboard.episodes import EventEpisode
 
-
-MOST_EVENTS = 200
 
 _MOST_TEXT = 1000
 
@@ -56,40 +56,37 @@ def page_model(
     """Write all that the page shows of one look."""
     pods, cards = pod_lines(cluster, namespace), card_lines(cluster)
     shown = _shown_bytes(pods)
-    newest = sorted(events, key=lambda event: event.at, reverse=True)[:MOST_EVENTS]
+    models = _models(cards)
     return {
         "namespace": namespace,
-        "sum": _sum(pods, cards),
         "notes": [printable(note) for note in cluster.notes],
-        "nodes": [_node(line) for line in node_lines(cluster)],
+        "nodes": [_node(line, models.get(line.node, "")) for line in node_lines(cluster)],
         "cards": [_card(line, shown.get(card_key(line), 0)) for line in cards],
         "pods": [_pod(line) for line in pods],
-        "events": [_event(event) for event in newest],
+        "episodes": [_episode(item) for item in episodes(events, pods)],
     }
 
 
-def _sum(pods: Sequence[PodLine], cards: Sequence[CardLine]) -> dict[str, object]:
-    """Write the sums of all: what is unknown is counted, and no part of any amount."""
-    known = [line.card for line in cards if line.card.used_bytes is not None]
-    used = total_of([card.used_bytes for card in known])
-    total = total_of([card.total_bytes for card in known])
-    over = {(line.namespace, line.name) for line in pods if line.use and line.use.over_seconds >= 1}
-    unseen = {(line.namespace, line.name) for line in pods if held_on_card(line) == UNKNOWN}
+def _models(cards: Sequence[CardLine]) -> dict[str, str]:
+    """Return of each node whose cards are all alike how many there are, and which."""
+    of_node: dict[str, list[str]] = defaultdict(list)
+    for line in cards:
+        of_node[line.node].append(_model(line.card))
     return {
-        "pods": counted(len({(line.namespace, line.name) for line in pods}), "pod"),
-        "over": len(over),
-        "unseen": len(unseen),
-        "cards": counted(len(cards), "card"),
-        "unknown": len(cards) - len(known),
-        "used": gibibytes(used),
-        "total": gibibytes(total),
-        "share": percent(used, total),
+        node: f"{len(models)} \u00d7 {models[0]}"
+        for node, models in of_node.items()
+        if len({*models}) == 1
     }
 
 
-def _node(line: NodeLine) -> dict[str, object]:
+def _model(card: CardRow) -> str:
+    return f"{printable(card.model) or 'unknown model'}, {allowed(card.total_bytes)}"
+
+
+def _node(line: NodeLine, models: str) -> dict[str, object]:
     return {
         "name": line.node,
+        "models": models,
         "agent": _cell(line.agent),
         "used": gibibytes(line.used_bytes),
         "total": gibibytes(line.total_bytes),
@@ -109,8 +106,10 @@ def _card(line: CardLine, shown_bytes: int) -> dict[str, object]:
         "key": card_key(line),
         "node": line.node,
         "index": card.index,
-        "model": printable(card.model),
+        "model": _model(card),
         "uuid": printable(card.uuid),
+        "held": card.used_bytes,
+        "size": total,
         "used": held(card.used_bytes),
         "total": allowed(total),
         "share": percent(card.used_bytes, total),
@@ -119,6 +118,7 @@ def _card(line: CardLine, shown_bytes: int) -> dict[str, object]:
         "nobody": held(card.unattributed_bytes),
         "parts": _parts(card.used_bytes, card.unattributed_bytes, shown_bytes, total),
         "promised": _ratio(line.committed_bytes, total),
+        "facts": [] if card.busy_share is None else [f"{card.busy_share:.0%} busy"],
         "state": _cell(_state(line)),
     }
 
@@ -151,6 +151,7 @@ def _pod(line: PodLine) -> dict[str, object]:
         "card": card_index(line),
         "key": f"{line.node}/{line.uuid}",
         "line": pod_key(line),
+        "group": printable(group_of(line)),
         "owner": printable(line.owner),
         "mode": printable(line.mode),
         "limit": allowed(line.limit_bytes),
@@ -166,6 +167,7 @@ def _pod(line: PodLine) -> dict[str, object]:
         "idle": _cell(idle_for(line)),
         "since": None if idle is None else idle.idle_seconds,
         "verdict": _verdict(line),
+        "endings": [_ending(item) for item in (line.pod.endings if line.pod else ())],
     }
 
 
@@ -175,8 +177,9 @@ def _verdict(line: PodLine) -> dict[str, object]:
     if line.row is None or line.use is None or said is None or staleness(said):
         return {"text": _cell(verdict_on(line)), "over": None, "due": None, "verb": "", "rest": ""}
     parts = verdict_parts(line.row, line.use, said.brake)
+    timed = parts.over_seconds is not None or parts.due_seconds is not None
     return {
-        "text": _cell(parts.cell),
+        "text": _cell(parts.cell if timed or parts.rest else verdict_on(line)),
         "over": parts.over_seconds,
         "due": parts.due_seconds,
         "verb": parts.verb,
@@ -184,14 +187,33 @@ def _verdict(line: PodLine) -> dict[str, object]:
     }
 
 
-def _event(event: SeenEvent) -> dict[str, object]:
+def _ending(item: Ending) -> dict[str, object]:
+    """Write how a container has failed: the words before the time of that, and those behind it."""
+    reason = f" ({item.reason})" if item.reason not in ("", "Error") else ""
+    said = f', said "{item.out_of_memory}"' if item.out_of_memory else ""
+    waits = f", now {item.waiting}" if item.waiting else ""
+    restarts = counted(item.restarts, "restart")
     return {
-        "at": printable(event.at),
-        "reason": printable(event.reason),
-        "about": printable(event.about),
-        "times": event.times,
-        "message": printable(event.message, _MOST_TEXT),
-        "tone": Tone.WARN.name.lower() if event.warning else Tone.PLAIN.name.lower(),
+        "what": printable(f"{item.container} ended with exit code {item.code}{reason}"),
+        "at": printable(item.at),
+        "rest": printable(f"{said}, {restarts}{waits}"),
+        "restarts": item.restarts,
+        "waits": bool(item.waiting),
+    }
+
+
+def _episode(item: EventEpisode) -> dict[str, object]:
+    of_pod = item.about.kind == "Pod"
+    return {
+        "group": printable(item.group),
+        "reason": printable(item.reason),
+        "since": printable(item.since),
+        "at": printable(item.at),
+        "times": item.times,
+        "pods": item.pods,
+        "pod": [printable(item.about.namespace), printable(item.about.name)] if of_pod else None,
+        "message": printable(item.message, _MOST_TEXT),
+        "tone": Tone.WARN.name.lower() if item.warning else Tone.PLAIN.name.lower(),
     }
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from kubectl_gpufence.verbs.dashboard.access import AskedPod
+
 LOOPBACK: Final = "127.0.0.1"
 
 _MOST_AT_ONCE: Final = 16
@@ -81,7 +83,13 @@ class PageServer(ThreadingHTTPServer):
     block_on_close = False
     allow_reuse_address = False
 
-    def __init__(self, port: int, token: str, state: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        port: int,
+        token: str,
+        state: Callable[[int], bytes],
+        explain: Callable[[AskedPod], str],
+    ) -> None:
         try:
             super().__init__((LOOPBACK, port), _PageHandler)
         except OSError as error:
@@ -92,6 +100,7 @@ class PageServer(ThreadingHTTPServer):
         self.door = PageAddress(token, self.server_address[1])
         self.page = read_page()
         self.state = state
+        self.explain = explain
         self._room = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._thread = threading.Thread(
             target=self.serve_forever, args=(0.1,), name="page", daemon=True
@@ -144,6 +153,10 @@ class _PageHandler(BaseHTTPRequestHandler):
         elif answer.page:
             page = self.server.page
             self._reply(HTTPStatus.OK, page.body, _HTML, page.policy)
+        elif answer.pod:
+            self._reply(
+                HTTPStatus.OK, self.server.explain(answer.pod).encode(errors="replace"), _PLAIN
+            )
         else:
             self._reply(HTTPStatus.OK, self.server.state(answer.after), _JSON)
 

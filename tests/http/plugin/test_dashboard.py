@@ -17,7 +17,7 @@ import pytest
 from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.pods import SeenEvent
 from kubectl_gpufence.verbs.dashboard.server import PageServer, PortError, read_page
-from tests.support.browser import TOKEN, Served, served
+from tests.support.live_page import TOKEN, Served, served
 from tests.support.observing import wait_until
 from tests.support.plugin import AGENT, DENIED, PODS, Desk, listed, raw_pod, snapshot
 from tests.support.plugin_cases import silent, typical
@@ -139,7 +139,7 @@ def test_it_listens_on_loopback_alone(page: Served) -> None:
 def test_a_port_that_is_taken_is_an_error(page: Served) -> None:
     """The error says which option to change."""
     with pytest.raises(PortError, match=r"--port: 127\.0\.0\.1:\d+ cannot be listened on"):
-        PageServer(page.server.door.port, TOKEN, page.poller.state)
+        PageServer(page.server.door.port, TOKEN, page.poller.state, page.poller.explain)
 
 
 def test_many_at_once_cost_no_more_than_a_few(page: Served) -> None:

@@ -48,6 +48,7 @@ CORES_OWN = {"gpufence.idle": "controller"}
 """Releases are what the controller's core decides."""
 
 BUDGETS = {
+    "kubectl_gpufence.verbs.dashboard.episodes": 95,
     "agent.concerns.capped": 200,
     "gpufence.capped": 240,
     "agent.concerns.driver": 450,
@@ -83,13 +84,13 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32599, 26500),
+    "product lines of code": Figure(32684, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(67, 60),
-    "test files": Figure(603, 470),
-    "test lines": Figure(99100, 60000),
-    "product modules that unit tests import": Figure(203, 90),
+    "test files": Figure(606, 470),
+    "test lines": Figure(99391, 60000),
+    "product modules that unit tests import": Figure(204, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),
     "metrics": Figure(61, 55),

@@ -33,8 +33,8 @@ MOST_CHARACTERS: Final = 1023
 """An Event's message may hold 1,024."""
 EVENT_SECONDS: Final = 3600.0
 """How long API servers keep an Event that is not renewed."""
-LONGEST_REPEAT: Final = 8
-"""The most by which the time between two counts grows; with the default 40 minutes."""
+MOST_DOUBLINGS: Final = 3
+"""Of the time between two counts; with the default it grows to 40 minutes."""
 OWNERS_BURST: Final = 12
 OWNERS_REFILL_SECONDS: Final = 450.0
 """What is written of an owner and its pods: at most 12 and 8 an hour, so 20 in any hour."""
@@ -117,8 +117,8 @@ class Episode:
         return now - self.seen_at >= (EVENT_SECONDS if self.urgent else damping.repeat_seconds)
 
     def is_due(self, now: float, damping: Damping) -> bool:
-        pause = damping.repeat_seconds * min(2 ** (self.count - 1), LONGEST_REPEAT)
-        return self.urgent or now - self.said_at >= pause
+        pause = damping.repeat_seconds * (1 << min(self.count - 1, MOST_DOUBLINGS))
+        return now - self.said_at >= pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ class _Books:
         return serial
 
     def _continued(self, episode: Episode, notice: Notice) -> Iterator[EventPatch]:
-        due = episode.is_due(self._now, self._damping)
+        due = notice.urgent or episode.is_due(self._now, self._damping)
         written = due and self._may_write(notice, new=False)
         count = episode.count + (written or notice.urgent)
         said_at = self._now if written else episode.said_at

@@ -30,6 +30,8 @@ LONG_SECONDS = 1800.0
 COUNT = CARDS.count(",") + 1
 MOST_GROWTH = 4 * MIB
 LAST_WORD_SECONDS = 3.0
+OWN_EVENTS = 2
+"""Of an owner's pods, so many have an Event of their own in any case."""
 _WARM = 0.25
 
 
@@ -60,32 +62,41 @@ def played(plan: Plan) -> list[int]:
 
 def untold(stage: Stage) -> list[str]:
     """
-    Name the pods whose eviction is not told by exactly one Event.
+    Name the pods whose eviction is not told by exactly one Event, of the pod or, once its owner
+    has had its allowance of the hour, of the owner alone.
 
     Only an agent that was killed right after an eviction takes its word with it.
     """
     history = stage.observer.history
     silenced = [Span(start.stopped_at - LAST_WORD_SECONDS, start.at) for start in history.starts]
-    told = tellings(stage)
+    told, counting = tellings(stage)
     return [
         life.words.name
         for life in history.lives.values()
         if life.evicted is not None
-        and told.get(life.uid) != 1
+        and told.get(life.uid, int(life.words.namespace in counting)) != 1
         and not any(since < life.evicted.until < until for since, until in silenced)
     ]
 
 
-def tellings(stage: Stage) -> dict[str, int]:
-    """Count the events that tell of an eviction, by the uid of the pod."""
+def tellings(stage: Stage) -> tuple[dict[str, int], set[str]]:
+    """
+    Count the Events that tell of an eviction by the UID of the pod, and name the namespaces in
+    which an owner's Event has counted on without its pods.
+    """
     found: dict[str, int] = {}
+    counting: set[str] = set()
     for namespace in MODES:
         events = collect(stage.client.get, core("namespaces", namespace, "events"), as_is)
         for event in events.items:
-            if event["reason"] == names.EVICTED and event["involvedObject"]["kind"] == "Pod":
+            if event["reason"] != names.EVICTED:
+                continue
+            if event["involvedObject"]["kind"] == "Pod":
                 uid = event["involvedObject"]["uid"]
                 found[uid] = found.get(uid, 0) + 1
-    return found
+            elif event["count"] > OWN_EVENTS:
+                counting.add(namespace)
+    return found, counting
 
 
 @pytest.mark.nightly

@@ -65,6 +65,19 @@ def test_new_episode_after_a_pause() -> None:
     assert [(0, 1), (400, 1)] == written_at(0, 100, 400)
 
 
+def test_what_happened_and_lasts_is_renewed_as_what_lasts() -> None:
+    """Each time that something happens counts at once; that it lasts counts after the pause."""
+    happened = replace(notice(), urgent=True)
+    _, episodes = damped(NO_EPISODES, [happened], 0, DAMPING)
+    again, episodes = damped(episodes, [happened], 1, DAMPING)
+    lasts, episodes = damped(episodes, [notice()], 10, DAMPING)
+    later, _ = damped(episodes, [notice()], 601, DAMPING)
+
+    assert (EventPatch(1, 2, happened),) == again
+    assert () == lasts
+    assert (EventPatch(1, 3, notice()),) == later
+
+
 def test_patch_says_what_is_true_now() -> None:
     """A count is written with the message of today, for the Event of the beginning."""
     _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)

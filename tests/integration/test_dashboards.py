@@ -22,6 +22,7 @@ from kube import JsonObject, PatchType, core, group
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from tests.support import objects
+from tests.support.agent.capped import capped
 from tests.support.agent.node_site import OVER, WITHIN, NodeSite, fenced_pod, place
 from tests.support.authority import Authority, write_files
 from tests.support.controller.site import COMPONENT, ControllerProcess
@@ -80,7 +81,8 @@ class ScrapedSite(NodeSite):
         for card, (name, script) in enumerate((("good", WITHIN), ("greedy", OVER))):
             self._place(self.admit(_workload(name, script, card)))
         self._place(controlled(self.admit(_workload("idle-0", WITHIN, 2)), owner))
-        place(self.ground(self.strict), fenced_pod("evicted", OVER, 2))
+        ends = capped("ends", "hold 1Gi; grow 8Gi/s to 4Gi")
+        place(self.ground(self.strict), fenced_pod("evicted", OVER, 2), ends)
 
     def targets(self, ports: dict[str, int]) -> Iterator[tuple[str, Target]]:
         """Yield each program's page with the labels that Prometheus' operator would give it."""

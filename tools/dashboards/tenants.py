@@ -37,6 +37,7 @@ def _sum(metric: str) -> str:
     return f"sum({_figure(metric)})"
 
 
+_CAPPED = growth_from_nothing("gpufence_pod_capped_total", _OF_NAMESPACE)
 _VIOLATIONS = growth_from_nothing("gpufence_violations_total", _OF_NAMESPACE)
 _USED, _LIMIT, _TOLD = "memory_used_bytes", "memory_limit_bytes", "memory_allowance_bytes"
 _IDLE_FOR = f"(time() - {_figure('gpu_last_busy_timestamp_seconds')})"
@@ -166,13 +167,18 @@ _FENCES = Section(
     "Fences",
     (
         Panel(
+            "Containers that ended at their cap",
+            "How often a container failed since it may not allocate more, since the point before.",
+            (Query(f"sum by (namespace) ({_CAPPED})", "{{namespace}}"),),
+            missing="none",
+        ),
+        Panel(
             "Pods by fence",
             "Pods on cards by the strongest of what holds them: a MIG instance, the driver, MPS, a "
             "library, their frameworks' settings, or nothing but eviction (agent).",
             (Query(f"count by (fence) ({_figure('fence')})", "{{fence}}"),),
             Kind.STACK,
             missing="none",
-            width=12,
         ),
         Panel(
             "Pods evicted within the hour, by owner",
@@ -185,7 +191,6 @@ _FENCES = Section(
                 ),
             ),
             missing="none",
-            width=12,
             steps=((3, BAD),),
         ),
         Panel(

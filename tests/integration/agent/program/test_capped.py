@@ -2,25 +2,18 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
 from gpufence import names
-from gpufence.annotations import Headroom
-from gpufence.mode import Mode
-from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
-from gpufence.quantity import GIB, MIB
+from gpufence.quantity import MIB
 from gpufence.records import read_records
 from gpufence.snapshot import EndedRow
 from simulator.controlplane import ControlPlane
 from simulator.node import RestartPauses
-from tests.support.agent.node_site import Ground, NodeSite, events, node_site, place, pod, workload
+from tests.support.agent.capped import ASKED, GIVEN, capped
+from tests.support.agent.node_site import Ground, NodeSite, events, node_site, place
 from tests.support.observing import wait_until
-
-ASKED, GIVEN = 3 * GIB, 2150 * MIB
-CAP = {"name": names.PYTORCH_CONF, "value": "per_process_memory_fraction:0.14"}
-UID = "3f0f6cf2-7a64-4c6c-9c0e-6a41a8b8a1a1"
 
 
 @pytest.fixture(scope="module")
@@ -34,24 +27,6 @@ def crashing_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
 def ground(crashing_site: NodeSite, namespace: str) -> Iterator[Ground]:
     yield crashing_site.ground(namespace)
     crashing_site.clear()
-
-
-def capped(name: str, script: str) -> dict[str, Any]:
-    """Describe a pod of 3 GiB that may allocate 0.14 of its card, as the webhook leaves it."""
-    row = Setting(
-        *(names.PYTORCH_CONF, names.PYTORCH_CONF, "pytorch", Done.SET, None),
-        *(ASKED, 512 * MIB, 15 * GIB, GIVEN),
-    )
-    main = ContainerPlan(ASKED, 1, Headroom.FACTOR, GIVEN, (row,))
-    plan = write_plan(Plan(Mode.EVICT, "gpushare", ASKED, {"main": main}))
-    resources = {"limits": {names.GPUSHARE_MEMORY: "3"}}
-    options = ("--context", "300Mi", "--framework", "torch")
-    container = workload(script, *options, env=[CAP], resources=resources)
-    said = {names.INJECTED: "yes", names.GPUSHARE_CARD_INDEX: "0", names.PLAN: plan}
-    item = pod(name, container, annotations=said)
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": UID}
-    item["metadata"]["ownerReferences"] = [owner | {"controller": True}]
-    return item
 
 
 def restarts(ground: Ground, name: str) -> int:

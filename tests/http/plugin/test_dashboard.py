@@ -174,6 +174,18 @@ def test_a_page_is_told_what_is_new(page: Served) -> None:
     assert "model" in state(page, first["look"])
 
 
+def test_no_pod_is_explained_that_the_page_does_not_show(page: Served) -> None:
+    """Not by name either, and to no request without the token; a bug of ours is said."""
+
+    def story(pod: str, token: str = TOKEN) -> tuple[int, str]:
+        answer, body = get(page, f"/{token}/explain?pod={pod}&columns=80")
+        return answer.status, body.decode()
+
+    assert (200, "this page does not show such a pod any longer\n") == story("team-b/trainer-0")
+    assert (200, True) == (story("team-a/trainer-0")[0], "Looks" in story("team-a/trainer-0")[1])
+    assert 401 == story("team-a/trainer-0", "wrong")[0]
+
+
 def test_a_look_that_fails_is_not_the_last(page: Served) -> None:
     """The page keeps what it has, says what is wrong, and goes on when that is over."""
     page.looks.cluster = None  # type: ignore[assignment]  # a bug of ours

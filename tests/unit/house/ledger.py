@@ -89,7 +89,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(66, 60),
     "test files": Figure(609, 470),
-    "test lines": Figure(99445, 60000),
+    "test lines": Figure(99457, 60000),
     "product modules that unit tests import": Figure(204, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

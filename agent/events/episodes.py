@@ -35,11 +35,11 @@ EVENT_SECONDS: Final = 3600.0
 """How long API servers keep an Event that is not renewed."""
 MOST_DOUBLINGS: Final = 3
 """Of the time between two counts; with the default it grows to 40 minutes."""
-OWNERS_BURST: Final = 12
-OWNERS_REFILL_SECONDS: Final = 450.0
-"""What is written of an owner and its pods: at most 12 and 8 an hour, so 20 in any hour."""
-_FOR_EVICTIONS: Final = 6
-_FOR_THE_OWNER: Final = 2
+OWNERS_BURST: Final = 10
+OWNERS_REFILL_SECONDS: Final = 360.0
+"""What is written of an owner and its pods: at most 10 and 10 an hour, so 20 in any hour."""
+_FOR_EVICTIONS: Final = 5
+_FOR_THE_OWNER: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ Where a pod's status does not name the container for long, the kernel's word for
 into a pod as large as etcd takes them nobody can write a status.
 
 One list proves who is on it. It is read after somebody noted the time: a process that started
-before that, and has the PID afterwards, had it all the while.
+before that, and has the PID afterwards, had it all the while. What a list still names and nothing
+runs for is remembered as its pod's, which is shown and charged to no pod.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.model.use import MPS_SERVER, CardUse, Observation, PodOnCard, ProcessUse
+from agent.model.use import MPS_SERVER, CardUse, Observation, PidOwner, PodOnCard, ProcessUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +29,8 @@ NAMED_SECONDS: Final = 30.0
 MOST_UNNAMED: Final = 1024
 _NOBODY: Final = ("", "")
 _NONE: Final[Mapping[Owner, float]] = {}
-_NO_OWNERS: Final[frozenset[Owner]] = frozenset()
+_NOT_OVERDUE: Final[frozenset[Owner]] = frozenset()
+_NO_OWNERS: Final[Mapping[int, PidOwner]] = {}
 
 
 def attribute(
@@ -50,7 +52,7 @@ def attribute(
     known = _NONE if before is None else before.unnamed
     strangers = {item.owner for item in occupants.values() if pods.find(item.owner) is None}
     unnamed = _unnamed(known, strangers, pods, sample.taken_at) if known or strangers else _NONE
-    overdue = _overdue(unnamed, sample.taken_at) if unnamed else _NO_OWNERS
+    overdue = _overdue(unnamed, sample.taken_at) if unnamed else _NOT_OVERDUE
     whose = _Whose(pods, overdue, charge_mps)
     same_pods = before is not None and before.pods is pods
     if before is not None and known:
@@ -116,15 +118,16 @@ def _card(
     listed = sample.processes
     if listed is None:
         return _unknown(sample, pods, before)
+    owners = _NO_OWNERS if before is None else before.owners
     if before is not None and before.listed_at is None:
         before = None  # an unknown list is no ground for anything
     settled = same_pods and before is not None
     if before is not None and before.listed_at == listed.listed_at:
         processes = before.processes
         if not settled:
-            processes = tuple(_owned(item, whose) for item in processes)
+            processes = tuple(_owned(item, whose, before) for item in processes)
     else:
-        processes = tuple(_seen(listed, occupants, whose, before, settled=settled))
+        processes = tuple(_seen(listed, occupants, whose, before, owners, settled=settled))
     if (sample.mps_clients or (before is not None and before.mps)) and not whose.charge_mps:
         processes = _with_mps(processes, sample.mps_clients, pods)
     if settled and before is not None and processes == before.processes:
@@ -152,7 +155,8 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
         uid: PodOnCard(known[uid], sample.card, known[uid].limit_on(uuid), None, None)
         for uid in uids
     }
-    return CardUse(sample.card, sample.memory, None, sample.mps, unknown, (), None)
+    owners = {} if before is None else _owners(before)
+    return CardUse(sample.card, sample.memory, None, sample.mps, unknown, (), None, owners)
 
 
 def _seen(
@@ -160,6 +164,7 @@ def _seen(
     occupants: Mapping[int, Occupant],
     whose: _Whose,
     before: CardUse | None,
+    owners: Mapping[int, PidOwner],
     *,
     settled: bool,
 ) -> Iterator[ProcessUse]:
@@ -192,14 +197,44 @@ def _seen(
             )
         )
         uid, container = whose.find(occupant)
-        yield ProcessUse(pid, used, occupant, uid, container, confirmed, least_bytes=least)
+        left_by = None
+        if not uid:
+            known = _owner(past, before) if past and before else owners.get(pid)
+            left_by = _still(known, occupant)
+        yield ProcessUse(
+            *(pid, used, occupant, uid, container, confirmed), least_bytes=least, was=left_by
+        )
 
 
-def _owned(item: ProcessUse, whose: _Whose) -> ProcessUse:
+def _owned(item: ProcessUse, whose: _Whose, before: CardUse) -> ProcessUse:
     uid, container = whose.find(item.occupant)
     if uid == item.pod_uid and container == item.container:
         return item
-    return item._replace(pod_uid=uid, container=container)
+    was = None if uid else _owner(item, before)
+    return item._replace(pod_uid=uid, container=container, was=was)
+
+
+def _owners(card: CardUse) -> Mapping[int, PidOwner]:
+    """Return whose the processes of the last known list are or were."""
+    if card.listed_at is None:
+        return card.owners
+    known = {item.pid: _owner(item, card) for item in card.processes}
+    return {pid: owner for pid, owner in known.items() if owner is not None}
+
+
+def _owner(item: ProcessUse, card: CardUse) -> PidOwner | None:
+    """Return the pod that a process is or was of, if its start is known, by which it is known."""
+    if not item.pod_uid or item.occupant is None:
+        return item.was
+    pod = card.pods[item.pod_uid].pod
+    return PidOwner(pod.uid, pod.namespace, pod.name, item.occupant.started_ticks)
+
+
+def _still(owner: PidOwner | None, occupant: Occupant | None) -> PidOwner | None:
+    """Return the owner of an entry, unless the PID belongs to another process by now."""
+    if owner is None or occupant is None or occupant.started_ticks == owner.started_ticks:
+        return owner
+    return None
 
 
 def _with_mps(

@@ -295,6 +295,11 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
         lambda use, _: use.unattributed_bytes,
     ),
     (
+        "memory_left_bytes",
+        "Memory of processes that the card lists for pods that have ended",
+        lambda use, _: use.left_bytes,
+    ),
+    (
         "memory_unlisted_bytes",
         "Memory in use that no listed process holds: the driver's own, managed or hidden",
         lambda use, _: use.unlisted_bytes,

@@ -8,6 +8,7 @@ from agent.model.state import PodRows
 from gpufence.snapshot import (
     ActivityRow,
     CardRow,
+    LeftRow,
     NobodyRow,
     PodRow,
     ProcessRow,
@@ -103,6 +104,10 @@ def _card(
         mps=use.mps,
         trouble=sample.trouble.text,
         busy_share=_busy_share(sample) if current else None,
+        left=tuple(
+            LeftRow(f"{owner.namespace}/{owner.name}", item.pid, item.used_bytes)
+            for item, owner in (use.left if current else ())
+        ),
     )
 
 

@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+class LeftRow(NamedTuple):
+    """What a card still lists for a pod that has ended; `pod` is `namespace/name`."""
+
+    pod: str
+    pid: int
+    used_bytes: int | None
+
+
 class CardRow(NamedTuple):
     """
     One card. `committed_bytes` is the sum of the limits of those who hold memory on it.
@@ -54,6 +62,7 @@ class CardRow(NamedTuple):
     mps: bool = False
     trouble: str = ""
     busy_share: float | None = None
+    left: tuple[LeftRow, ...] = ()
 
 
 class ProcessRow(NamedTuple):
@@ -276,6 +285,8 @@ def _read_nobody(written: Object, path: str) -> NobodyRow:
     return NobodyRow(as_text(written.get("card"), f"{path}.card"), _PROCESS.read(written, path))
 
 
+_LEFT: Final = RowKind(LeftRow, (("pod", TEXT), ("pid", COUNT), ("used", MAYBE_BYTES)))
+
 _CARD: Final = RowKind(
     CardRow,
     (
@@ -292,29 +303,20 @@ _CARD: Final = RowKind(
         ("mps", FLAG),
         ("trouble", TEXT),
         ("busy_share", or_null(SHARE)),
+        ("left", several(_LEFT)),
     ),
-    {"busy_share": None},
+    {"busy_share": None, "left": ()},
 )
 
 _PROCESS: Final = RowKind(
     ProcessRow,
-    (
-        ("pid", COUNT),
-        ("used", MAYBE_BYTES),
-        ("container", TEXT),
-        ("command", TEXT),
-    ),
+    (("pid", COUNT), ("used", MAYBE_BYTES), ("container", TEXT), ("command", TEXT)),
     {"container": "", "command": ""},
 )
 
 _ACTIVITY: Final = RowKind(
     ActivityRow,
-    (
-        ("state", TEXT),
-        ("idle_seconds", MAYBE_SECONDS),
-        ("evidence", TEXT),
-        ("why", TEXT),
-    ),
+    (("state", TEXT), ("idle_seconds", MAYBE_SECONDS), ("evidence", TEXT), ("why", TEXT)),
 )
 
 _POD_ACTIVITY: Final = RowKind(
@@ -348,10 +350,7 @@ _USE: Final = RowKind(
 _ENDED: Final = RowKind(
     EndedRow,
     (
-        ("container", TEXT),
-        ("at", TEXT),
-        ("reason", TEXT),
-        ("certain", FLAG),
+        *(("container", TEXT), ("at", TEXT), ("reason", TEXT), ("certain", FLAG)),
         ("asked", MAYBE_BYTES),
         ("given", MAYBE_BYTES),
         ("peak", MAYBE_BYTES),

@@ -21,6 +21,8 @@ from kubectl_gpufence.view import (
     Tone,
     allowed,
     amount,
+    exact,
+    held,
     share_of,
     total_of,
 )
@@ -124,6 +126,7 @@ def _card_state(card: CardRow, snapshot: Snapshot) -> str:
         states.append("MPS: report only")
     if card.committed_bytes > card.total_bytes:
         states.append("overcommitted")
+    states += [f"{held(item.used_bytes)} left by {printable(item.pod)}" for item in card.left]
     return ", ".join(filter(None, states)) or "ok"
 
 
@@ -141,6 +144,13 @@ def _agent_state(agent: NodeAgent | None, *, may_ask: bool) -> Cell:
         return Cell("cut off from the API", Tone.WARN)
     brake = snapshot.brake
     return Cell(held_back(brake), Tone.WARN) if brake else Cell("ok", Tone.GOOD)
+
+
+def _left(line: CardLine) -> list[dict[str, object]]:
+    return [
+        {"pod": item.pod, "pid": item.pid, "used": exact(item.used_bytes)}
+        for item in line.card.left
+    ]
 
 
 def _state_cell(line: CardLine) -> Cell:
@@ -219,6 +229,7 @@ CARD_FIELDS: Final[tuple[Field[CardLine], ...]] = (
     amount("committed", lambda line: line.committed_bytes, "COMMITTED", spare=3),
     amount("unattributed", lambda line: line.card.unattributed_bytes, "NOBODY'S", spare=1),
     Field("mps", lambda line: line.card.mps),
+    Field("left", _left, in_csv=False),
     Field("stale", lambda line: line.snapshot.stale_seconds if line.snapshot else None),
     Field(
         "state",

@@ -141,8 +141,13 @@ def unattributed(node: str, finding: CardFinding) -> Notice:
         "Processes of no pod of this node hold "
         f"{mebibytes(finding.unattributed_bytes)} on {named_card(card)}: PID {_listed(pids)}."
     )
+    left = [
+        f"{mebibytes(item.used_bytes)} by PID {item.pid}, of pod "
+        f"{shortened(owner.namespace, _MOST_PLACE)}/{shortened(owner.name)}, which has ended."
+        for item, owner in finding.card.left
+    ]
     remedy = "No pod is evicted for that. Look with nvidia-smi and ps, or gpufence-agent check."
-    return _on_node(names.UNATTRIBUTED, node, first, last=remedy, topic=card.uuid)
+    return _on_node(names.UNATTRIBUTED, node, first, *left, last=remedy, topic=card.uuid)
 
 
 def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
@@ -268,8 +273,10 @@ def _on_pod(
     return pod_notices(reason, verdict.pod, text, topic=topic, anchor=anchor, owner_too=owner_too)
 
 
-def _on_node(reason: str, node: str, first: str, *, last: str = "", topic: str = "") -> Notice:
-    text = one_line(event_text(first, last=last, most=MOST_TEXT))
+def _on_node(
+    reason: str, node: str, first: str, *more: str, last: str = "", topic: str = ""
+) -> Notice:
+    text = one_line(event_text(first, *more, last=last, most=MOST_TEXT))
     return Notice(reason, about_node(node), text, topic)
 
 

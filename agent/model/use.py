@@ -54,6 +54,15 @@ class CpuTime(NamedTuple):
     seconds: float
 
 
+class PidOwner(NamedTuple):
+    """The pod that a process was of which started then."""
+
+    pod_uid: str
+    namespace: str
+    name: str
+    started_ticks: int
+
+
 class ProcessUse(NamedTuple):
     """
     One process on one card; `pod_uid` is empty where it belongs to no pod we know, `container` also
@@ -62,7 +71,8 @@ class ProcessUse(NamedTuple):
     It is `confirmed` if the list proves who it is: the process started before the list was made and
     lived after it, and the list before named no other by this PID. An `mps` process is a client of
     the node's MPS server, so that nobody knows for certain whose memory either of them holds.
-    `least_bytes` is what it holds for certain where the driver does not say how much it holds.
+    `least_bytes` is what it holds for certain where the driver does not say how much it holds. One
+    that belongs to no pod any more `was` of that one, as long as the card goes on to list it.
     """
 
     pid: int
@@ -73,6 +83,7 @@ class ProcessUse(NamedTuple):
     confirmed: bool = False
     mps: bool = False
     least_bytes: int = 0
+    was: PidOwner | None = None
 
     @property
     def certain_bytes(self) -> int | None:
@@ -160,7 +171,8 @@ class PodOnCard(NamedTuple):
 class CardUse:
     """
     One card. `listed_at` is None where the list of processes is unknown, and then so is the use of
-    every pod that held memory there before. `mps`: it has clients of some MPS server.
+    every pod that held memory there before: `owners` then says by PID whose the last list was.
+    `mps`: it has clients of some MPS server.
     """
 
     card: Card
@@ -170,6 +182,19 @@ class CardUse:
     pods: Mapping[str, PodOnCard]
     processes: tuple[ProcessUse, ...]
     unattributed_bytes: int | None
+    owners: Mapping[int, PidOwner] = field(default_factory=dict)
+
+    @property
+    def left(self) -> tuple[tuple[ProcessUse, PidOwner], ...]:
+        """Return what the card lists for pods that have ended, and for which; the largest first."""
+        found = [(item, item.was) for item in self.processes if item.was is not None]
+        return tuple(sorted(found, key=lambda pair: (-(pair[0].used_bytes or 0), pair[0].pid)))
+
+    @property
+    def left_bytes(self) -> int | None:
+        """Return how much that is, as far as it is known."""
+        known = sum(item.used_bytes or 0 for item, _ in self.left)
+        return None if self.listed_at is None else known
 
     @property
     def unlisted_bytes(self) -> int | None:

@@ -13,7 +13,7 @@ from gpufence import names
 from gpufence.memory_condition import HeldOnCard, MemoryReason
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
+from gpufence.snapshot import ActivityRow, LeftRow, NobodyRow, PodActivityRow, ProcessRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
@@ -164,6 +164,7 @@ def odd_cards() -> ClusterAnswers:
         card_row(used_bytes=None, free_bytes=None, trouble="fell off the bus"),
         card_row(1, mps=True, reserved_bytes=None, listed_seconds_ago=None),
         card_row(2, committed_bytes=20 * GIB, unattributed_bytes=None, model=""),
+        card_row(3, left=(LeftRow("team-a/trainer-0", 1195, 3368 * MIB),)),
     )
     fences = ("driver", "agent", "newer", "agent")
     uses = (use_row(GIB, card="GPU-1", fence=fence) for fence in fences)

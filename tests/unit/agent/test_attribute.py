@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model.pod import PodOnNode, pods_on_node
-from agent.model.sample import GpuProcess, ProcessList, merged
+from agent.model.sample import CardSample, GpuProcess, ProcessList, merged
 from agent.model.use import Observation, Occupant, PodOnCard
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
@@ -300,3 +300,52 @@ def test_pods_of_other_nodes_own_nothing_here() -> None:
 
     assert GIB == last.cards[UUID].unattributed_bytes
     assert {} == last.unnamed
+
+
+def left(observation: Observation) -> dict[int, str]:
+    return {item.pid: owner.name for item, owner in observation.cards[UUID].left}
+
+
+def looks(*looks: tuple[list[CardSample], list[Occupant], list[PodOnNode]]) -> Observation:
+    """Attribute several looks, one after another."""
+    before: Observation | None = None
+    for samples, occupants, pods in looks:
+        before = uses(samples, occupants, pods, before)
+    assert before is not None
+    return before
+
+
+FIRST = ([card_sample(0, {1: GIB, 2: GIB})], [process_of(A, 1), process_of(A, 2)], [A])
+DEAD = [card_sample(0, {1: GIB, 2: GIB}, at=1.0)]
+REUSED = occupant(1, None, None, started=0.5)
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ([(DEAD, [process_of(A, 2)], [A])], {1: "a"}),
+        ([(DEAD, [], [])], {1: "a", 2: "a"}),
+        ([(FIRST[0], [], [])], {1: "a", 2: "a"}),
+        ([(DEAD, [], []), (DEAD, [], [A]), ([card_sample(0, {2: GIB}, at=2.0)], [], [])], {2: "a"}),
+        ([([card_sample()], [], [A]), ([card_sample()], [], []), (DEAD, [], [])], {1: "a", 2: "a"}),
+        ([(DEAD, [REUSED], [])], {2: "a"}),
+        ([(DEAD, [], []), ([card_sample(0, {1: GIB}, at=2.0)], [REUSED], [])], {}),
+        ([([card_sample(0, {1: GIB, 9: GIB}, at=1.0)], [], [A])], {1: "a"}),
+    ],
+    ids=[
+        *("one process ended", "the pod is gone", "gone before the next list", "forgotten in turn"),
+        *("through a blind while", "reused at once", "reused later", "never any pod's"),
+    ],
+)
+def test_what_a_card_lists_for_a_dead_process_is_known_to_be_its_pods(
+    later: list[tuple[list[CardSample], list[Occupant], list[PodOnNode]]], expected: dict[int, str]
+) -> None:
+    """As long as the card lists it, and only while no other process has its PID."""
+    assert expected == left(looks(FIRST, *later))
+
+
+def test_what_ended_pods_leave_is_added_up() -> None:
+    """Nothing is left where all lives, and unknown where the list is."""
+    assert 2 * GIB == looks(FIRST, (DEAD, [], [])).cards[UUID].left_bytes
+    assert 0 == looks(FIRST).cards[UUID].left_bytes
+    assert None is looks(FIRST, ([card_sample()], [], [])).cards[UUID].left_bytes

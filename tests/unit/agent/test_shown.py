@@ -10,7 +10,9 @@ from agent.model.pod import Cap, pods_on_node
 from agent.model.state import About, AgentState
 from agent.model.use import ProcessUse
 from agent.snapshot_view import snapshot_of
+from gpufence.names import UNATTRIBUTED
 from gpufence.quantity import GIB
+from gpufence.snapshot import LeftRow
 from tests.support.agent.builders import on_card, pod
 from tests.support.agent.node import ABOUT, ConcernedNode, Node, busy_state
 from tests.support.metric_rules import problems
@@ -171,3 +173,20 @@ def test_a_fenced_pod_without_memory_has_a_row_without_uses() -> None:
     (row,) = snapshot_of(node.loop.state, ABOUT, node.clock.now, AT).pods
 
     assert ("idle", ()) == (row.name, row.uses)
+
+
+def test_what_a_card_lists_for_a_pod_that_has_ended_is_shown_as_that_pods() -> None:
+    """The Node's Event names it with its amount, as the snapshot does; the metric adds it up."""
+    node = Node()
+    node.add(pod("trainer-0"), 3 * GIB, 1195)
+    node.tick()
+    del node.processes.living[1195]
+    node.api.known = pods_on_node(())
+    node.tick(40)
+    (event,) = [item.notice for item in node.api.written if item.notice.reason == UNATTRIBUTED]
+    state = node.loop.state
+    (card,) = snapshot_of(state, ABOUT, state.at, "2026-01-02T03:05:06Z").cards
+
+    assert "3072 MiB by PID 1195, of pod team-a/trainer-0, which has ended." in event.message
+    assert (LeftRow("team-a/trainer-0", 1195, 3 * GIB),) == card.left
+    assert [f"{3 * GIB}"] == values(page(state, ABOUT, state.at), "gpufence_card_memory_left_bytes")

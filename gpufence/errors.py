@@ -110,6 +110,7 @@ class Level(StrEnum):
     """From harmless to in the way of what gpufence is there for."""
 
     OK = "ok"
+    STARTING = "starting"  # was made a moment ago, and need not be well yet
     LOOK = "look"  # works, but less than it could, or somebody should know
     WRONG = "wrong"  # something does not work that should
     UNKNOWN = "unknown"  # it could not be found out, mostly for want of a permission

@@ -271,12 +271,14 @@ def annotations_of(raw: Object) -> Mapping[str, str]:
 class StatusPod(NamedTuple):
     """
     A pod of ours that can be asked. One that is asked at an address of its own is called as that.
+    `created` is when it was made, as its object says.
     """
 
     name: str
     node: str
     ready: bool = True
     port: int = STATUS_PORT
+    created: str = ""
 
 
 def read_status_pod(raw: Object) -> StatusPod:
@@ -292,7 +294,10 @@ def read_status_pod(raw: Object) -> StatusPod:
         item.get("type") == "Ready" and item.get("status") == "True"
         for item in objects(status.get("conditions"), "status.conditions")
     )
-    return StatusPod(name_of(raw), node_of(raw), ready, next(iter(numbers), STATUS_PORT))
+    metadata = as_object(raw.get("metadata"), "metadata")
+    created = as_text(metadata.get("creationTimestamp"), "metadata.creationTimestamp")
+    port = next(iter(numbers), STATUS_PORT)
+    return StatusPod(name_of(raw), node_of(raw), ready, port, created)
 
 
 def _names_gpu(annotations: Mapping[str, str]) -> bool:

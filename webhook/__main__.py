@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _NAME = "gpufence-webhook"
 _FORMATS = ("explain", "yaml", "patch", "json")
 _EXIT_CODES = """
-exit code: 0 well, 1 a pod would be refused, 2 the call or the manifest cannot be read
+exit code: 0 well, 1 a pod would be refused, or with --strict be warned about, 2 the call or the
+manifest cannot be read
 """
 
 
@@ -104,6 +105,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an annotation of the namespace; repeatable",
     )
     parser.add_argument("-o", "--output", choices=_FORMATS, default="explain")
+    parser.add_argument(
+        "--strict", action="store_true", help="end with 1 where a pod would get a warning, too"
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from gpufence.need.codec import DAY
 from gpufence.need.measured import Confidence
 from gpufence.need.rows import NeedKey
 from gpufence.need.summary import NO_TERMS, NeedReasons, NeedSummary, ProposalTerms, together
-from gpufence.quantity import read_bytes
+from gpufence.quantity import MIB, read_bytes
 from gpufence.shape import (
     BYTES,
     COUNT,
@@ -156,8 +156,21 @@ def write_status(
         ]
     total = total_of(summaries)
     if total is not None:
-        status |= _TOTAL.write(total)
+        status |= _TOTAL.write(_in_mebibytes(total))
     return status
+
+
+def _in_mebibytes(total: ProfileTotal) -> ProfileTotal:
+    """Round up what `kubectl get` shows side by side; the amounts of containers are exact."""
+    return total._replace(
+        limit_bytes=_rounded(total.limit_bytes),
+        peak_bytes=_rounded(total.peak_bytes) or 0,
+        target_bytes=_rounded(total.target_bytes),
+    )
+
+
+def _rounded(amount: int | None) -> int | None:
+    return None if amount is None else -(-amount // MIB) * MIB
 
 
 def total_of(summaries: Sequence[NeedSummary]) -> ProfileTotal | None:

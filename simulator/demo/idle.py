@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 HOLDER, WAITER = "vision", "speech"
 CONTENDED_SECONDS: Final = 10
 _EVENTS = "custom-columns=REASON:.reason,OBJECT:.involvedObject.kind,MESSAGE:.message"
+_KEPT = "custom-columns=NAME:.metadata.name,KEPT:.metadata.annotations.gpufence\\.io/keep-until"
 _WORKER = f"""\
 apiVersion: apps/v1
 kind: Deployment
@@ -99,7 +100,10 @@ def _in_vain(stage: Stage, say: Narrator) -> None:
         "wait", "-n", HOLDER, f"--for=condition={names.GPU_IDLE}", "pod", "-l", "app=worker"
     )
     say.kubectl("gpufence", "idle", "-A")
-    say.tell("15 minutes would pass before anybody minds. Idle GPUs that nobody needs harm nobody.")
+    say.tell(
+        "It stays: one that comes back when its place is free is released only for a pod that "
+        "waits, and no pod does. Without gpufence.io/wake: when-free it would go in 15 minutes."
+    )
 
 
 def _needed(stage: Stage, say: Narrator) -> None:
@@ -146,7 +150,7 @@ def _back(stage: Stage, say: Narrator) -> None:
         "kubectl gpufence wake; kubectl gpufence keep shields a worker for some hours."
     )
     say.kubectl("gpufence", "keep", "-n", HOLDER, "deploy/worker", "--for", "8h")
-    say.kubectl("gpufence", "release", "-n", HOLDER, "--dry-run")
+    say.kubectl("get", "deployment", "-n", HOLDER, "worker", "-o", _KEPT)
 
 
 def _show_event(say: Narrator, reason: str) -> None:

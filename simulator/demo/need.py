@@ -161,7 +161,11 @@ def _enforced(stage: Stage, say: Narrator) -> None:
     wait_for(lambda: len(_holding(stage)) == wanted, "all of them hold memory")
     before = sorted(pod["metadata"]["uid"] for pod in _limited(stage))
     time.sleep(_CALM_SECONDS)  # longer than a pod may be over its limit on this stage
-    say.tell("Both cards, as the agent measures them:")
+    say.tell(
+        f"The {2 * SHARES} shares alone would have taken these pods, too: they count pods, not "
+        "memory, and one JAX left to itself takes 11 GiB of its card from the models beside it. "
+        "With a target each they fit. Both cards, as the agent measures them:"
+    )
     _show_cards(_snapshot(stage), say)
     say.kubectl("get", "pods", "-n", TEAM, "-o", _LIMITS)
     after = sorted(pod["metadata"]["uid"] for pod in _limited(stage))

@@ -39,10 +39,12 @@ NEED_STEPS = (
     "the targets can be trusted",
     "by profile deployment-tagger",
     "twice the models",
+    "The 8 shares alone would have taken",
     "nobody went, and nobody had to guess a number",
 )
 STEPS = (
     "condition met",
+    "It stays: one that comes back",
     "Insufficient nvidia.com/gpu",
     "GPUIdleWarning",
     "GPUIdleReleased",
@@ -50,6 +52,7 @@ STEPS = (
     "GPUIdleWoken",
     "nobody had to ask",
     "is kept until",
+    "KEPT",
 )
 
 

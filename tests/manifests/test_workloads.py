@@ -274,7 +274,7 @@ def test_the_freezing_policy_knows_the_keys_of_the_code() -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        *("gpufence-mode", "gpufence-undeclared", "gpufence-frozen-annotations"),
+        *("gpufence-mode", "gpufence-idle", "gpufence-undeclared", "gpufence-frozen-annotations"),
         *("gpufence-bindings", "gpufence-pod-growth"),
     ],
 )

@@ -19,6 +19,7 @@ from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import SeenEvent, SeenPod, see_pod
 from kubectl_gpufence.verbs.doctor import examine, findings_lines
+from kubectl_gpufence.verbs.doctor.installation import Installation
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import (
@@ -247,6 +248,10 @@ def held_in_vain(
     return [*listing.table(look or TERMINAL, wide=wide), "", waiting_note(lines)]
 
 
+def doctored(found: Installation) -> list[str]:
+    return list(findings_lines(examine(found), TERMINAL))
+
+
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
     """Build a pod whose plan somebody has changed."""
     raw = raw_pod()
@@ -328,7 +333,6 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
     "inspect-odd": _inspect_odd,
     "explain-typical": lambda: explained(seen_pod(), holding()),
-    "why-evicted": lambda: list(story(FoundRecord(NODE, verb_cases.ENDED), TERMINAL)),
     "explain-within": lambda: explained(seen_pod()),
     "explain-conservative": lambda: unplaced(seen_pod(bound=False)),
     "explain-observe": lambda: explained(seen_pod(mode=Mode.OBSERVE), mode="observe"),
@@ -388,8 +392,10 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "release-plan": lambda: plan_lines(
         idle_listing(idle_lines(led(), ""), "team-a", "", ()), TERMINAL
     ),
-    "doctor-healthy": lambda: list(findings_lines(examine(verb_cases.healthy()), TERMINAL)),
-    "doctor-bare": lambda: list(findings_lines(examine(verb_cases.bare()), TERMINAL)),
-    "doctor-sick": lambda: list(findings_lines(examine(verb_cases.sick()), TERMINAL)),
-    "doctor-denied": lambda: list(findings_lines(examine(verb_cases.denied()), TERMINAL)),
+    "doctor-healthy": lambda: doctored(verb_cases.healthy()),
+    "doctor-starting": lambda: doctored(verb_cases.starting()),
+    "doctor-bare": lambda: doctored(verb_cases.bare()),
+    "doctor-sick": lambda: doctored(verb_cases.sick()),
+    "why-evicted": lambda: list(story(FoundRecord(NODE, verb_cases.ENDED), TERMINAL)),
+    "doctor-denied": lambda: doctored(verb_cases.denied()),
 }

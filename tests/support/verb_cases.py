@@ -93,6 +93,23 @@ def healthy() -> Installation:
     )
 
 
+def starting() -> Installation:
+    """Build what is there some seconds after an installation, when nothing is up yet."""
+    agents = (agent(None, "its pod is not ready", ready=False),)
+    return replace(
+        healthy(),
+        deployment=deployment(0),
+        slices=slices(0),
+        trusted=dict.fromkeys(HOOKS, ()),
+        serving={"gpufence-webhook-a": None},
+        nodes=MaybeHidden({"gpu-1": replace(seen_node(), cards=None), "gpu-2": seen_node("gpu-2")}),
+        agents=MaybeHidden(by_node(agents)),
+        pods=MaybeHidden([]),
+        young=True,
+        young_nodes=frozenset({NODE}),
+    )
+
+
 def bare() -> Installation:
     nothing: dict[str, MaybeHidden[Any]] = {name: MaybeHidden() for name in POLICIES}
     return Installation(

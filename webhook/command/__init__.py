@@ -43,7 +43,7 @@ def show_rewrite(
     arguments: argparse.Namespace, environ: Mapping[str, str], stdin: TextIO, stdout: TextIO
 ) -> int:
     """
-    Print what would happen; 1 where a pod would be refused.
+    Print what would happen; 1 where a pod would be refused, or warned about if that is strict.
 
     Raises:
         InvalidError: the call or a manifest cannot be read.
@@ -66,7 +66,7 @@ def show_rewrite(
             with _named(found):
                 results.append(result_for(found, mode, namespace, fleet, policy))
     stdout.write(_rendered(results, documents, arguments.output, mode))
-    return 1 if any(result.refused for result in results) else 0
+    return int(any(each.refused or (arguments.strict and each.warnings) for each in results))
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class Result:
         return found
 
     @property
-    def _warnings(self) -> list[str]:
+    def warnings(self) -> list[str]:
         said = () if isinstance(self.outcome, Refusal) else self.outcome.warnings
         return [*said, *filter(None, [self.found.remark])]
 
@@ -93,7 +93,7 @@ class Result:
             "plan": self._plan(rewritten) if rewritten else None,
             "summary": rewritten.summary if rewritten else None,
             "operations": self.operations,
-            "warnings": self._warnings,
+            "warnings": self.warnings,
             "refusal": outcome.message if isinstance(outcome, Refusal) else None,
             "environment": self.environment,
         }

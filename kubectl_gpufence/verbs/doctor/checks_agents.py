@@ -22,10 +22,11 @@ from gpufence.shape import as_texts
 from gpufence.text import duration
 from kubectl_gpufence.cluster_view import is_stale, named
 from kubectl_gpufence.endings import how_it_ended
+from kubectl_gpufence.verbs.doctor.starting import starting
 from kubectl_gpufence.view import counted, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from gpufence.snapshot import Snapshot
     from kubectl_gpufence.cluster_view import NodeAgent, SeenNode
@@ -58,9 +59,10 @@ def check_agents(installation: Installation) -> Iterator[Finding]:
     else:
         nodes = installation.nodes.value or {}
         with_gpu = {name: node for name, node in nodes.items() if node.gpu or node.cards}
-        yield from _coverage(with_gpu, agents)
-        yield from _cards(with_gpu)
-    yield from _health(agents)
+        yield from starting(_coverage(with_gpu, agents), young=installation.young)
+        young = bool(installation.young_nodes & with_gpu.keys())
+        yield from starting(_cards(with_gpu), young=installation.young or young)
+    yield from _health(agents, installation.young_nodes)
 
 
 def check_namespaces(installation: Installation) -> Iterator[Finding]:
@@ -144,11 +146,11 @@ def _cards(nodes: dict[str, SeenNode]) -> Iterator[Finding]:
             yield wrong(_NODES, f"{name}: {node.cards_trouble}", remedy)
 
 
-def _health(agents: dict[str, NodeAgent]) -> Iterator[Finding]:
+def _health(agents: dict[str, NodeAgent], young: Collection[str]) -> Iterator[Finding]:
     """Judge what each agent answered; agents that are well are only counted."""
     well = 0
     for node, agent in sorted(agents.items()):
-        findings = list(_of_agent(node, agent))
+        findings = starting(_of_agent(node, agent), young=node in young)
         well += not findings
         yield from findings
     if well == 1:

@@ -10,6 +10,7 @@ from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERV
 from gpufence.shape import Object, as_list, as_object, as_text, objects
 from gpufence.text import duration, printable
 from kubectl_gpufence.verbs.doctor.installation import HOOKS
+from kubectl_gpufence.verbs.doctor.starting import starting
 from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ def check_webhook(installation: Installation) -> Iterator[Finding]:
     if elsewhere:
         yield ok(_WEBHOOK, f"it runs outside of this cluster, at {printable(elsewhere)}")
     else:
-        yield _deployment(installation)
-        yield _endpoints(installation)
+        found = [_deployment(installation), _endpoints(installation)]
+        yield from starting(found, young=installation.young)
     yield from _configuration(installation)
-    yield from _serving(installation)
+    yield from starting(_serving(installation), young=installation.young)
     yield from _policies(installation)
 
 
@@ -177,7 +178,8 @@ def _configuration(installation: Installation) -> Iterator[Finding]:
             "pod can be created",
             "set failurePolicy: Ignore; gpufence must never be the cause of an outage",
         )
-    yield from _trust(installation, [name for name in HOOKS if name in hooks])
+    trusted = _trust(installation, [name for name in HOOKS if name in hooks])
+    yield from starting(trusted, young=installation.young)
 
 
 def _trust(installation: Installation, hooks: list[str]) -> Iterator[Finding]:

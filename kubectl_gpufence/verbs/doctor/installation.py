@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
+from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.claim_requests import names_driver
 from gpufence.dialects import GPU_RESOURCES
-from gpufence.names import DRA_CLASSES, DRA_DRIVER, MODE
+from gpufence.names import DRA_CLASSES, DRA_DRIVER, IDLE, MODE
 from gpufence.shape import Object, as_object, as_text, objects
 from gpufence.slices import read_slice
-from kubectl_gpufence.pods import labels_of, name_of
+from kubectl_gpufence.pods import annotations_of, labels_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpufence.errors import Problem
     from kubectl_gpufence.cluster_view import NodeAgent, SeenNode
-    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.pods import SeenEvent, SeenPod
 
 T = TypeVar("T")
 Validity = tuple[tuple[float, float], ...]
@@ -25,8 +27,10 @@ _ACTIVITY: Final = "/v1/activity/"
 HOOKS: Final = tuple(
     f"{name}.gpufence.io" for name in ("observe.pods", "cap.pods", "evict.pods", "bindings")
 )
+IDLE_WORDS: Final = ("report", "warn", "release")
 POLICIES: Final = (
     "gpufence-mode",
+    "gpufence-idle",
     "gpufence-undeclared",
     "gpufence-frozen-annotations",
     "gpufence-bindings",
@@ -45,10 +49,15 @@ class MaybeHidden(Generic[T]):
 
 
 class LabelledNamespace(NamedTuple):
-    """A namespace and the value of its mode label; None where it has none, or is on its way out."""
+    """
+    A namespace and the values of its labels for mode and idle GPUs; None where it has none, or is
+    on its way out. `problems` are annotations that nobody can read.
+    """
 
     name: str
     mode: str | None
+    idle: str | None = None
+    problems: tuple[Problem, ...] = ()
 
 
 class SliceCards(NamedTuple):
@@ -139,7 +148,8 @@ class Installation:
     """
     `rights` are questions to the API server, and whether it lets the caller do that. `serving` is
     the time in seconds that each webhook pod's certificate still lasts, `trusted` from when to when
-    each hook's CAs are valid, None where they cannot be read.
+    each hook's CAs are valid, None where they cannot be read. It is `young` if it was installed or
+    rolled out a moment ago; the agents of `young_nodes` were.
     """
 
     now: float
@@ -161,8 +171,16 @@ class Installation:
     scalers: MaybeHidden[list[Scaler]] = field(default_factory=MaybeHidden)
     published: MaybeHidden[list[SliceCards]] = field(default_factory=MaybeHidden)
     classes: MaybeHidden[list[ServedClass]] = field(default_factory=MaybeHidden)
+    events: MaybeHidden[list[SeenEvent]] = field(default_factory=MaybeHidden)
+    young: bool = False
+    young_nodes: frozenset[str] = frozenset()
 
 
 def read_labelled(raw: Object) -> LabelledNamespace:
-    ends = "deletionTimestamp" in as_object(raw.get("metadata"), "metadata")
-    return LabelledNamespace(name_of(raw), None if ends else labels_of(raw).get(MODE))
+    if "deletionTimestamp" in as_object(raw.get("metadata"), "metadata"):
+        return LabelledNamespace(name_of(raw), None)
+    labels, words = labels_of(raw), annotations_of(raw)
+    problems = read_namespace_options(words).unreadable
+    if MODE in labels:  # whose pods take the rest of its words over
+        problems += read_pod_options(words, frozenset()).unreadable
+    return LabelledNamespace(name_of(raw), labels.get(MODE), labels.get(IDLE), problems)

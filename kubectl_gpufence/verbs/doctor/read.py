@@ -15,7 +15,7 @@ from gpufence.snapshot import CARD_ROWS, CARDS_AND_PODS
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kube.discovery import Kinds
 from kubectl_gpufence.cluster_view import by_node
-from kubectl_gpufence.pods import read_status_pod
+from kubectl_gpufence.pods import read_event, read_status_pod
 from kubectl_gpufence.reader import WEBHOOK_LABEL
 from kubectl_gpufence.verbs.doctor.checks_driver import is_on
 from kubectl_gpufence.verbs.doctor.installation import (
@@ -29,12 +29,13 @@ from kubectl_gpufence.verbs.doctor.installation import (
     read_published,
     read_scaler,
 )
+from kubectl_gpufence.verbs.doctor.starting import is_rolling, is_young
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from kube import JsonObject
-    from kubectl_gpufence.pods import StatusPod
+    from kubectl_gpufence.pods import SeenEvent, StatusPod
     from kubectl_gpufence.reader import ClusterReader
     from kubectl_gpufence.verbs.doctor.installation import Scaler
 
@@ -90,10 +91,10 @@ def read_installation(reader: ClusterReader) -> Installation:
             *(group(_ADMISSION, "validatingadmissionpolicybindings", name) for name in POLICIES),
         ),
     )
-    count = len(POLICIES)
+    count, now = len(POLICIES), time.time()
     fenced = {item.name for item in namespaces.value or [] if item.mode in MODES}
     return Installation(
-        now=time.time(),
+        now=now,
         version=version,
         rights=_rights(reader),
         system=system,
@@ -112,6 +113,9 @@ def read_installation(reader: ClusterReader) -> Installation:
         scalers=_scalers(reader, fenced),
         published=_claimed(reader, "resourceslices", read_published),
         classes=_claimed(reader, "deviceclasses", read_class),
+        events=_evictions(reader),
+        young=is_rolling(now, deployment.value or {}),
+        young_nodes=frozenset(pod.node for pod in found.pods if is_young(now, pod.created)),
     )
 
 
@@ -157,6 +161,14 @@ def _asked(ask: Callable[[], T], what: str) -> MaybeHidden[T]:
         return MaybeHidden()
     except ForbiddenError:
         return MaybeHidden(hidden=f"you may not see {what}")
+
+
+def _evictions(reader: ClusterReader) -> MaybeHidden[list[SeenEvent]]:
+    path, only = core("events"), f"reason={names.EVICTED}"
+    return _asked(
+        lambda: list(reader.listed(path, read_event, {"fieldSelector": only})),
+        "events of all namespaces",
+    )
 
 
 def _claimed(

@@ -35,7 +35,7 @@ from kubectl_gpufence.view import counted
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpufence.need import NeedSummary, NodeNeed
     from gpufence.need.profile import MemoryProfile
@@ -86,11 +86,22 @@ def _show_page(
     models = [ModelDays(item, days.get(item.key, ())) for item in needs.items]
     cluster = reader.cluster_of_nodes("", CARDS_AND_PODS)
     cards = packings(cluster.snapshots, needs.items, call.namespace)
-    notes = tuple(dict.fromkeys((*needs.notes, *cluster.notes)))
+    notes = tuple(
+        dict.fromkeys((*needs.notes, *_newer(needs, nodes, call.namespace), *cluster.notes))
+    )
     where = f"namespace {call.namespace}" if call.namespace else "all namespaces"
     output.lines(page(models, cards, where, notes, page_style()))
     output.notes(notes)
     return 0
+
+
+def _newer(needs: Needs, nodes: Iterable[NodeNeed], namespace: str) -> Iterator[str]:
+    """Say which owners agents have measured that the profiles, a little older, do not have yet."""
+    measured = {owner.key[:3] for owner in merged(nodes) if namespace in ("", owner.key.namespace)}
+    newer = measured - {item.key[:3] for item in needs.items}
+    if needs.source == FROM_PROFILES and newer:
+        owners = named(f"{within}/{name}" for within, _, name in newer)
+        yield f"{counted(len(newer), 'owner')} measured, and in no profile yet: {owners}"
 
 
 def page_style() -> str:

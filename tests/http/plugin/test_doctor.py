@@ -1,6 +1,7 @@
 """The doctor asks the API server and the webhooks."""
 
 import base64
+import datetime as dt
 import time
 from typing import Any
 
@@ -23,6 +24,7 @@ METRICS = f"{SYSTEM}/pods/gpufence-webhook-a:8080/proxy/metrics"
 EXPIRES = "gpufence_webhook_certificate_expiry_timestamp_seconds"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 TARGET = "/apis/apps/v1/namespaces/team-a/deployments/quality"
+KINDS = ("namespaces", "nodes", "pods", "events")
 EXAMPLE = ROOT / "deploy" / "examples" / "keda" / "scaled-object.yaml"
 OBJECTS = (
     SYSTEM,
@@ -52,6 +54,7 @@ def healthy(desk: Desk) -> Desk:
     for kind in ("resourceslices", "deviceclasses"):
         desk.get(f"/apis/resource.k8s.io/v1/{kind}", listed())
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
+    desk.get("/api/v1/events", listed())
     desk.get(METRICS, reply(f"{EXPIRES} {time.time() + 60.1 * 86400:.0f}\n".encode()))
     desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))
     desk.get(f"{SYSTEM}/pods", pods_by_label)
@@ -92,9 +95,27 @@ def test_what_is_absent_is_wrong(healthy: Desk) -> None:
     assert len(OBJECTS) - len(POLICIES) == len(wrong)
 
 
+@pytest.mark.parametrize(("answers", "code"), [(1, 0), (99, 1)])
+def test_a_wait_lasts_until_all_has_started(healthy: Desk, answers: int, code: int) -> None:
+    """What was made a moment ago is starting and not wrong, unless it outlasts the wait."""
+    left = iter(range(answers))
+    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def rolling(exchange: Exchange) -> None:
+        ready = int(next(left, None) is None)
+        made = {"metadata": {"creationTimestamp": now}, "spec": {"replicas": 1}}
+        reply({**made, "status": {"readyReplicas": ready}})(exchange)
+
+    healthy.get(DEPLOYMENT, rolling)
+    said = healthy.run("doctor", "--wait", "2s" if code == 0 else "100ms")
+
+    assert code == said.code
+    assert ("all is well" if code == 0 else "1 thing is starting") in said.out.splitlines()[-1]
+
+
 def test_what_is_hidden_is_not_wrong(healthy: Desk) -> None:
     """A tenant who runs the doctor finds out little, and nothing false."""
-    for path in (*OBJECTS, SLICES, "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods"):
+    for path in (*OBJECTS, SLICES, *(f"/api/v1/{kind}" for kind in KINDS)):
         healthy.get(path, DENIED)
     healthy.get(f"{SYSTEM}/pods", DENIED)
     healthy.server.on(REVIEWS, reply({"status": {"allowed": False}}))

@@ -9,6 +9,7 @@ import pytest
 
 from gpufence import names
 from gpufence.dialects import ANNOTATION_KEYS
+from gpufence.idle import IdleRung
 from kube import (
     Client,
     ClientSettings,
@@ -120,6 +121,7 @@ def test_a_label_cannot_be_changed_to_nonsense(policies: WebhookSite, fenced: st
         {"labels": {names.MODE: None}},
         {"labels": {names.MODE: "evict"}},
         {"labels": {"team": "a"}},
+        *({"labels": {names.IDLE: str(rung)}} for rung in IdleRung),
         {"annotations": {names.MAX_MEMORY: "8Gi", "x": "y"}},
         {"annotations": {names.UNDECLARED_USE: "evict"}},
         {"annotations": {names.UNDECLARED_USE: "report"}},
@@ -147,6 +149,18 @@ def test_a_word_on_undeclared_pods_that_nobody_knows_is_refused(
         )
 
     assert '"evcit" is no choice; write one of report, evict' in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["", "relase", "Release", "keep"])
+def test_a_word_on_idle_gpus_that_nobody_knows_is_refused(
+    policies: WebhookSite, fenced: str, word: str
+) -> None:
+    """A mistyped `gpufence.io/idle` would release nothing, and nobody would notice."""
+    path = core("namespaces", fenced)
+    with pytest.raises(REFUSALS) as caught:
+        policies.admin.patch(path, {"metadata": {"labels": {names.IDLE: word}}}, PatchType.MERGE)
+
+    assert f'"{word}" is no choice; write one of report, warn, release' in str(caught.value)
 
 
 def test_namespaces_without_labels_are_left_alone(policies: WebhookSite) -> None:

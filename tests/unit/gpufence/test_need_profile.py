@@ -67,6 +67,15 @@ def test_what_is_applied_reads_back_too() -> None:
     assert amounts == read_profile({**raw(SUMMARY), "status": status}).applied
 
 
+def test_what_kubectl_shows_is_in_whole_mebibytes() -> None:
+    """Amounts that stand side by side have one unit; those of containers are exact."""
+    peak = 2_360_736_104
+    status = write_status([SUMMARY._replace(peak_bytes=peak)], 3)
+
+    assert "2252Mi" == status["peak"]
+    assert peak == read_profile({**raw(), "status": status}).containers[0].peak_bytes
+
+
 def test_people_say_what_is_done_with_it() -> None:
     """Apply, ceiling and margin are read from the spec."""
     said = read_profile(raw(apply="AtCreate", max="20Gi", margin="25%"))

@@ -67,6 +67,8 @@ BUDGETS = {
     "kubectl_gpufence.verbs.explain.gone": 60,
     "webhook.driver_limits": 260,
     "kubectl_gpufence.verbs.doctor.checks_driver": 120,
+    "kubectl_gpufence.verbs.doctor.checks_tenants": 75,
+    "kubectl_gpufence.verbs.doctor.starting": 50,
 }
 """Lines of code of shelves that came after the house was counted, each with a budget of its own."""
 
@@ -84,13 +86,13 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32741, 26500),
+    "product lines of code": Figure(32805, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
-    "modules with one importer": Figure(66, 60),
-    "test files": Figure(609, 470),
-    "test lines": Figure(99526, 60000),
-    "product modules that unit tests import": Figure(204, 90),
+    "modules with one importer": Figure(67, 60),
+    "test files": Figure(610, 470),
+    "test lines": Figure(99703, 60000),
+    "product modules that unit tests import": Figure(205, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),
     "metrics": Figure(62, 55),

@@ -69,7 +69,7 @@ def texts(**changes: Any) -> str:
         (replace(FINE, deployment=verb_cases.deployment(1, None)), "all is well"),
         (replace(FINE, version=verb_cases.version("v1.35.0")), "nothing is wrong, 1 worth a look"),
         (replace(FINE, system=MaybeHidden()), "1 thing is wrong"),
-        (verb_cases.denied(), "nothing wrong was found, and 15 could not be found out"),
+        (verb_cases.denied(), "nothing wrong was found, and 16 could not be found out"),
     ],
     ids=["fine", "one replica", "old", "absent", "denied"],
 )
@@ -175,7 +175,7 @@ def test_what_is_on_its_way_out_needs_no_remedy() -> None:
     }
     missed = replace(seen_pod(), injected="", namespace="team-a")
 
-    assert ("team-a", None) == read_labelled({"metadata": ending})
+    assert LabelledNamespace("team-a", None) == read_labelled({"metadata": ending})
     assert "never saw 1 pod" in texts(pods=MaybeHidden([missed]))
     assert "never saw" not in texts(pods=MaybeHidden([replace(missed, terminating=True)]))
 

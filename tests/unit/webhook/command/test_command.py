@@ -118,6 +118,16 @@ def test_what_stands_once_and_counts_twice_is_changed_twice() -> None:
     ]
 
 
+@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--strict",), 1)])
+def test_a_pipeline_may_be_strict(arguments: tuple[str, ...], code: int) -> None:
+    """In mode cap an amount that cannot be read is a warning, and with --strict a failure."""
+    warned = alone()
+    warned["metadata"] = {**warned["metadata"], "annotations": {"gpufence.io/memory": "6GB"}}
+
+    assert code == call(json.dumps(warned), *T4, *arguments)[0]
+    assert 0 == call(json.dumps(alone()), *T4, *arguments)[0]
+
+
 def test_a_refusal_is_an_exit_code() -> None:
     """A pod that evict mode would refuse ends the command with 1 and the reason."""
     wrong = {"kind": "Pod", **pod(container("main", **{"nvidia.com/gpu": "1"}))}

@@ -1,0 +1,86 @@
+"""PURE. What tenants have written that nobody can read, and whose pods are evicted again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from gpufence.annotations import read_pod_options
+from gpufence.errors import Finding, look, shown, unknown, wrong
+from gpufence.mode import MODES
+from gpufence.names import EVICTED, IDLE
+from kubectl_gpufence.cluster_view import named
+from kubectl_gpufence.verbs.doctor.installation import IDLE_WORDS
+from kubectl_gpufence.view import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpufence.errors import Problem
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.verbs.doctor.installation import Installation, LabelledNamespace
+
+_AGAIN: Final = 2
+_NAMESPACES: Final = "namespaces"
+_PODS: Final = "pods"
+_OWNERS: Final = "owners"
+
+
+def check_tenants(installation: Installation) -> Iterator[Finding]:
+    """Find words that nobody can read, and owners evicted again and again."""
+    namespaces = installation.namespaces.value or []
+    for item in namespaces:
+        yield from _of_namespace(item)
+    fenced = {item.name: item for item in namespaces if item.mode in MODES}
+    pods = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
+    yield from _unreadable(pods, fenced)
+    yield from _evicted_again(installation)
+
+
+def _of_namespace(item: LabelledNamespace) -> Iterator[Finding]:
+    if item.idle is not None and item.idle not in IDLE_WORDS:
+        words = ", ".join(IDLE_WORDS)
+        yield wrong(
+            _NAMESPACES,
+            f"{item.name} has {IDLE}: {shown(item.idle)}, which counts as none at all",
+            f"kubectl label namespace {item.name} {IDLE}=report --overwrite (or one of {words})",
+        )
+    for problem in item.problems:
+        yield wrong(_NAMESPACES, f"{item.name} has {_what(problem)}", problem.remedy)
+
+
+def _unreadable(pods: list[SeenPod], fenced: dict[str, LabelledNamespace]) -> Iterator[Finding]:
+    """List what is wrong on pods, equal mistakes once; those of a namespace are its own."""
+    wrongly: dict[Problem, list[str]] = {}
+    for pod in pods:
+        containers = frozenset(container.name for container in pod.pod.containers)
+        inherited = {(each.key, each.value) for each in fenced[pod.namespace].problems}
+        for problem in read_pod_options(pod.annotations, containers).unreadable:
+            if (problem.key, problem.value) not in inherited:
+                wrongly.setdefault(problem, []).append(f"{pod.namespace}/{pod.name}")
+    for problem, on in wrongly.items():
+        text = f"{counted(len(on), 'pod')} with {_what(problem)}: {named(on)}"
+        yield look(_PODS, text, problem.remedy)
+
+
+def _evicted_again(installation: Installation) -> Iterator[Finding]:
+    """Name the owners whose pods were evicted more than once, as far as Events are kept."""
+    if installation.events.hidden:
+        yield unknown(_OWNERS, installation.events.hidden, "ask an administrator to run this")
+        return
+    times: Counter[str] = Counter()
+    for event in installation.events.value or []:
+        namespace, kind, *name = event.about.split("/")
+        if event.reason == EVICTED and kind != "Pod" and name:
+            times[f"{namespace}/{kind}/{name[0]}"] += event.times
+    again = [f"{owner} ({count} times)" for owner, count in times.items() if count >= _AGAIN]
+    if again:
+        yield look(
+            _OWNERS,
+            f"{counted(len(again), 'owner')} evicted again and again: {named(again)}",
+            "`kubectl gpufence recommend` says how much they need; or let them use less",
+        )
+
+
+def _what(problem: Problem) -> str:
+    return f"{problem.key}: {shown(problem.value)}, which {problem.reason}"

@@ -280,7 +280,7 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("dialect", lambda line: line.dialect, "DIALECT", wide=2),
     Field("injected", lambda line: line.pod.injected if line.pod else ""),
     amount("limit", lambda line: line.limit_bytes, "LIMIT", allowed, spare=7),
-    amount("told", lambda line: line.told_bytes, "TOLD", cell=told, spare=4),
+    amount("told", lambda line: line.told_bytes, "CAP", cell=told, spare=4),
     amount("used", lambda line: line.used_bytes, "USED", cell=held_on_card),
     Field(
         title="SHARE",

@@ -178,7 +178,7 @@ _POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field(title="MODE", cell=lambda line: line.mode or NOT_THERE, spare=3),
     Field(title="CARD", cell=card_index, right=True, spare=4),
     Field(title="LIMIT", cell=lambda line: allowed(line.limit_bytes), right=True, spare=5),
-    Field(title="TOLD", cell=lambda line: allowed(line.told_bytes), right=True, spare=1),
+    Field(title="CAP", cell=lambda line: allowed(line.told_bytes), right=True, spare=1),
     Field(title="USED", cell=held_on_card, right=True),
     Field(title="IDLE", cell=idle_for, right=True, spare=2),
     Field(title="VERDICT", cell=_verdict),

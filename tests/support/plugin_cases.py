@@ -371,7 +371,7 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "explain-newer": lambda: explained(_plan(lambda said: said.update(v=2))),
     "explain-damaged": lambda: explained(_plan(lambda said: said.update(mode="shout"))),
     "explain-namespace": lambda: explained(
-        seen_pod(gpushare("trainer", 5), namespace={names.MEMORY: "4Gi"})
+        seen_pod(gpushare("trainer", 5), namespace={names.MEMORY: "4Gi", names.MAX_MEMORY: "6GB5"})
     ),
     "explain-crowd": _crowd,
     "explain-idle": lambda: _doing(PodActivityRow("idle", 763.0, "NoKernels", busy_share=0.0)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpufence import names
 from gpufence.shape import as_object, as_text
 from gpufence.text import listed
 from kube import ForbiddenError, NotFoundError, core
@@ -20,6 +21,8 @@ from kubectl_gpufence.verbs.explain.gone import Gone, is_about, made_like
 from kubectl_gpufence.verbs.explain.record import read_events
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from kube import JsonObject
     from kubectl_gpufence.pods import SeenEvent
     from kubectl_gpufence.reader import ClusterReader
@@ -57,12 +60,21 @@ def _of_owner(namespace: str, word: str, reader: ClusterReader) -> Chosen | Gone
     pods = _pods(reader, namespace)
     tops, _ = topmost_owners(reader, [owner_of(PODS, raw) for raw in pods])
     own = [raw for raw in pods if tops[_uid(raw)].uid == owner.uid]
+    said = [event for event in events_about(reader, namespace) if is_about(event, owner.name)]
     if not own:
-        said = [event for event in events_about(reader, namespace) if is_about(event, owner.name)]
         return Gone(namespace, f"{owner.kind.kind} {owner.name}", tuple(said))
     first, *others = sorted(own, key=_trouble, reverse=True)
     named = f"{len(others)} more: {listed([name_of(raw) for raw in others])}"
-    return Chosen(first, (f"{owner.shown} has {named}",) if others else ())
+    notes = (f"{owner.shown} has {named}",) if others else ()
+    return Chosen(first, (*notes, *_evicted_before(said, namespace, word)))
+
+
+def _evicted_before(said: Iterable[SeenEvent], namespace: str, word: str) -> Iterator[str]:
+    """Return that an owner has lost pods, of which the one that is there says nothing."""
+    times = [event.at for event in said if event.reason == names.EVICTED]
+    if times:
+        why = f"`kubectl gpufence why -n {namespace} {word}` shows how it came to that"
+        yield f"{word} lost a pod by eviction, last at {max(times)}: {why}"
 
 
 def _trouble(raw: JsonObject) -> tuple[bool, int, str]:

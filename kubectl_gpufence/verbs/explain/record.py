@@ -164,6 +164,8 @@ def _about_plan(record: PodRecord) -> Iterator[str]:
         yield (
             f"To have its memory fenced, label the namespace {names.MODE}=observe and look again."
         )
+    if any(line.startswith("namespace ") for line in record.warnings):
+        yield "Have the namespace's annotation in WARNINGS corrected: it counts for nothing."
     for name, _, setting in record.settings:
         if setting.done is Done.LOWERED:
             yield (

@@ -29,7 +29,7 @@ examples:
 
 columns of pods:
   LIMIT    what the pod may hold on each card
-  TOLD     what its frameworks were told they may allocate, all containers together; in
+  CAP      what its frameworks are configured to allocate at most, all containers together; in
            parentheses where the namespace is in mode observe and nothing was set
   USED     what its processes hold on the card; "?" is unknown and never zero
   VERDICT  the agent's: since when the pod is over, and when it is due

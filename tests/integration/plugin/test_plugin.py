@@ -21,7 +21,7 @@ def test_it_is_a_plugin_of_kubectl(site: PluginSite) -> None:
     done = site.run_by_kubectl("top", "pods", "-n", site.team)
 
     assert "" == done.stderr
-    assert ["POD", "NODE", "CARD", "LIMIT", "TOLD", "USED", "SHARE", "IDLE", "VERDICT"] == (
+    assert ["POD", "NODE", "CARD", "LIMIT", "CAP", "USED", "SHARE", "IDLE", "VERDICT"] == (
         done.stdout.splitlines()[0].split()
     )
 
@@ -104,7 +104,7 @@ def test_explain_of_a_pod_that_is_gone_tells_what_is_left(site: PluginSite) -> N
 
 
 def test_explain_takes_an_owner(site: PluginSite) -> None:
-    """Of a Deployment's pods the one in trouble is explained; one without pods has its Events."""
+    """Of a Deployment's pods the one in trouble is explained, and that one was evicted before."""
     apps = f"/apis/apps/v1/namespaces/{site.team}"
     template = {"metadata": {"labels": {"app": "web"}}, "spec": objects.pod("web")["spec"]}
     spec = {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}
@@ -121,12 +121,21 @@ def test_explain_takes_an_owner(site: PluginSite) -> None:
         }
     ]
     site.create(pod)
+    event = {
+        "metadata": {"generateName": "web."},
+        "involvedObject": {"kind": "ReplicaSet", "namespace": site.team, "name": "web-7d9f"},
+        "reason": names.EVICTED,
+        "lastTimestamp": "2026-01-02T03:04:05Z",
+    }
+    site.admin.post(core("namespaces", site.team, "events"), event)
 
     done = site.run("explain", "-n", site.team, "deploy/web")
     site.drop(core("namespaces", site.team, "pods", "web-1"), {"gracePeriodSeconds": 0})
 
     assert "Deployment web" in empty.stdout
     assert f"pod {site.team}/web-1: Running" in done.stdout
+    assert "deploy/web lost a pod by eviction, last at 2026-01-02T03:04:05Z" in done.stderr
+    assert f"`kubectl gpufence why -n {site.team} deploy/web`" in done.stderr
 
 
 def test_kubectl_completes_names_of_the_cluster(site: PluginSite) -> None:

@@ -63,7 +63,7 @@ BUDGETS = {
     "service.renamed": 40,
     "kubectl_gpufence.completion": 70,
     "kubectl_gpufence.endings": 80,
-    "kubectl_gpufence.verbs.explain.find": 60,
+    "kubectl_gpufence.verbs.explain.find": 65,
     "kubectl_gpufence.verbs.explain.gone": 60,
     "webhook.driver_limits": 260,
     "kubectl_gpufence.verbs.doctor.checks_driver": 120,
@@ -86,12 +86,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32805, 26500),
+    "product lines of code": Figure(32807, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(67, 60),
     "test files": Figure(610, 470),
-    "test lines": Figure(99703, 60000),
+    "test lines": Figure(99712, 60000),
     "product modules that unit tests import": Figure(205, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

@@ -81,7 +81,7 @@ def test_keys_that_lead_to_another_table(keys: tuple[str, ...], what: str) -> No
     [
         ((">",), "IDLE"),
         (("<",), "USED"),
-        ((",", ","), "TOLD"),
+        ((",", ","), "CAP"),
         ((".", "f6", "."), "NAMESPACE"),
         (("M",), "USED"),
         (("L", "P"), "SHARE"),
@@ -262,7 +262,7 @@ def test_the_largest_is_first_and_unknown_is_last() -> None:
         ("pods", "NODE", "trainer-0"),
         ("pods", "CARD", "trainer-0"),
         ("pods", "LIMIT", "trainer-0"),
-        ("pods", "TOLD", "trainer-0"),
+        ("pods", "CAP", "trainer-0"),
         ("pods", "SHARE", "trainer-0"),
         ("pods", "IDLE", "notebook"),
         ("pods", "VERDICT", "trainer-0"),

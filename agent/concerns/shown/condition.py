@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.model.decision import Outcome
 from agent.model.pod import PodCondition
+from gpufence.capped import Why, capped
 from gpufence.memory_condition import STATUSES, HeldOnCard, MemoryReason, write_message
 from gpufence.names import GPU_MEMORY
 
@@ -103,11 +104,19 @@ def _words(pod: PodOnNode, verdicts: Sequence[Verdict]) -> Words | None:
     ]
     if not cards and (uses or pod.unasked):
         return None
+    ended = MemoryReason.CAPPED if _ended_at_cap(pod) else MemoryReason.WITHIN
     if not cards:
         least = min(limit.limit_bytes for limit in pod.limits.values())
-        return Words(MemoryReason.WITHIN, (HeldOnCard(None, 0, least),))
-    reason = max(map(_reason, verdicts), key=_RANKS.__getitem__)
+        return Words(ended, (HeldOnCard(None, 0, least),))
+    reason = max(ended, *map(_reason, verdicts), key=_RANKS.__getitem__)
     return Words(reason, tuple(sorted(cards, key=lambda item: item.card or 0)))
+
+
+def _ended_at_cap(pod: PodOnNode) -> bool:
+    """Return whether a container waits after an end at its cap, by its own words."""
+    waiting = (one for one in pod.failures if one.ending.waiting)
+    ends = (capped(one.ending, one.given) for one in waiting)
+    return any(found and found.certain and found.why is Why.CAPPED for found in ends)
 
 
 def _reason(verdict: Verdict) -> MemoryReason:

@@ -9,8 +9,9 @@ import pytest
 from agent.concern import Concern
 from agent.concerns.shown.concern import ShownConcern, ShownPolicy
 from agent.concerns.shown.condition import MOST_AT_ONCE, MOST_PAUSE_SECONDS, UNKNOWN_SECONDS
-from agent.model.pod import PodCondition, PodLimit, PodOnNode, pods_on_node
+from agent.model.pod import ContainerFailure, PodCondition, PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
+from gpufence.capped import Ending, Given
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, pod
@@ -117,6 +118,21 @@ def test_the_last_word_of_a_pod_is_its_eviction() -> None:
         node.claim(replace(greedy, terminating=True))
 
         assert [] == node.told(70)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_pod_that_waits_after_an_end_at_its_cap_says_so(*, holds: bool) -> None:
+    """By its container's own words, whether another one holds memory or none does."""
+    ending = Ending("main", 1, waiting="CrashLoopBackOff", out_of_memory="CUDA out of memory")
+    failed = pod(failures=(ContainerFailure(ending, Given(LIMIT, 2 * GIB)),))
+    node = Telling()
+    node.claim(failed)
+    if holds:
+        node.add(failed, GIB, 1)
+    ((status, reason, message),) = node.words()
+
+    assert ("False", "CapReached") == (status, reason)
+    assert message.startswith("ended at its cap:")
 
 
 def test_nothing_measured_for_a_while_is_said() -> None:

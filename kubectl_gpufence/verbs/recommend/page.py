@@ -130,7 +130,7 @@ def _legend(models: Sequence[ModelDays]) -> Iterator[str]:
         yield (
             '<p class="legend" aria-label="Legend"><span><i class="held"></i>held</span>'
             '<span><i class="over"></i>held, over the limit</span>'
-            '<span><i class="limit"></i>limit</span><span><i class="told"></i>told</span>'
+            '<span><i class="limit"></i>limit</span><span><i class="told"></i>cap</span>'
             '<span><i class="target"></i>target</span>'
             "<span><b>!</b> evicted</span><span><b>&times;</b> out of memory</span></p>"
         )
@@ -337,7 +337,7 @@ def words(item: ChartDay) -> str:
     """Say a day's figures."""
     parts = [f"{item.day}: held {mebibytes(item.held_bytes)}"]
     if item.told_bytes is not None:
-        parts.append(f"told {limit_mebibytes(item.told_bytes)}")
+        parts.append(f"cap {limit_mebibytes(item.told_bytes)}")
     if item.limit_bytes is not None:
         parts.append(f"limit {limit_mebibytes(item.limit_bytes)}")
     if item.evictions:

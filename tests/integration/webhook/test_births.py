@@ -29,13 +29,13 @@ def landed(
     site: WebhookSite, webhook: Webhook, labels: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return what a pod of 3 GiB reads and says after it went to a new node with these labels."""
-    fleet = webhook.metric("gpufence_webhook_nodes")
+    fleet = webhook.metric("gpufence_webhook_gpu_nodes")
     with site.namespace("evict") as name:
         created = site.create(name, objects.gpu_pod("trainer"))
         with site.gpu_node("births-late", 79, labels):
             site.bind(name, created, "births-late")
             found = site.pod(name, "trainer")
-    wait_until(lambda: webhook.metric("gpufence_webhook_nodes") == fleet)
+    wait_until(lambda: webhook.metric("gpufence_webhook_gpu_nodes") == fleet)
     return environment(found), annotations_of(found)
 
 

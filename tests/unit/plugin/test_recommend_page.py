@@ -159,7 +159,7 @@ def test_a_picture_without_lines_is_a_picture() -> None:
 def test_every_bar_says_its_figures() -> None:
     """Who points at a bar, or cannot see it, reads what it shows."""
     assert (
-        "2026-11-01: held 4096 MiB, told 5120 MiB, limit 8192 MiB, evicted 2x, out of memory"
+        "2026-11-01: held 4096 MiB, cap 5120 MiB, limit 8192 MiB, evicted 2x, out of memory"
     ) == words(day(1, evictions=2, out_of_memory=True))
     assert "2026-11-02: held 4096 MiB" == words(day(2, told_bytes=None, limit_bytes=None))
 

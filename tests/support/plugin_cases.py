@@ -159,13 +159,15 @@ def stale() -> ClusterAnswers:
     return cluster(seen_pod(), second, agents=(agent(old), agent(never, node="gpu-2")))
 
 
+LEFT = card_row(left=(LeftRow("team-a/trainer-0", 1195, 3368 * MIB),))
+
+
 def odd_cards() -> ClusterAnswers:
     """Build cards that are lost, shared through MPS, or promised twice."""
     rows = (
         card_row(used_bytes=None, free_bytes=None, trouble="fell off the bus"),
         card_row(1, mps=True, reserved_bytes=None, listed_seconds_ago=None),
         card_row(2, committed_bytes=20 * GIB, unattributed_bytes=None, model=""),
-        card_row(3, left=(LeftRow("team-a/trainer-0", 1195, 3368 * MIB),)),
     )
     fences = ("driver", "agent", "newer", "agent")
     uses = (use_row(GIB, card="GPU-1", fence=fence) for fence in fences)
@@ -326,6 +328,7 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "top-by-conditions": top_by_conditions,
     "cards-typical": lambda: cards(typical()),
     "cards-odd": lambda: cards(odd_cards(), wide=True),
+    "cards-left": lambda: cards(cluster(agents=(agent(snapshot(cards=(LEFT,))),))),
     "cards-silent": lambda: cards(silent()),
     "nodes-typical": lambda: nodes(typical()),
     "nodes-odd": lambda: nodes(odd_cards(), wide=True),

@@ -7,6 +7,7 @@ After a change on purpose, write them anew with `GPUFENCE_GOLDEN=write`, and rea
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpufence import names
@@ -19,7 +20,6 @@ from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent
 from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import SeenEvent, SeenPod, see_pod
 from kubectl_gpufence.verbs.doctor import examine, findings_lines
-from kubectl_gpufence.verbs.doctor.installation import Installation
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import (
@@ -51,7 +51,7 @@ from tests.support.plugin import (
     use_row,
 )
 from tests.support.rewriting import POLICY
-from tests.support.verb_cases import NEED_CASES, alone, capped_record, led
+from tests.support.verb_cases import DOCTORED, NEED_CASES, alone, capped_record, led
 from webhook.policy import DriverLimits
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
@@ -250,8 +250,8 @@ def held_in_vain(
     return [*listing.table(look or TERMINAL, wide=wide), "", waiting_note(lines)]
 
 
-def doctored(found: Installation) -> list[str]:
-    return list(findings_lines(examine(found), TERMINAL))
+def doctored(name: str) -> list[str]:
+    return list(findings_lines(examine(getattr(verb_cases, name)()), TERMINAL))
 
 
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
@@ -395,10 +395,6 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "release-plan": lambda: plan_lines(
         idle_listing(idle_lines(led(), ""), "team-a", "", ()), TERMINAL
     ),
-    "doctor-healthy": lambda: doctored(verb_cases.healthy()),
-    "doctor-starting": lambda: doctored(verb_cases.starting()),
-    "doctor-bare": lambda: doctored(verb_cases.bare()),
-    "doctor-sick": lambda: doctored(verb_cases.sick()),
+    **{f"doctor-{name}": partial(doctored, name) for name in DOCTORED},
     "why-evicted": lambda: list(story(FoundRecord(NODE, verb_cases.ENDED), TERMINAL)),
-    "doctor-denied": lambda: doctored(verb_cases.denied()),
 }

@@ -279,6 +279,7 @@ def led() -> SeenOwners:
 
 
 TERMINAL: Display = Display(width=100)
+DOCTORED = ("healthy", "starting", "bare", "sick", "denied")
 
 
 def recommended() -> list[NeedSummary]:

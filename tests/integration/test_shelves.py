@@ -156,7 +156,7 @@ def told(folder: Path, *command: str) -> str:
     return result.stdout
 
 
-VERBS = ("dashboard", "idle", "recommend")
+VERBS = ("dashboard", "idle", "recommend", "why")
 FOLDERS = (*(f"kubectl_gpufence/verbs/{verb}" for verb in VERBS), "kubectl_gpufence/gpushare")
 CORE_TESTS = (
     *("tests/http/plugin/test_asking.py", "tests/http/plugin/test_live.py"),

@@ -7,6 +7,8 @@ import re
 from difflib import get_close_matches
 from typing import Final, NoReturn
 
+from gpufence.errors import shown
+
 PROGRAM: Final = "kubectl gpufence"
 AGENTS: Final = "GPUFENCE_AGENTS"  # NODE=URL,...
 CONTROLLER: Final = "GPUFENCE_CONTROLLER"
@@ -103,7 +105,8 @@ def node_name(text: str) -> str:
 def name(text: str) -> str:
     if re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", text, re.ASCII):
         return text
-    raise argparse.ArgumentTypeError(f'"{text}" is no name of an object')
+    remedy = "names have small letters, digits, - and . alone, as `kubectl get` shows them"
+    raise argparse.ArgumentTypeError(f"{shown(text)} is no name of an object; {remedy}")
 
 
 def add_output(parser: argparse.ArgumentParser, *forms: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Final
 
-from gpufence.errors import GpufenceError
+from gpufence.errors import GpufenceError, shown
 from gpufence.idle import ReleasePhase, read_note
 from gpufence.names import RELEASED
 from kube import workloads
@@ -29,6 +29,7 @@ examples:
 """
 
 _BY: Final = "kubectl"
+_MOST_REPLICAS: Final = 2**31 - 1  # of Kubernetes' int32
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,6 +107,9 @@ def _what(owner: ApiOwner) -> str:
 
 
 def _replicas(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text[:9]) > 0:
-        return int(text[:9])
-    raise argparse.ArgumentTypeError(f'"{text}" is no number of replicas; write 1 or more')
+    few = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_REPLICAS))
+    if few and 0 < int(text) <= _MOST_REPLICAS:
+        return int(text)
+    raise argparse.ArgumentTypeError(
+        f"{shown(text)} is no number of replicas; write one from 1 to {_MOST_REPLICAS}"
+    )

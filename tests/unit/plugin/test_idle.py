@@ -156,7 +156,6 @@ def test_programs_get_all_of_it() -> None:
         ["keep", "deploy/a"],
         ["keep", "deploy/a", "--for", "1h", "--clear"],
         ["keep", "--clear"],
-        ["wake", "deploy/a", "--replicas", "0"],
         ["wake", "deploy/a", "--replicas", "few"],
         ["wake", "a/b/c"],
         ["release"],
@@ -172,6 +171,31 @@ def test_calls_that_cannot_be_read_end_at_once(
         parse(arguments)
 
     assert (2, "") == (ended.value.code, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("keep deploy/a --for soon", '--for: "soon" is no length of time; write a time of at'),
+        ("keep deploy/a --for 30s", '--for: "30s" is too short; write a time of at least 60s'),
+        ("keep deploy/a --until x", '--until: "x" is no moment; write it as RFC 3339, such as'),
+        ("keep deploy/a --until 2001-01-01T00:00:00Z", "is over; name a moment after"),
+        ("keep deploy/A_b --clear", '"A_b" is no name of an object; names have small letters'),
+        ("wake deploy/a --replicas 0", '"0" is no number of replicas; write one from 1 to'),
+        ("wake deploy/a --replicas 9999999999", '"9999999999" is no number of replicas; write'),
+        ("wake deploy/a --replicas 2147483648", '"2147483648" is no number of replicas; write'),
+        ("release deploy/a -n X_", '"X_" is no name of an object; names have small letters'),
+    ],
+)
+def test_a_wrong_word_is_named_with_its_remedy(
+    arguments: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Option, value and remedy stand in one sentence, before any cluster is asked."""
+    with pytest.raises(SystemExit) as ended:
+        parse(arguments.split())
+
+    assert 2 == ended.value.code
+    assert said in capsys.readouterr().err
 
 
 def test_everything_can_be_planned_without_an_owner() -> None:

@@ -72,9 +72,11 @@ def test_an_idle_worker_is_released_and_comes_back(extended: RealSite, idle_team
         "the owner was told",
     )
     announced = extended.events(idle_team, names.IDLE_WARNING, "Deployment")
+    explained = extended.answer("explain", "--namespace", idle_team, f"deploy/{WORKER}")
     extended.answer("wake", "--namespace", idle_team, f"deploy/{WORKER}")
 
     assert announced
+    assert "kubectl gpufence wake" in " ".join(explained.split())
     assert 1 == replicas(extended, idle_team)
     extended.pod_of(idle_team, WORKER)
 

@@ -279,4 +279,4 @@ def test_a_dashboard_shows_what_top_shows(site: PluginSite) -> None:
         model["pods"][0][key] for key in ("limit", "told", "used")
     )
     assert [site.node] == [node["name"] for node in model["nodes"]]
-    assert ["GPUMemoryEvicted"] == [event["reason"] for event in model["events"]]
+    assert ["GPUMemoryEvicted"] == [one["reason"] for one in model["episodes"]]

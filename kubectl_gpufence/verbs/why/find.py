@@ -19,6 +19,7 @@ from kubectl_gpufence.agents import silence_reason
 from kubectl_gpufence.cluster_view import named
 from kubectl_gpufence.owners import kind_called
 from kubectl_gpufence.reader import MissingError
+from kubectl_gpufence.verbs.why.below import owners_below
 from kubectl_gpufence.verbs.why.story import FoundRecord
 from kubectl_gpufence.view import counted
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from kube import JsonObject
     from kubectl_gpufence.pods import StatusPod
     from kubectl_gpufence.reader import ClusterReader
+    from kubectl_gpufence.verbs.why.below import OwnerName
 
 _PAGE: Final = "/v1/why"
 _HIDDEN: Final = (
@@ -39,17 +41,22 @@ _ALIVE: Final = "it has not ended: `kubectl gpufence explain` has the present"
 
 
 class WantedRecords(NamedTuple):
-    """What is asked for: a namespace, empty for all, and a pod, or an owner as `Kind/name`."""
+    """
+    What is asked for: a namespace, empty for all, and a pod, or an owner as `Kind/name` with those
+    `below` it.
+    """
 
     namespace: str
     pod: str = ""
     owner: str = ""
+    below: frozenset[OwnerName] = frozenset()
 
     def fits(self, record: Record) -> bool:
         if self.namespace not in ("", record.namespace):
             return False
         if self.owner:
-            return self.owner in (record.owner, record.controller)
+            named = self.owner in (record.owner, record.controller)
+            return named or (record.namespace, record.owner) in self.below
         return self.pod in ("", record.name)
 
     @property
@@ -73,26 +80,28 @@ def find(namespace: str, word: str, reader: ClusterReader) -> tuple[list[FoundRe
     Raises:
         MissingError: there is none of what was named, or none may be read.
     """
-    asked = _asked(namespace, word, reader)
+    kinds = Kinds(reader.client)
+    asked = _asked(namespace, word, kinds)
     known = _known(reader)
+    if asked.owner:
+        more = owners_below(reader, kinds, word, _owners(known, namespace))
+        asked = asked._replace(below=more.found)
+        known = known._replace(notes=(*known.notes, *more.notes))
     found = _chosen(known.nodes, asked)
     if found or not word:
         if known.hidden:
             raise MissingError(_HIDDEN)
         return found, [*known.notes, *([] if found else [_nothing(asked, known)])]
     if asked.pod and (living := _chosen(_running(reader), asked)):
-        return living, [
-            *known.notes,
-            "it has not ended: `kubectl gpufence explain` has the present",
-        ]
+        return living, [*known.notes, _ALIVE]
     raise MissingError(_HIDDEN if known.hidden else _missing(asked, known))
 
 
-def _asked(namespace: str, word: str, reader: ClusterReader) -> WantedRecords:
+def _asked(namespace: str, word: str, kinds: Kinds) -> WantedRecords:
     called, separator, name = word.partition("/")
     if not separator:
         return WantedRecords(namespace, pod=word)
-    kind = kind_called(Kinds(reader.client), called).kind
+    kind = kind_called(kinds, called).kind
     return (
         WantedRecords(namespace, name)
         if kind == "Pod"
@@ -108,6 +117,12 @@ def _chosen(nodes: dict[str, NodeRecords], asked: WantedRecords) -> list[FoundRe
         if asked.fits(record)
     )
     return sorted(fitting, key=lambda each: each.record.key, reverse=True)
+
+
+def _owners(known: Known, namespace: str) -> list[OwnerName]:
+    """Return the owners that records name, those of the last ends first."""
+    records = [each.record for each in _chosen(known.nodes, WantedRecords(namespace))]
+    return [*dict.fromkeys((each.namespace, each.owner) for each in records if each.owner)]
 
 
 def _known(reader: ClusterReader) -> Known:

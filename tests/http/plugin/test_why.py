@@ -20,7 +20,7 @@ from kubectl_gpufence.reader import MissingError
 from kubectl_gpufence.verbs.why.story import FoundRecord, story
 from kubectl_gpufence.view import Display
 from tests.support.plugin import DENIED, NODE, SYSTEM, Desk, agent_pod, listed
-from tests.support.servers import reply
+from tests.support.servers import Answer, refusal, reply
 from tests.support.verb_cases import ENDED
 
 PAGE = f"{SYSTEM}/gpufence-agent-x:8080/proxy/v1/why"
@@ -81,6 +81,66 @@ def test_an_owner_that_is_deleted_is_found(known: Desk, word: str) -> None:
         each["at"] for each in said.json["records"]
     ]
     assert {NODE} == {each["node"] for each in said.json["records"]}
+
+
+NOTEBOOK = "/apis/kubeflow.org/v1/namespaces/team-a/notebooks/mine"
+SETS = "/apis/apps/v1/namespaces/team-a/statefulsets"
+GONE = refusal(404, "NotFound")
+
+
+def of_set(name: str) -> Record:
+    return ENDED._replace(
+        uid=name, name=f"{name}-0", owner=f"StatefulSet/{name}", controller=f"StatefulSet/{name}"
+    )
+
+
+def made(name: str, uid: str, above: str = "") -> Answer:
+    """Answer with an object, and the Notebook that controls it."""
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": "mine", "uid": above}
+    owners = [{**owner, "controller": True}] if above else []
+    metadata = {"name": name, "namespace": "team-a", "uid": uid, "resourceVersion": "1"}
+    return reply({"metadata": {**metadata, "ownerReferences": owners}})
+
+
+@pytest.fixture
+def notebooks(known: Desk) -> Desk:
+    """A Notebook whose StatefulSet has another name, and one whose name only looks like its own."""
+    kubeflow = {"preferredVersion": {"groupVersion": "kubeflow.org/v1"}}
+    known.get("/apis", reply({"groups": [*APPS["groups"], kubeflow]}))
+    sets = {"name": "statefulsets", "kind": "StatefulSet", "namespaced": True}
+    known.get("/apis/apps/v1", reply({"resources": [DEPLOYMENTS, sets]}))
+    kind = {"name": "notebooks", "singularName": "notebook", "kind": "Notebook"}
+    known.get("/apis/kubeflow.org/v1", reply({"resources": [{**kind, "namespaced": True}]}))
+    records = [of_set(name) for name in ("made-long", "mine-other")]
+    known.get(PAGE, reply(write_records(node_records(ENDED, OTHER, *records)).encode()))
+    known.get("/apis/apps/v1/namespaces/team-a/deployments/worker", made("worker", "d"))
+    known.get(NOTEBOOK, made("mine", "n"))
+    known.get(f"{SETS}/made-long", made("made-long", "s", above="n"))
+    known.get(f"{SETS}/mine-other", made("mine-other", "t"))
+    return known
+
+
+def test_pods_below_a_notebook_are_found(notebooks: Desk) -> None:
+    """What made a pod is read up to its topmost owner; a name alone is no sign."""
+    said = notebooks.run("why", "notebook/mine", "--last", "5")
+
+    assert ["pod team-a/made-long-0"] == [
+        line.partition(" (")[0] for line in said.out.splitlines() if line.startswith("pod ")
+    ]
+    assert "" == said.err
+
+
+def test_a_notebook_that_is_gone_is_found_by_names(notebooks: Desk) -> None:
+    """Of what is gone the name is all there is, and a note says so."""
+    for path in (NOTEBOOK, f"{SETS}/made-long", f"{SETS}/mine-other"):
+        notebooks.get(path, GONE)
+    said = notebooks.run("why", "notebook/mine", "--last", "5", "-o", "json")
+
+    assert ["mine-other-0"] == [each["name"] for each in said.json["records"]]
+    assert (
+        "gone, or not yours to read: StatefulSet/mine-other; mine's by name"
+        in said.json["notes"][0]
+    )
 
 
 def test_the_last_ends_of_all_are_listed(known: Desk) -> None:

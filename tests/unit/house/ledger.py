@@ -53,7 +53,7 @@ BUDGETS = {
     "agent.concerns.capped": 200,
     "gpufence.capped": 240,
     "agent.concerns.driver": 450,
-    "kubectl_gpufence.verbs.why": 390,
+    "kubectl_gpufence.verbs.why": 445,
     "agent.concerns.shown": 150,
     "gpufence.memory_condition": 70,
     "kubectl_gpufence.said": 75,

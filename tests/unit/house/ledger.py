@@ -19,8 +19,8 @@ from tests.support.tree import (
     files_of_tests,
     imported_by,
     module_name,
+    nodes_of,
     product_files,
-    tree_of,
 )
 from tools import ROOT
 
@@ -141,9 +141,8 @@ def spent() -> dict[str, int]:
 
 def lines_of_code(path: Path) -> set[int]:
     """Return the lines that are neither blank, comment, docstring nor import."""
-    tree = tree_of(path)
     left_out: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if _is_text(node) or isinstance(node, ast.Import | ast.ImportFrom):
             left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     numbered = enumerate(_text(path).splitlines(), start=1)
@@ -205,19 +204,22 @@ def _counted() -> list[Path]:
     ]
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield every module that may be meant; `from a import b` may mean `a.b`."""
-    for node in ast.walk(tree_of(path)):
-        yield from imported_by(node)
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    """Return every module that may be meant; `from a import b` may mean `a.b`."""
+    found: list[str] = []
+    for node in nodes_of(path):
+        found += imported_by(node)
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(found)
 
 
 def _threads(path: Path) -> int:
     return sum(
         isinstance(node, ast.Call)
         and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Thread"
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
     )
 
 
@@ -234,13 +236,13 @@ def _named(pattern: str) -> set[str]:
 
 def _verbs() -> set[str]:
     """Return the verbs of the plugin's list."""
-    calls = [node for node in ast.walk(tree_of(VERBS)) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes_of(VERBS) if isinstance(node, ast.Call)]
     return {ast.unparse(call.args[0]) for call in calls if getattr(call.func, "id", "") == "Verb"}
 
 
 def _functions() -> Iterator[int]:
     for path in _product():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield (node.end_lineno or node.lineno) - node.lineno + 1
 

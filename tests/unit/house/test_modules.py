@@ -19,9 +19,9 @@ from tests.support.tree import (
     files_of_tests,
     imported_by,
     module_name,
+    nodes_of,
     product_files,
     shown,
-    tree_of,
 )
 from tools import ROOT
 
@@ -66,7 +66,7 @@ def test_a_class_name_means_one_thing() -> None:
     """Whoever searches for a class of the product finds one."""
     places: dict[str, list[str]] = defaultdict(list)
     for path in product_files():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if path.is_relative_to(ROOT / "simulator"):
                 continue
             if isinstance(node, ast.ClassDef):
@@ -81,7 +81,7 @@ def _readers() -> dict[str, set[str]]:
     modules = {module_name(path) for path in product_files()}
     readers: dict[str, set[str]] = defaultdict(set)
     for path in product_files():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             for name in _imported(node):
                 if name in modules:
                     readers[name].add(module_name(path))
@@ -101,7 +101,7 @@ def _lines_of_code(path: Path) -> int:
     """Count the lines that are neither blank nor comment nor docstring."""
     texts = {
         line
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
@@ -228,7 +228,7 @@ def test_a_test_imports_its_own_kind_and_what_is_shared() -> None:
     foreign = [
         f"{shown(path)} imports {name}"
         for path in files_of_tests()
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         for name in imported_by(node)
         if name.startswith("tests.")
         and name.split(".")[1] not in {SHARED, path.relative_to(ROOT / "tests").parts[0]}
@@ -260,7 +260,7 @@ def test_every_thread_that_is_made_by_hand_is_listed() -> None:
         module_name(path)
         for path in product_files()
         if not path.is_relative_to(ROOT / "simulator")
-        and any(_makes_a_thread(node) for node in ast.walk(tree_of(path)))
+        and any(_makes_a_thread(node) for node in nodes_of(path))
     }
 
     assert THREADS.keys() == made
@@ -271,7 +271,7 @@ def test_there_is_one_store() -> None:
     stores = {
         f"{module_name(path)}.{node.name}"
         for path in product_files()
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef) and {"replace", "apply"} <= _methods_of(node)
     }
 

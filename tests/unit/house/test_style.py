@@ -15,6 +15,7 @@ from tests.support.tree import (
     imported_by,
     is_pure,
     module_name,
+    nodes_of,
     product_files,
     pure_files,
     shown,
@@ -46,7 +47,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _functions(path: Path) -> Iterator[Function]:
-    return (node for node in ast.walk(tree_of(path)) if isinstance(node, Function))
+    return (node for node in nodes_of(path) if isinstance(node, Function))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.tree import files_of_tests, files_of_tools, product_files, shown, tree_of
+from tests.support.tree import files_of_tests, files_of_tools, nodes_of, product_files, shown
 from tools import ROOT
 
 PAGES: Final = [
@@ -45,7 +45,7 @@ def unwanted_on(page: str) -> list[str]:
 
 def texts_of(path: Path) -> Iterator[str]:
     """Return docstrings, messages and their parts: what has more than one word."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value
 

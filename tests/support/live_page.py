@@ -76,7 +76,7 @@ def served(
     clock = (lambda: looks.taken * seconds_a_look) if seconds_a_look else time.monotonic
     said = CachedAnswer(lambda: EventList(events))
     poller = PagePoller(looks, namespace, interval, said, clock)  # type: ignore[arg-type]  # a fake of LiveLooks
-    server = PageServer(0, TOKEN, poller.state, poller.explain)
+    server = PageServer(0, TOKEN, poller.state, poller.tell)
     poller.start()
     server.start()
     try:

@@ -28,6 +28,7 @@ from kubectl_gpufence.arguments import add_interval, add_scope
 from kubectl_gpufence.live import CachedAnswer, LiveLooks, objects_in_view
 from kubectl_gpufence.output import Output, advice
 from kubectl_gpufence.pods import read_event
+from kubectl_gpufence.reader import MissingError
 from kubectl_gpufence.verbs import parser_of
 from kubectl_gpufence.verbs.dashboard.episodes import subject_of
 from kubectl_gpufence.verbs.dashboard.model import (
@@ -43,10 +44,11 @@ from kubectl_gpufence.view import Display
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from gpufence.snapshot import PodRow
     from kubectl_gpufence.cluster_view import ClusterAnswers
-    from kubectl_gpufence.pods import SeenEvent
+    from kubectl_gpufence.pods import SeenEvent, SeenPod
     from kubectl_gpufence.reader import ClusterReader
-    from kubectl_gpufence.verbs.dashboard.access import AskedPod
+    from kubectl_gpufence.verbs.dashboard.access import AskedStory
 
 
 EXAMPLES: Final = """\
@@ -98,7 +100,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 def _serve(call: argparse.Namespace, poller: PagePoller, output: Output) -> int:
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    server = PageServer(call.port, token, poller.state, poller.explain)
+    server = PageServer(call.port, token, poller.state, poller.tell)
     poller.start()
     server.start()
     try:
@@ -190,16 +192,27 @@ def read_events(reader: ClusterReader, namespace: str) -> EventList:
     return EventList(tuple(found))
 
 
-def explained(reader: ClusterReader, asked: AskedPod) -> str:
+def story(reader: ClusterReader, asked: AskedStory, *, gone: bool) -> str:
     """
-    Return what the verb `explain` says, if there is such a verb.
+    Return what the verb `why` says of an owner, and of a pod that is gone if anything is recorded;
+    of other pods what `explain` says.
 
     Raises:
-        GpufenceError: it says nothing of this pod.
+        GpufenceError: neither says anything.
     """
-    parser = parser_of("explain")
+    if asked.of_owner:
+        return _said("why", reader, asked)
+    if gone:
+        with suppress(MissingError):
+            return _said("why", reader, asked)
+    return _said("explain", reader, asked)
+
+
+def _said(verb: str, reader: ClusterReader, asked: AskedStory) -> str:
+    """Run a verb; one that has been taken away is as one that has nothing to say."""
+    parser = parser_of(verb)
     if parser is None:
-        return "this plugin cannot explain pods\n"
+        raise MissingError(f"this plugin has no verb {verb}")
     call = parser.parse_args(["--namespace", asked.namespace, asked.name])
     said = io.StringIO()
     columns = max(_LEAST_COLUMNS, min(asked.columns, _MOST_COLUMNS))
@@ -207,15 +220,36 @@ def explained(reader: ClusterReader, asked: AskedPod) -> str:
     return said.getvalue()
 
 
-def names_of(
-    cluster: ClusterAnswers, namespace: str, events: Iterable[SeenEvent]
-) -> frozenset[tuple[str, str]]:
-    """Return the namespaces and names of all pods that a page shows."""
+class PageNames(NamedTuple):
+    """
+    What a page shows, each with its namespace: pods that are there, pods that Events are about, and
+    owners as `Kind/name`.
+    """
+
+    living: frozenset[tuple[str, str]] = frozenset()
+    told: frozenset[tuple[str, str]] = frozenset()
+    owners: frozenset[tuple[str, str]] = frozenset()
+
+    def have(self, asked: AskedStory) -> bool:
+        known = self.owners if asked.of_owner else self.living | self.told
+        return (asked.namespace, asked.name) in known
+
+
+def names_of(cluster: ClusterAnswers, namespace: str, events: Iterable[SeenEvent]) -> PageNames:
+    """Return the names of all that a page shows."""
     rows = (row for item in cluster.snapshots.values() for row in item.pods)
-    found = {(item.namespace, item.name) for item in cluster.pods}
-    found |= {(row.namespace, row.name) for row in rows if namespace in ("", row.namespace)}
-    told = map(subject_of, events)
-    return frozenset(found | {(about.namespace, about.name) for about in told})
+    shown: list[SeenPod | PodRow] = [
+        *cluster.pods,
+        *(row for row in rows if namespace in ("", row.namespace)),
+    ]
+    told = [*map(subject_of, events)]
+    owners = {(item.namespace, item.owner) for item in shown}
+    owners |= {(about.namespace, f"{about.kind}/{about.name}") for about in told}
+    return PageNames(
+        frozenset((item.namespace, item.name) for item in shown),
+        frozenset((about.namespace, about.name) for about in told),
+        frozenset(owners),
+    )
 
 
 class PagePoller:
@@ -241,7 +275,7 @@ class PagePoller:
         self._lock = threading.Lock()
         self._number = 0
         self._model = b"{}"
-        self._named: frozenset[tuple[str, str]] = frozenset()
+        self._named = PageNames()
         self._looked_at = self._asked_at = clock()
         self._trouble = ""
         self._look()
@@ -279,18 +313,19 @@ class PagePoller:
                 + b"}"
             )
 
-    def explain(self, asked: AskedPod) -> str:
-        """Return what `explain` says of a pod that the page names, and of no other."""
+    def tell(self, asked: AskedStory) -> str:
+        """Return what is known of a pod or an owner that the page names, and of no other."""
         with self._lock:
-            named = (asked.namespace, asked.name) in self._named
-        if not named:
+            named = self._named
+        if not named.have(asked):
             return "this page does not show such a pod any longer\n"
         try:
-            return explained(self._live.reader, asked)
+            gone = (asked.namespace, asked.name) not in named.living
+            return story(self._live.reader, asked, gone=gone)
         except GpufenceError as error:
             return f"{advice(error)}\n"
         except Exception as error:  # noqa: BLE001 - a bug in one story is no reason to hide it
-            return f"the pod cannot be explained: {printable(repr(error), 200)}\n"
+            return f"its story cannot be told: {printable(repr(error), 200)}\n"
 
     def _turn(self) -> float:
         try:

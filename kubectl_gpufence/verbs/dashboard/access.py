@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 _STATE: Final = re.compile(r"state(?:\?after=(\d{1,15}))?", re.ASCII)
 _NAME: Final = r"([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)"
-_EXPLAIN: Final = re.compile(rf"explain\?pod={_NAME}/{_NAME}&columns=(\d{{2,3}})", re.ASCII)
+_OWNER: Final = r"([A-Za-z][A-Za-z0-9]{0,62}/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)"
+_COLUMNS: Final = r"&columns=(\d{2,3})"
+_EXPLAIN: Final = re.compile(rf"explain\?pod={_NAME}/{_NAME}{_COLUMNS}", re.ASCII)
+_WHY: Final = re.compile(rf"why\?owner={_NAME}/{_OWNER}{_COLUMNS}", re.ASCII)
 _UNNAMED_PORT: Final = 80  # browsers leave it out
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 
@@ -31,20 +34,24 @@ class Refused(NamedTuple):
     text: str
 
 
-class AskedPod(NamedTuple):
-    """A pod that is to be explained, in lines of so many columns."""
+class AskedStory(NamedTuple):
+    """A pod, or an owner as `Kind/name`, that is asked about, in lines of so many columns."""
 
     namespace: str
     name: str
     columns: int
 
+    @property
+    def of_owner(self) -> bool:
+        return "/" in self.name
+
 
 class PageTarget(NamedTuple):
-    """What is asked for: the page, the story of a pod, or what is new after a look."""
+    """What is asked for: the page, the story of a pod or owner, or what is new after a look."""
 
     page: bool
     after: int = 0
-    pod: AskedPod | None = None
+    story: AskedStory | None = None
 
 
 class PageRequest(NamedTuple):
@@ -91,8 +98,8 @@ def _wish(path: str) -> PageTarget | None:
         return PageTarget(page=True)
     if state := _STATE.fullmatch(path):
         return PageTarget(page=False, after=int(state[1] or 0))
-    if asked := _EXPLAIN.fullmatch(path):
-        return PageTarget(page=False, pod=AskedPod(asked[1], asked[2], int(asked[3])))
+    if asked := _EXPLAIN.fullmatch(path) or _WHY.fullmatch(path):
+        return PageTarget(page=False, story=AskedStory(asked[1], asked[2], int(asked[3])))
     return None
 
 

@@ -9,6 +9,7 @@ from array import array
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence import names
 from gpufence.text import printable
 from kubectl_gpufence.card_lines import card_lines, node_lines
 from kubectl_gpufence.cluster_view import is_stale, staleness
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TEXT = 1000
+_ENDS = frozenset({names.EVICTED, names.CAP_REACHED})
 
 
 def page_model(
@@ -203,7 +205,6 @@ def _ending(item: Ending) -> dict[str, object]:
 
 
 def _episode(item: EventEpisode) -> dict[str, object]:
-    of_pod = item.about.kind == "Pod"
     return {
         "group": printable(item.group),
         "reason": printable(item.reason),
@@ -211,10 +212,22 @@ def _episode(item: EventEpisode) -> dict[str, object]:
         "at": printable(item.at),
         "times": item.times,
         "pods": item.pods,
-        "pod": [printable(item.about.namespace), printable(item.about.name)] if of_pod else None,
+        "story": _story(item),
         "message": printable(item.message, _MOST_TEXT),
         "tone": Tone.WARN.name.lower() if item.warning else Tone.PLAIN.name.lower(),
     }
+
+
+def _story(item: EventEpisode) -> list[str] | None:
+    """
+    Return of whom more can be said, with the namespace: the owner, as `Kind/name`, where pods of it
+    have ended, else the pod.
+    """
+    namespace, _, owner = item.group.partition("/")
+    if item.reason in _ENDS and "/" in owner and not owner.startswith("Pod/"):
+        return [printable(namespace), printable(owner)]
+    of_pod = item.about.kind == "Pod"
+    return [printable(item.about.namespace), printable(item.about.name)] if of_pod else None
 
 
 def _shown_bytes(lines: Iterable[PodLine]) -> Mapping[str, int]:

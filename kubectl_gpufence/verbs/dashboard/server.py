@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from kubectl_gpufence.verbs.dashboard.access import AskedPod
+    from kubectl_gpufence.verbs.dashboard.access import AskedStory
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -88,7 +88,7 @@ class PageServer(ThreadingHTTPServer):
         port: int,
         token: str,
         state: Callable[[int], bytes],
-        explain: Callable[[AskedPod], str],
+        tell: Callable[[AskedStory], str],
     ) -> None:
         try:
             super().__init__((LOOPBACK, port), _PageHandler)
@@ -100,7 +100,7 @@ class PageServer(ThreadingHTTPServer):
         self.door = PageAddress(token, self.server_address[1])
         self.page = read_page()
         self.state = state
-        self.explain = explain
+        self.tell = tell
         self._room = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._thread = threading.Thread(
             target=self.serve_forever, args=(0.1,), name="page", daemon=True
@@ -153,10 +153,9 @@ class _PageHandler(BaseHTTPRequestHandler):
         elif answer.page:
             page = self.server.page
             self._reply(HTTPStatus.OK, page.body, _HTML, page.policy)
-        elif answer.pod:
-            self._reply(
-                HTTPStatus.OK, self.server.explain(answer.pod).encode(errors="replace"), _PLAIN
-            )
+        elif answer.story:
+            told = self.server.tell(answer.story)
+            self._reply(HTTPStatus.OK, told.encode(errors="replace"), _PLAIN)
         else:
             self._reply(HTTPStatus.OK, self.server.state(answer.after), _JSON)
 

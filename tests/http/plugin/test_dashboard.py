@@ -139,7 +139,7 @@ def test_it_listens_on_loopback_alone(page: Served) -> None:
 def test_a_port_that_is_taken_is_an_error(page: Served) -> None:
     """The error says which option to change."""
     with pytest.raises(PortError, match=r"--port: 127\.0\.0\.1:\d+ cannot be listened on"):
-        PageServer(page.server.door.port, TOKEN, page.poller.state, page.poller.explain)
+        PageServer(page.server.door.port, TOKEN, page.poller.state, page.poller.tell)
 
 
 def test_many_at_once_cost_no_more_than_a_few(page: Served) -> None:

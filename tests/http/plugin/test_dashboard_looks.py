@@ -6,14 +6,18 @@ import pytest
 
 from gpufence.capped import Ending
 from gpufence.quantity import GIB
+from gpufence.records import write_records
 from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.pods import SeenEvent
 from kubectl_gpufence.verbs.dashboard.model import STEP_SECONDS
 from tests.http.plugin.test_dashboard import started
+from tests.http.plugin.test_why import APPS, PAGE, node_records
 from tests.support.browser import FAULTS, Tab
 from tests.support.live_page import ROWS, served, shown, watched, words
-from tests.support.plugin import Desk, agent, card_row, cluster, pod_row, snapshot, use_row
+from tests.support.plugin import Desk, agent, card_row, cluster, listed, pod_row, snapshot, use_row
 from tests.support.plugin_cases import typical
+from tests.support.servers import reply
+from tests.support.verb_cases import ENDED
 
 pytestmark = pytest.mark.needs("chromium")
 LEAST_OF_PAGE = 0.1
@@ -139,4 +143,53 @@ def test_a_pod_says_all_that_is_known_of_it(tab: Tab, desk: Desk) -> None:
 
     assert explained.split() == told.split()
     assert [] == faults
+    assert [] == tab.happened("Log.entryAdded") + tab.happened("Runtime.exceptionThrown")
+
+
+def words_of(story: str) -> list[str]:
+    """Return what stands below the chart, which is as wide as there is room."""
+    return story.partition("WHAT HAPPENED")[2].split()
+
+
+def test_the_story_of_pods_that_are_gone_is_why(tab: Tab, desk: Desk) -> None:
+    """An episode of evictions leads to what the verb why says of the owner, and so does a pod."""
+    event = {
+        "reason": "GPUMemoryEvicted",
+        "message": "Evicted: 3900 of 3072 MiB.",
+        "type": "Warning",
+        "count": 1,
+        "lastTimestamp": ENDED.at,
+    }
+    about = (("ReplicaSet", "worker-7f9c"), ("Pod", "worker-7f9c-x"), ("Pod", "alone"))
+    events = [
+        {**event, "involvedObject": {"kind": kind, "namespace": "team-a", "name": name}}
+        for kind, name in about
+    ]
+    desk.get("/api/v1/namespaces/team-a/events", listed(*events))
+    sets = {"name": "replicasets", "kind": "ReplicaSet", "namespaced": True}
+    desk.get("/apis", reply(APPS))
+    desk.get("/apis/apps/v1", reply({"resources": [sets]}))
+    desk.get("/api/v1", reply({"resources": []}))
+    alone = ENDED._replace(name="alone", owner="", controller="")
+    desk.get(PAGE, reply(write_records(node_records(ENDED, alone)).encode()))
+    expected = [desk.run("why", name).out for name in ("replicaset/worker-7f9c", "alone")]
+    told = []
+    with started(desk) as program:
+        try:
+            assert program.stdout is not None
+            tab.open(program.stdout.readline().strip())
+            tab.wait("document.querySelectorAll('#others li').length == 2")
+            for name in ("why ReplicaSet/worker-7f9c", "explain alone"):
+                buttons = "[...document.querySelectorAll('.whole button')]"
+                tab.run(f"{buttons}.find(item => item.textContent == '{name}').click()")
+                tab.wait("document.querySelector('#words').textContent.includes('WHAT TO TYPE')")
+                told.append(tab.run("document.querySelector('#words').textContent"))
+                assert [] == tab.run(FAULTS)
+                tab.press("Escape")
+                tab.wait("!document.querySelector('#story').open")
+        finally:
+            program.terminate()
+
+    assert all("█" in story for story in told)
+    assert [words_of(story) for story in expected] == [words_of(story) for story in told]
     assert [] == tab.happened("Log.entryAdded") + tab.happened("Runtime.exceptionThrown")

@@ -9,7 +9,7 @@ import pytest
 from gpufence.quantity import GIB
 from kubectl_gpufence.verbs.dashboard import model as kept
 from kubectl_gpufence.verbs.dashboard.access import (
-    AskedPod,
+    AskedStory,
     PageAddress,
     PageRequest,
     PageTarget,
@@ -117,9 +117,21 @@ def test_a_pods_story_is_asked_for_by_its_name() -> None:
     """With the columns that there are for it, and by the page itself, as its state is."""
     target = "/a-token/explain?pod=team-a/trainer-0.x&columns=48"
 
-    assert PageTarget(page=False, pod=AskedPod("team-a", "trainer-0.x", 48)) == asked(target)
+    assert PageTarget(page=False, story=AskedStory("team-a", "trainer-0.x", 48)) == asked(target)
     assert HTTPStatus.FORBIDDEN == refusal(target, sec_fetch_site="same-site")
     assert HTTPStatus.UNAUTHORIZED == refusal(target.replace("a-token", "b-token"))
+
+
+def test_an_owners_story_is_asked_for_by_kind_and_name() -> None:
+    """It is guarded as a pod's is, and nothing else is an owner."""
+    target = "/a-token/why?owner=team-a/Deployment/worker&columns=48"
+    story = AskedStory("team-a", "Deployment/worker", 48)
+
+    assert PageTarget(page=False, story=story) == asked(target)
+    assert HTTPStatus.FORBIDDEN == refusal(target, sec_fetch_site="same-site")
+    assert HTTPStatus.UNAUTHORIZED == refusal(target.replace("a-token", "b-token"))
+    for wrong in ("-x/worker", "Deployment/-x", "worker", "a/b/c", "Deployment/%2e"):
+        assert HTTPStatus.NOT_FOUND == refusal(target.replace("Deployment/worker", wrong))
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

@@ -163,7 +163,7 @@ def test_an_episode_is_one() -> None:
         "at": "2026-01-02T03:04:07Z",
         "times": 4,
         "pods": 2,
-        "pod": ["team-a", "api-7d9f-x2x4k"],
+        "story": ["team-a", "api-7d9f-x2x4k"],
         "message": "of team-a/Pod/api-7d9f-x2x4k",
         "tone": "warn",
     } == over
@@ -174,9 +174,20 @@ def test_an_owner_has_an_episode_without_its_pods() -> None:
     """A node has no pod whose story could be read."""
     (owner, node) = model(cluster(), said(API, 2, times=7), said("Node/gpu-1", 1))["episodes"]
 
-    assert (7, 0, None) == tuple(owner[key] for key in ("times", "pods", "pod"))
-    assert ("Node/gpu-1", None) == (node["group"], node["pod"])
+    assert (7, 0, None) == tuple(owner[key] for key in ("times", "pods", "story"))
+    assert ("Node/gpu-1", None) == (node["group"], node["story"])
     assert EventSubject("", "Node", "gpu-1") == subject_of(said("Node/gpu-1"))
+
+
+@pytest.mark.parametrize("reason", ["GPUMemoryEvicted", "GPUMemoryCapReached"])
+def test_ends_of_pods_have_the_story_of_their_owner(reason: str) -> None:
+    """The owner is there for longer than its pods; a pod without one stands for itself."""
+    pods = (said("team-a/Pod/api-7d9f-gone1", 5, reason), said("team-a/Pod/alone", 3, reason))
+    shown = cluster(agents=(agent(snapshot(owned("api-7d9f-x2x4k"))),))
+
+    assert [["team-a", API.partition("/")[2]], ["team-a", "alone"]] == [
+        item["story"] for item in model(shown, *pods)["episodes"]
+    ]
 
 
 def test_episodes_are_the_newest_and_harmless() -> None:

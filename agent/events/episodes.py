@@ -33,6 +33,8 @@ MOST_CHARACTERS: Final = 1023
 """An Event's message may hold 1,024."""
 EVENT_SECONDS: Final = 3600.0
 """How long API servers keep an Event that is not renewed."""
+MOST_HELD: Final = 1024
+"""Events held back that are remembered, to be counted once each."""
 MOST_DOUBLINGS: Final = 3
 """Of the time between two counts; with the default it grows to 40 minutes."""
 OWNERS_BURST: Final = 10
@@ -125,7 +127,8 @@ class Episode:
 class Episodes:
     """
     All running episodes, the next serial, and how much may be written for each namespace and each
-    owner; one that is not named has its whole burst. `waiting` is what owners are to hear yet.
+    owner; one that is not named has its whole burst. `waiting` is what owners are to hear yet, and
+    `held` the episodes that began with an Event that could not be written.
     """
 
     running: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
@@ -135,6 +138,7 @@ class Episodes:
     dropped: int = 0
     owners: Mapping[Lineage, float] = field(default_factory=dict)
     waiting: Mapping[EpisodeKey, Notice] = field(default_factory=dict)
+    held: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
 
 
 NO_EPISODES = Episodes()
@@ -220,8 +224,10 @@ class _Books:
 
     def __init__(self, episodes: Episodes, now: float, damping: Damping) -> None:
         self._now, self._damping = now, damping
-        running = episodes.running.items()
-        self._running = {key: item for key, item in running if not item.is_over(now, damping)}
+        self._running, self._held = (
+            {key: item for key, item in kept.items() if not item.is_over(now, damping)}
+            for kept in (episodes.running, episodes.held)
+        )
         self._waiting = dict(episodes.waiting)
         self._serial, self._dropped = episodes.next_serial, episodes.dropped
         passed = max(now - episodes.at, 0.0)
@@ -239,6 +245,7 @@ class _Books:
             self._dropped,
             self._owners,
             self._waiting,
+            self._held,
         )
 
     def late(self) -> Iterator[EventCreate | EventPatch]:
@@ -263,11 +270,19 @@ class _Books:
             self._begun(notice)
             self._waiting[notice.key] = notice
         else:
-            self._dropped += 1
+            self._hold(notice)
+
+    def _hold(self, notice: Notice) -> None:
+        """Count an Event that is not written, once for as long as its cause is seen."""
+        known = notice.key in self._held
+        self._dropped += not known
+        if known or len(self._held) < MOST_HELD:
+            self._held[notice.key] = Episode(0, 0, self._now, self._now, notice.urgent)
 
     def _begun(self, notice: Notice) -> int:
         serial, now = self._serial, self._now
         self._serial += 1
+        self._held.pop(notice.key, None)
         self._running[notice.key] = Episode(serial, 1, now, now, notice.urgent)
         return serial
 

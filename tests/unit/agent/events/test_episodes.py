@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agent.events.episodes import (
+    MOST_HELD,
     NO_EPISODES,
     Damping,
     Episodes,
@@ -36,6 +37,7 @@ from tests.support.agent.builders import CARDS, card_sample, memory
 from tests.unit.agent.events.scenes import card, verdict
 
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
+SLOW = Damping(repeat_seconds=300, burst=2, refill_seconds=100_000)
 DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)
 
 
@@ -105,7 +107,29 @@ def test_too_many_at_once() -> None:
 
     assert [EventCreate(1, many[0]), EventCreate(2, many[1])] == list(first)
     assert [EventCreate(3, many[2])] == list(second)
-    assert 3 == episodes.dropped
+    assert 2 == episodes.dropped
+
+
+def test_an_event_that_is_held_back_counts_once() -> None:
+    """However often its cause is looked at, until it is written or its cause has ended."""
+    many = [notice(f"Reason{number}") for number in range(3)]
+    dropped, episodes = [], NO_EPISODES
+    for now in (0, 1, 2, 300, 599.5, 600, 1000):
+        said = [] if now == 300 else many[2:] if now == 1000 else many
+        _, episodes = damped(replace(episodes, allowances={"team-a": 0.5}), said, now, SLOW)
+        dropped.append(episodes.dropped)
+
+    assert [3, 3, 3, 3, 6, 6, 7] == dropped
+
+
+def test_what_is_remembered_of_events_held_back_is_bounded() -> None:
+    """Of more the first are remembered, and the rest counts at each attempt."""
+    many = [notice(f"Reason{number}") for number in range(MOST_HELD + 9)]
+    _, episodes = damped(replace(NO_EPISODES, allowances={"team-a": 0.5}), many, 0, SLOW)
+    _, episodes = damped(episodes, many, 0, SLOW)
+
+    assert MOST_HELD + 2 * 9 == episodes.dropped
+    assert MOST_HELD == len(episodes.held)
 
 
 def test_allowance_is_bounded() -> None:

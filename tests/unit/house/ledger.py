@@ -87,12 +87,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32853, 26500),
+    "product lines of code": Figure(32864, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
     "test files": Figure(611, 470),
-    "test lines": Figure(100087, 60000),
+    "test lines": Figure(100111, 60000),
     "product modules that unit tests import": Figure(205, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

@@ -12,6 +12,7 @@ from gpufence import names
 from gpufence.capped import what_happened, what_helps
 from gpufence.event_text import Anchor, event_text, explain_command, shortened
 from gpufence.snapshot import EndedRow
+from gpufence.text import mebibytes
 from gpufence.times import read_moment
 from service.exposition import Family
 
@@ -106,8 +107,10 @@ def _row(end: CappedEnd) -> EndedRow:
 def _notices(end: CappedEnd) -> tuple[Notice, ...]:
     ending = end.found.ending
     often = f", {ending.restarts} restarts" if ending.restarts > 1 else ""
+    peak = end.found.peak_bytes if end.found.certain else 0  # else the first sentence has it
+    held = f", held up to {mebibytes(peak, unit='Mi')}" if peak else ""
     enough, *more = what_helps(end.found)
-    which = f"{shortened(ending.container)}: exit code {ending.code}{often}."
+    which = f"{shortened(ending.container)}: exit code {ending.code}{often}{held}."
     last = explain_command(end.pod.name)
     text = event_text(what_happened(end.found), enough, which, *more, last=last)
     return pod_notices(

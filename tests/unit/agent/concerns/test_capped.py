@@ -91,6 +91,18 @@ def test_a_crash_loop_is_one_event() -> None:
     assert "4 restarts" in last.notice.message
 
 
+def test_an_event_says_what_was_held() -> None:
+    """What its words made certain has the most that was held; nothing seen is nothing said."""
+    watched, item = Watched(), pod(caps=CAPS)
+    watched.look(item, held=2300 * MIB)
+    watched.look(watched.failed(item, restarts=2))
+    watched.look(watched.failed(item, restarts=3))
+    seen, unseen = (write.notice.message for write in watched.written)
+
+    assert "main: exit code 1, 2 restarts, held up to 2300Mi. " in seen
+    assert "main: exit code 1, 3 restarts. " in unseen
+
+
 def test_a_silent_end_is_judged_by_what_was_held() -> None:
     """The most that was held before an end counts, and nothing of an earlier life."""
     watched, item = Watched(), pod(caps=CAPS)

@@ -105,6 +105,19 @@ def absent(bound: dict[str, Any]) -> list[str]:
     return missing + [flag for flag in heard if flag not in text]
 
 
+def with_old_slots(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod as earlier versions left it, with slots numbered from s0 on."""
+    text = json.dumps(pod)
+    keys = [key for key in pod["metadata"]["annotations"] if key.startswith(names.ENV_PREFIX)]
+    for at, key in enumerate(keys):
+        text = text.replace(f'"{key}"', f'"{names.ENV_PREFIX}s{at}"')
+        text = text.replace(f"'{key}'", f"'{names.ENV_PREFIX}s{at}'")
+        slot = key.removeprefix(names.ENV_PREFIX)
+        text = text.replace(rf"\"slot\":\"{slot}\"", rf"\"slot\":\"s{at}\"")
+    old: dict[str, Any] = json.loads(text)
+    return old
+
+
 def variables(**values: str) -> list[dict[str, str]]:
     return [{"name": name, "value": text} for name, text in values.items()]
 

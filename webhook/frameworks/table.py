@@ -330,6 +330,11 @@ EnvEntry: TypeAlias = dict[str, object]
 """One variable as it stands in a container's `env`."""
 
 
+def slot_name(env: str, number: int) -> str:
+    """Name the slot of a variable in the container of a number, which no other of the pod has."""
+    return f"{env}.{number}" if number else env
+
+
 def read_slot(env: str, slot: str) -> EnvEntry:
     """Let a variable read its slot."""
     field = f"metadata.annotations['{names.ENV_PREFIX}{slot}']"
@@ -346,7 +351,6 @@ class BlankSettings(NamedTuple):
     keys: tuple[str, ...]
     values: str
     settings: str
-    next_slot: int
 
 
 _PLACES = {(Basis.PLAIN, True): 0, (Basis.PLAIN, False): 1, (Basis.TENSORFLOW, True): 2}
@@ -355,13 +359,12 @@ _PLACES = {(Basis.PLAIN, True): 0, (Basis.PLAIN, False): 1, (Basis.TENSORFLOW, T
 
 @lru_cache(maxsize=64)
 def blank_settings(
-    injecting: Injecting, first_slot: int, known: tuple[bool, ...], *, idle: bool
+    injecting: Injecting, number: int, known: tuple[bool, ...], *, idle: bool
 ) -> BlankSettings:
     """Write all but the amounts, of which those that are not `known` leave a value empty."""
     grown = GROWTH if injecting is Injecting.GROW else ()
     entries: dict[str, EnvEntry] = {}
     values, settings = [], []
-    slot = first_slot
     for row in dict.fromkeys((*grown, *(() if idle else TABLE))):
         text, amounts = "", None
         if isinstance(row, FixedRow):
@@ -371,11 +374,10 @@ def blank_settings(
         elif not row.of_card:
             continue
         really = injecting is Injecting.SET or row in grown
-        name, done = (f"s{slot}", Done.SET) if really else ("", Done.PLANNED)
-        settings.append(write_setting(Setting(row.env, name, row.form, done), amounts))
+        slot, done = (slot_name(row.env, number), Done.SET) if really else ("", Done.PLANNED)
+        settings.append(write_setting(Setting(row.env, slot, row.form, done), amounts))
         if really:
-            entries[row.env] = read_slot(row.env, name)
+            entries[row.env] = read_slot(row.env, slot)
             values.append(text)
-            slot += 1
-    keys = tuple([f"{names.ENV_PREFIX}s{each}" for each in range(first_slot, slot)])
-    return BlankSettings(entries, keys, "\n".join(values), ",".join(settings), slot)
+    keys = tuple([f"{names.ENV_PREFIX}{slot_name(env, number)}" for env in entries])
+    return BlankSettings(entries, keys, "\n".join(values), ",".join(settings))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import count, filterfalse
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
@@ -140,8 +141,8 @@ SETTABLE = VARIABLES.union(row.env for row in (*TABLE, *GROWTH))
 WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH], DRIVER_VARIABLES)
 
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")
-_SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")
-_SLOTS = 10_000  # that this can name
+_SLOT = re.compile(r"([A-Za-z]\w*)(?:\.([1-9][0-9]{0,3}))?", re.ASCII)
+_OLD_SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")  # of versions before, which numbered them
 _KEEPERS = frozenset(("pytorch", "jax", "cupy", "paddle", "julia"))
 _KEEPING_WORDS = (
     *("torch", *alone("jax", "flax", "julia"), "cupy", "paddle", "transformers", "diffusers"),
@@ -216,8 +217,11 @@ class Starts:
 
 def read_containers(
     pod: Object, wanted: Container[str], options: PodOptions, starts: Starts
-) -> list[GpuContainer]:
-    """Read the containers of these names in a manifest that `read_pod` has read before."""
+) -> list[tuple[GpuContainer, int]]:
+    """
+    Read the containers of these names in a manifest that `read_pod` has read before, each with the
+    number that its slots have already, or with one that is free.
+    """
     spec = cast("Mapping[str, list[Object] | None]", pod["spec"])
     earlier = _EarlierPass(pod)
     found = [
@@ -226,30 +230,13 @@ def read_containers(
         for position, item in enumerate(spec.get(field) or ())
         if item.get("name") in wanted
     ]
-    return [_read(item, ("spec", *place), options, earlier, starts) for item, place in found]
-
-
-def with_free_slots(containers: list[GpuContainer]) -> tuple[list[GpuContainer], int]:
-    """
-    Return the containers with the first of as many slot numbers in a row, all free, as they could
-    need.
-
-    Where slots that somebody has scattered leave no room, none of them is used again.
-    """
-    used = sorted(
-        int(variable.slot[1:])
-        for item in containers
-        for variable in item.text.variables.values()
-        if variable.slot
-    )
-    first, needed = 0, len(containers) * len(SETTABLE)
-    for slot in used:
-        if slot - first >= needed:
-            return containers, first
-        first = slot + 1
-    if first + needed <= _SLOTS:
-        return containers, first
-    return [_without_slots(item) for item in containers], 0
+    read = [_read(item, ("spec", *place), options, earlier, starts) for item, place in found]
+    numbers = earlier.numbers
+    free = filterfalse(frozenset(numbers.values()).__contains__, count())
+    return [
+        (item, numbers[item.text.name] if item.text.name in numbers else next(free))
+        for item in read
+    ]
 
 
 def slot_of(entry: Object) -> str | None:
@@ -287,18 +274,27 @@ def own_slots(pod: Object, annotations: Mapping[str, str]) -> dict[str, str]:
 class _EarlierPass:
     """
     What a pass before this one has left: slots, each to be used once, and in the plan the user's
-    own values that they replaced. The plan is read when the first of those is asked for.
+    own values that they replaced. The plan is read when the first of those is asked for. `numbers`
+    are those that the slots of containers have.
     """
 
     _pod: Object
-    _taken: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
+    _old: set[str] = field(default_factory=set)
     _settings: dict[tuple[str, str], Setting] | None = None
 
-    def free(self, slot: str) -> str:
-        """Return a slot if it can be used again, else nothing."""
-        free = _SLOT.fullmatch(slot) is not None and slot not in self._taken
-        self._taken.add(slot)
-        return slot if free else ""
+    def again(self, slot: str, container: str, env: str) -> str:
+        """Return a slot if this variable can use it again, else nothing."""
+        match = _SLOT.fullmatch(slot)
+        if match is not None and match[1] == env:
+            number = int(match[2] or 0)
+            if container not in self.numbers and number not in self.numbers.values():
+                self.numbers[container] = number
+            ours = self.numbers.get(container) == number
+        else:
+            ours = _OLD_SLOT.fullmatch(slot) is not None and slot not in self._old
+            self._old.add(slot)
+        return slot if ours else ""
 
     def original(self, container: str, env: str) -> str | None:
         found = self.setting(container, env)
@@ -308,13 +304,6 @@ class _EarlierPass:
         if self._settings is None:
             self._settings = _settings(self._pod)
         return self._settings.get((container, env))
-
-
-def _without_slots(container: GpuContainer) -> GpuContainer:
-    variables = {
-        env: variable._replace(slot="") for env, variable in container.text.variables.items()
-    }
-    return container._replace(text=container.text._replace(variables=variables))
 
 
 def _settings(pod: Object) -> dict[tuple[str, str], Setting]:
@@ -391,7 +380,8 @@ def _as_the_user_wrote(
 def _variable(env: str, entry: Object, container: str, earlier: _EarlierPass) -> Variable:
     slot = slot_of(entry)
     if slot is not None and env in SETTABLE:
-        return Variable(earlier.original(container, env), earlier.free(slot), points=True)
+        again = earlier.again(slot, container, env)
+        return Variable(earlier.original(container, env), again, points=True)
     text = as_text(entry.get("value"), f"containers[{container}].env[{env}].value")
     if env in DRIVER_VARIABLES:
         ours = is_written(entry, earlier.setting(container, names.DRIVER_LIMIT))

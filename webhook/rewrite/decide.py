@@ -16,7 +16,7 @@ from gpufence.plan import Plan, join_plan
 from gpufence.quantity import write_mebibytes
 from webhook.driver_limits import said_of
 from webhook.frameworks.figures import Injecting
-from webhook.rewrite.containers import read_containers, with_free_slots
+from webhook.rewrite.containers import read_containers
 from webhook.rewrite.injection import inject
 from webhook.rewrite.inputs import PodLimits
 from webhook.rewrite.neighbours import neighbour_words
@@ -129,15 +129,13 @@ def _containers(
     if not isinstance(inputs.limits, PodLimits):
         return []
     wanted = frozenset([part.container for part in inputs.limits.first.parts])
-    containers, slot = with_free_slots(read_containers(manifest, wanted, inputs.options, starts))
     terms = inputs.terms
     hooked = terms.hook and terms.injecting is Injecting.SET
     taken = hooked and is_taken(manifest)
     limits = inputs.limits_of_all()
     decided = []
-    for container in containers:
-        injection = inject(container.text, tuple(limits[container.text.name]), terms, slot)
-        slot = injection.next_slot
+    for container, number in read_containers(manifest, wanted, inputs.options, starts):
+        injection = inject(container.text, tuple(limits[container.text.name]), terms, number)
         carrier = inputs.options.python_hook
         hook = plan_hook(container, hook_source, carrier, taken=taken) if hooked else None
         decided.append(ContainerDecision(container, injection, hook))

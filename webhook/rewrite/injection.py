@@ -35,6 +35,7 @@ from webhook.frameworks.table import (
     defeat,
     lowered,
     read_slot,
+    slot_name,
     smaller_share,
     value_for,
 )
@@ -85,7 +86,6 @@ class Injection(NamedTuple):
     text: str
     entries: Mapping[str, EnvEntry]
     values: Mapping[str, str]
-    next_slot: int
     too_small: TooSmall | None
     restored: Mapping[str, str | None] = MappingProxyType({})
     literals: Mapping[str, EnvEntry] = MappingProxyType({})
@@ -95,20 +95,20 @@ class Injection(NamedTuple):
 
 
 def inject(
-    text: ContainerText, cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int
+    text: ContainerText, cards: tuple[LimitOnCard, ...], terms: PodTerms, number: int
 ) -> Injection:
-    """Work out one container's settings; `first_slot` is the first number that is free."""
+    """Work out one container's settings; `number` is in the names of its slots."""
     server = text.launch is not None
     plain = not (server or text.variables or text.env_from or terms.args or terms.bound)
     if not plain or cards[0].driver:
         figures = container_figures(cards, terms, servers=server)
-        return _injection(text, figures, terms, first_slot)
-    return own_settings(cards, terms, first_slot, framework=text.framework)
+        return _injection(text, figures, terms, number)
+    return own_settings(cards, terms, number, framework=text.framework)
 
 
 @lru_cache(maxsize=128)
 def own_settings(
-    cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int, *, framework: bool
+    cards: tuple[LimitOnCard, ...], terms: PodTerms, number: int, *, framework: bool
 ) -> Injection:
     """
     Put the amounts of a container into what every one is told that says nothing itself. Remembered
@@ -119,7 +119,7 @@ def own_settings(
     amounts = (plain.fraction, plain.amount, tensorflow.fraction)
     known = tuple([each is not None for each in amounts])
     idle = terms.injecting is Injecting.NOTHING or not terms.fenced
-    blank = blank_settings(terms.injecting, first_slot, known, idle=idle)
+    blank = blank_settings(terms.injecting, number, known, idle=idle)
     written = {str(at): write_amounts(*each[:4]) for at, each in enumerate(amounts) if each}
     cap = None if idle or plain.amount is None else plain.amount.allowance_bytes
     kept = cap is None or framework
@@ -129,15 +129,14 @@ def own_settings(
         text=write_container(plan, blank.settings % written),
         entries=blank.entries,
         values=dict(zip(blank.keys, blank.values.format(*amounts).split("\n"), strict=False)),
-        next_slot=blank.next_slot,
         too_small=None if idle else figures.too_small,
     )
 
 
 def _injection(
-    text: ContainerText, figures: ContainerFigures, terms: PodTerms, first_slot: int
+    text: ContainerText, figures: ContainerFigures, terms: PodTerms, number: int
 ) -> Injection:
-    work = _Work(text, figures, terms, first_slot)
+    work = _Work(text, figures, terms, number)
     work.settle_all()
     cap, kept = work.cap()
     plan = ContainerPlan(
@@ -162,7 +161,6 @@ def _injection(
         literals=work.literals,
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
         edits=tuple(work.edits),
-        next_slot=work.next_slot,
         too_small=None if work.idle else figures.too_small,
         refusal=f"{text.name}: {work.refusal}" if work.refusal else "",
     )
@@ -172,12 +170,12 @@ class _Work:
     """One container's settings in the making."""
 
     def __init__(
-        self, text: ContainerText, figures: ContainerFigures, terms: PodTerms, first_slot: int
+        self, text: ContainerText, figures: ContainerFigures, terms: PodTerms, number: int
     ) -> None:
         self.text = text
         self.figures = figures
         self.terms = terms
-        self.next_slot = first_slot
+        self.number = number
         self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
         self.engine = text.launch.engine if text.launch is not None else None
         self.lever = self.engine.lever if self.engine is not None else None
@@ -285,10 +283,7 @@ class _Work:
             if self.terms.bound and not variable.slot:
                 self._leave(row, value, user)
                 return
-            slot = variable.slot
-            if not slot:
-                slot = f"s{self.next_slot}"
-                self.next_slot += 1
+            slot = variable.slot or slot_name(env, self.number)
             self.entries[env] = read_slot(env, slot)
             self.values[f"{names.ENV_PREFIX}{slot}"] = value.text
         figures = value.figures[:4] if value.figures is not None else ()

@@ -20,8 +20,9 @@ from gpufence.dialects import annotation, gpu_requests
 from gpufence.nodes import REQUIRED
 from gpufence.shape import escape_pointer, objects, texts
 from webhook.driver_limits import REQUIREMENT, entry_of, lacks
+from webhook.frameworks.table import slot_name
 from webhook.policy import CARD_TAINT
-from webhook.rewrite.containers import slot_of
+from webhook.rewrite.containers import SETTABLE, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -207,10 +208,10 @@ MOST_OPERATIONS = 512
 """A pod of ten GPU containers takes about 300."""
 _TOO_MANY = MOST_OPERATIONS + 1  # so many of one change tell that its part is replaced as a whole
 
-_MOST_SLOTS = 64
+_SLOTS = [slot_name(env, number) for env in SETTABLE for number in range(4)]
 _TOKENS = {
     key: escape_pointer(key)
-    for key in (*names.WRITTEN_KEYS, *(f"{names.ENV_PREFIX}s{slot}" for slot in range(_MOST_SLOTS)))
+    for key in (*names.WRITTEN_KEYS, *(f"{names.ENV_PREFIX}{slot}" for slot in _SLOTS))
 }
 """How the keys that are written most stand in a pointer."""
 

@@ -250,8 +250,7 @@ def _origin(setting: Setting) -> str:
 
 
 def _slots(annotations: Mapping[str, str]) -> Iterator[str]:
-    """List the slots in the order in which they were given out: s2 before s10."""
-    slots = [key for key in annotations if key.startswith(names.ENV_PREFIX)]
-    for key in sorted(slots, key=lambda slot: (len(slot), slot)):
-        text = printable(annotations[key]) or '""'
-        yield f"    {printable(key.removeprefix(names.ENV_PREFIX)):4}  {text}"
+    for key, text in sorted(annotations.items()):
+        if key.startswith(names.ENV_PREFIX):
+            value = printable(text) or '""'
+            yield f"    {printable(key.removeprefix(names.ENV_PREFIX))}={value}"

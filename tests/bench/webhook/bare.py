@@ -17,7 +17,9 @@ PATCH = base64.b64encode(
                 "value": {
                     "name": f"NAME_{n}",
                     "valueFrom": {
-                        "fieldRef": {"fieldPath": f"metadata.annotations['env.gpufence.io/s{n}']"}
+                        "fieldRef": {
+                            "fieldPath": f"metadata.annotations['env.gpufence.io/NAME_{n}']"
+                        }
                     },
                 },
             }

@@ -22,6 +22,7 @@ from tests.support.builders import pod
 from tests.support.golden import assert_reviewed
 from tests.support.rewriting import decide, environment, rewritten, variables
 from webhook.rewrite import Refusal, Unchanged
+from webhook.rewrite.containers import SETTABLE
 
 FOLDER = Path(__file__).parent
 KINDS = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -57,6 +58,7 @@ def outcome(given: dict[str, Any]) -> dict[str, Any]:
     refused = decide(manifest(given, args=False), Mode.EVICT)
     seen = environment(after)
     told = {item.env: seen[item.env] for item in plan.settings if item.slot}
+    assert told.keys() <= SETTABLE
     if not plan.runs:  # what everybody is told is in the other golden files
         told = {env: told[env] for env in (names.PYTORCH_CONF,) if env in told}
     return {

@@ -4,11 +4,9 @@ How an outcome is written down: as what differs from the base.
 `base.json` says once what a container is told that says nothing itself: each row's variable, form
 and value, made from one of three figures. A golden file names those three for each container, and
 in full only the rows that differ. So a new framework is a row in the base and a golden of its own.
-Slots are written as the variables that read them, since their numbers say nothing.
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,8 @@ FIGURES = {
 
 AS_IN_BASE = "(as in the base)"
 SITE_LINES = "(the hook's line in each site folder)"
-_PATH = "metadata.annotations['env.gpufence.io/%s']"
-_SLOT = re.compile(r"env\.gpufence\.io(/|~1)(s[0-9]+)\b")
+_SLOTS = "env.gpufence.io/"
+_PATH = f"metadata.annotations['{_SLOTS}%s']"
 
 Values = dict[tuple[str, str], str]
 """Texts by container and variable."""
@@ -43,7 +41,7 @@ class Printer:
             if item["slot"]
         }
         self._values = self._by_reader(values)
-        self._plain: set[str] = set()
+        self._plain: dict[str, str] = {}  # variables by their slots
 
     def plan(self) -> dict[str, Any]:
         containers = {
@@ -58,8 +56,8 @@ class Printer:
         """
         printed: list[dict[str, Any]] = []
         for operation in operations:
-            path = _SLOT.sub(self._reader, operation["path"])
-            shown = {**operation, "path": path}
+            path = operation["path"]
+            shown = dict(operation)
             if path.endswith("gpufence.io~1plan"):
                 shown["value"] = "(the plan)"
             elif isinstance(operation.get("value"), dict | list):
@@ -76,7 +74,7 @@ class Printer:
 
     def binding(self, annotations: dict[str, str]) -> dict[str, Any]:
         """Return what a binding gets, by container where it is a value of one."""
-        slots = {key: text for key, text in annotations.items() if _SLOT.fullmatch(key)}
+        slots = {key: text for key, text in annotations.items() if key.startswith(_SLOTS)}
         values = self._by_reader(slots)
         shown: dict[str, Any] = {
             key: text
@@ -103,13 +101,10 @@ class Printer:
             for row in [next((rows[env] for env in names if _is_ours(rows.get(env))), None)]
             if row is not None
         }
-        differing: dict[str, Any] = {}
-        for env, row in rows.items():
-            if row == _expected(env, figures):
-                self._plain.add(f"{name}.{env}")
-            else:
-                differing[env] = row
-        plain = any(key.startswith(f"{name}.") for key in self._plain)
+        differing = {env: row for env, row in rows.items() if row != _expected(env, figures)}
+        plain = len(differing) < len(rows)
+        slots = {item["slot"]: item["env"] for item in container["settings"]}
+        self._plain |= {slot: env for slot, env in slots.items() if env not in differing}
         missing = dict.fromkeys(
             env
             for env, row in BASE.items()
@@ -126,30 +121,25 @@ class Printer:
 
     def _collapsed(self, value: dict[str, Any] | list[Any]) -> dict[str, Any] | list[Any]:
         """Return what an operation adds, with one mark for all rows as in the base."""
-        named = json.loads(_SLOT.sub(self._reader, json.dumps(value)))
-        if isinstance(named, list):
+        if isinstance(value, list):
             plain = self._plain_entries()
-            marked = [AS_IN_BASE if entry in plain else entry for entry in named]
+            marked = [AS_IN_BASE if entry in plain else entry for entry in value]
             marked = [SITE_LINES if _is_site_line(entry) else entry for entry in marked]
             return [item for at, item in enumerate(marked) if at == 0 or item != marked[at - 1]]
-        if "gpufence.io/plan" in named:
-            named["gpufence.io/plan"] = "(the plan)"
-        kept = {key: text for key, text in named.items() if not self._is_plain(f"/{key}")}
-        return kept if len(kept) == len(named) else {"env.gpufence.io": AS_IN_BASE, **kept}
+        if "gpufence.io/plan" in value:
+            value = {**value, "gpufence.io/plan": "(the plan)"}
+        kept = {key: text for key, text in value.items() if not self._is_plain(f"/{key}")}
+        return kept if len(kept) == len(value) else {"env.gpufence.io": AS_IN_BASE, **kept}
 
     def _plain_entries(self) -> list[dict[str, Any]]:
         return [
-            {"name": key.partition(".")[2], "valueFrom": {"fieldRef": {"fieldPath": _PATH % key}}}
-            for key in self._plain
+            {"name": env, "valueFrom": {"fieldRef": {"fieldPath": _PATH % slot}}}
+            for slot, env in self._plain.items()
         ]
 
     def _is_plain(self, path: str) -> bool:
-        _, found, key = path.replace("~1", "/").partition("/env.gpufence.io/")
+        _, found, key = path.replace("~1", "/").partition(f"/{_SLOTS}")
         return bool(found) and key in self._plain
-
-    def _reader(self, match: re.Match[str]) -> str:
-        reader = self._readers.get(match[2])
-        return match[0] if reader is None else f"env.gpufence.io{match[1]}{'.'.join(reader)}"
 
     def _by_reader(self, annotations: dict[str, str]) -> Values:
         found = {key.partition("/")[2]: text for key, text in annotations.items()}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.golden.webhook.cases import Case, applied, cases
+from tests.golden.webhook.cases import FOLDER, Case, applied, cases
 from tests.support.golden import assert_reviewed
 from webhook.rewrite import Rewrite, Unchanged
 
@@ -25,6 +25,17 @@ def test_a_golden_pod_needs_no_second_pass(case: Case) -> None:
     said = case.decide(pod)
     if isinstance(said, Rewrite):
         assert isinstance(case.decide(applied(pod, said)), Unchanged)
+
+
+def test_describe_names_values_by_their_variables() -> None:
+    """The values of a pod of three containers are listed as `kubectl describe pod` shows them."""
+    case = next(each for each in cases() if each.name == "init-and-sidecar")
+    said = case.decide(case.given["pod"])
+
+    assert isinstance(said, Rewrite)
+    shown = applied(case.given["pod"], said)["metadata"]["annotations"]
+    lines = [f"{key}: {text}" for key, text in sorted(shown.items()) if key.startswith("env.")]
+    assert_reviewed(FOLDER / "describe.txt", "".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def test_there_are_enough_golden_pods() -> None:

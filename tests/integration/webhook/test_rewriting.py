@@ -222,7 +222,8 @@ def test_a_binding_makes_the_values_exact(site: WebhookSite, webhook: Webhook, n
 
 def test_a_binding_brings_nothing_that_was_decided(site: WebhookSite, node: str) -> None:
     """A scheduler that copies a pod's annotations, or forges some, changes none of them."""
-    forged = {names.MEMORY: "80Gi", names.NODE: "elsewhere", "env.gpufence.io/s0": "1", "own": "x"}
+    slot = f"{names.ENV_PREFIX}{names.XLA_FRACTION}"
+    forged = {names.MEMORY: "80Gi", names.NODE: "elsewhere", slot: "1", "own": "x"}
     with site.namespace("cap") as name:
         item = objects.annotated(objects.gpu_pod("trainer", nodeSelector=HERE))
         created = site.create(name, objects.annotated(item, gpufence_memory="2Gi"))
@@ -230,7 +231,7 @@ def test_a_binding_brings_nothing_that_was_decided(site: WebhookSite, node: str)
         found = annotations_of(site.pod(name, "trainer"))
 
     assert ("2Gi", node, "x") == (found[names.MEMORY], found[names.NODE], found["own"])
-    assert "1" != found["env.gpufence.io/s0"]
+    assert "1" != found[slot]
 
 
 def test_a_binding_of_another_pod_passes_as_it_is(

@@ -11,8 +11,9 @@ from gpufence.dialects import Units
 from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode
 from gpufence.quantity import GIB, MIB
+from webhook.frameworks.table import read_slot
 from webhook.policy import DriverLimits, Toleration, WebhookPolicy
-from webhook.rewrite.containers import WATCHED
+from webhook.rewrite.containers import SETTABLE, WATCHED
 
 NAMES = ("a", "b", "c")
 SIZES = (4, 11, 15, 23, 80)
@@ -28,8 +29,10 @@ _sources = st.sampled_from(
     [
         {"configMapKeyRef": {"name": "c", "key": "k"}},
         {"fieldRef": {"fieldPath": "metadata.name"}},
-        {"fieldRef": {"fieldPath": "metadata.annotations['env.gpufence.io/s0']"}},
-        {"fieldRef": {"fieldPath": "metadata.annotations['env.gpufence.io/forged']"}},
+        *(
+            {"fieldRef": {"fieldPath": f"metadata.annotations['env.gpufence.io/{slot}']"}}
+            for slot in ("s0", "forged", names.XLA_FRACTION, f"{names.CUPY_LIMIT}.1")
+        ),
     ]
 )
 _entries: st.SearchStrategy[dict[str, Any]] = st.one_of(
@@ -40,6 +43,11 @@ _entries: st.SearchStrategy[dict[str, Any]] = st.one_of(
         lambda env, source: {"name": env, "valueFrom": source},
         st.sampled_from(sorted(WATCHED)),
         _sources,
+    ),
+    st.builds(
+        lambda env, slot: read_slot(env, slot.format(env)),
+        st.sampled_from(sorted(SETTABLE)),
+        st.sampled_from(["{}", "{}.1", "{}.7"]),
     ),
     st.just({"name": "MINE", "value": "x", "unheardOf": [1]}),
 )
@@ -82,6 +90,7 @@ _words = {
     names.NODE: ["elsewhere"],
     names.INJECTED: ["yes"],
     f"{names.ENV_PREFIX}s0": ["0.99"],
+    f"{names.ENV_PREFIX}{names.XLA_FRACTION}": ["0.99"],
     names.GPUSHARE_CARD_INDEX: ["0"],
     names.VOLCANO_CARD_INDEX: ["1"],
     "team/owner": ["x~y"],

@@ -33,7 +33,7 @@ from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
-from webhook.rewrite.containers import SETTABLE
+from webhook.rewrite.containers import SETTABLE, slot_of
 from webhook.rewrite.patch import MOST_OPERATIONS, Patch
 
 
@@ -112,7 +112,7 @@ def test_no_variable_stands_twice(case: Case) -> None:
 
 @given(cases(Mode.CAP, Mode.EVICT))
 def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
-    """Containers read exactly the slots that the annotations hold."""
+    """Containers read exactly the slots that annotations hold, no two variables the same one."""
     said = case.rewrite()
     if isinstance(said, Rewrite):
         result = applied(case.pod, said)
@@ -128,7 +128,14 @@ def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
             if setting.slot
         ]
 
-        assert sorted(held) == sorted(planned)
+        read = [
+            slot
+            for name in said.plan.containers
+            for entry in _container(result, name).get("env", [])
+            if entry["name"] in SETTABLE and (slot := slot_of(entry)) is not None
+        ]
+
+        assert sorted(held) == sorted(planned) == sorted(read)
 
 
 @given(cases(Mode.CAP, Mode.EVICT))

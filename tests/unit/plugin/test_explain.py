@@ -30,6 +30,7 @@ from kubectl_gpufence.view import Display
 from tests.support.builders import container, gpushare
 from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import explained, holding
+from tests.support.rewriting import with_old_slots
 
 IN_GRACE = "over 7s, in grace for 1m53s"
 
@@ -356,3 +357,12 @@ def test_values_of_the_users_own_that_cannot_be_read_are_null() -> None:
         {"at": "2026-01-02T03:04:05Z", "reason": names.LIMIT_EXCEEDED, "times": 3}
         | {"message": "held 1024 MiB"}
     ] == told["events"]
+
+
+def test_a_pod_with_numbers_for_slots_is_explained_as_any_other() -> None:
+    """What an earlier version set is found by the plan, whatever the annotations are called."""
+    raw = raw_pod()
+    old = with_old_slots(raw)
+
+    assert f"{names.ENV_PREFIX}s0" in old["metadata"]["annotations"]
+    assert explained(see_pod(raw, None)) == explained(see_pod(old, None))

@@ -14,6 +14,7 @@ from tests.support.builders import card, container, gpushare, node, pod, sidecar
 from tests.support.observing import quiet_seconds
 from tests.support.rewriting import annotation, applied, decide, environment, gpu_node, rewritten
 from webhook.fleet import Fleet
+from webhook.frameworks.table import read_slot
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import MOST_CONTAINERS, MOST_VOLUMES, Refusal, Rewrite, Unchanged
 from webhook.rewrite.containers import SETTABLE
@@ -205,35 +206,38 @@ def test_a_pod_that_is_too_much_work_is_not_looked_at(asked: dict[str, Any], wha
 
 
 @pytest.mark.parametrize(
-    "slots", [["s9999"], ["s9990", "s0"], [f"s{n * 100 + 99}" for n in range(100)]]
+    "slots",
+    [
+        *(["s9999"], ["s9990", "s0"], [f"s{n * 100 + 99}" for n in range(100)]),
+        *(["{}.{}"] * 100, ["{}"] * 100, ["{}", "{}.{}"] * 50, ["s{1}", "{}.7"] * 50),
+    ],
 )
 def test_slots_that_a_user_has_scattered_need_no_second_pass(slots: list[str]) -> None:
     """Whatever slots a pod's variables point at beforehand, a second pass finds nothing to do."""
-    path = "metadata.annotations['env.gpufence.io/{}']"
+    told = (names.XLA_FRACTION, names.CUPY_LIMIT, names.PADDLE_LIMIT)
     pointing = [
         gpushare(f"c{at}", units="1")
         | {
             "env": [
-                {"name": env, "valueFrom": {"fieldRef": {"fieldPath": path.format(slot)}}}
-                for env, slot in zip(
-                    (names.XLA_FRACTION, names.CUPY_LIMIT, names.PADDLE_LIMIT), some, strict=False
-                )
+                read_slot(env, slot.format(env, n))
+                for n, (env, slot) in enumerate(zip(told, some, strict=False), 3 * at)
             ]
         }
         for at, some in enumerate(slots[start : start + 3] for start in range(0, len(slots), 3))
     ]
     asked = pod(*pointing, gpushare("other"))
-    result, _ = rewritten(asked)
+    result, said = rewritten(asked)
+    given = [row.slot for each in said.plan.containers.values() for row in each.settings]
 
+    assert len(set(given)) == len(given)
     assert isinstance(decide(copy.deepcopy(result)), Unchanged)
 
 
 @pytest.mark.parametrize("env", sorted(SETTABLE))
-@pytest.mark.parametrize("slot", ["s0", "s9999"])
+@pytest.mark.parametrize("slot", ["s0", "s9999", "{}", "{}.9999", names.PYTORCH_CONF])
 def test_a_slot_of_any_variable_needs_no_second_pass(env: str, slot: str) -> None:
     """Whichever variable has a slot of the user's own, be it one that goes, one pass is enough."""
-    source = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
-    result, _ = rewritten(pod(gpushare() | {"env": [{"name": env, "valueFrom": source}]}))
+    result, _ = rewritten(pod(gpushare() | {"env": [read_slot(env, slot.format(env))]}))
 
     assert isinstance(decide(result), Unchanged)
 

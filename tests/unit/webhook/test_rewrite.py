@@ -230,22 +230,6 @@ def test_forgeries_come_to_nothing() -> None:
     assert "ALIYUN_COM_GPU_MEM_IDX is for schedulers and device plugins; dropped" in said.warnings
 
 
-@pytest.mark.parametrize("slot", ["mine", "s0", "s07", "s99999"])
-def test_a_forged_slot_is_replaced(slot: str) -> None:
-    """A variable that a user has pointed at a slot of ours gets our value like any other."""
-    entry = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
-    asked = pod(
-        gpushare("a") | {"env": [{"name": names.XLA_FRACTION, "valueFrom": entry}]},
-        gpushare("b") | {"env": [{"name": names.XLA_FRACTION, "valueFrom": entry}]},
-        annotations={f"{names.ENV_PREFIX}{slot}": "0.99"},
-    )
-    result, _ = rewritten(asked)
-
-    assert ["0.140000", "0.140000"] == [
-        environment(result, name)[names.XLA_FRACTION] for name in "ab"
-    ]
-
-
 def test_a_sidecar_that_joins_gets_slots_of_its_own() -> None:
     """A GPU container added by another webhook is told too, and the others keep their slots."""
     once, _ = rewritten(pod(container("a", **GPU), annotations={names.MEMORY: "8Gi"}))

@@ -206,17 +206,20 @@ def test_forged_records_are_dropped_where_there_is_no_room(site: WebhookSite) ->
 
 
 def test_a_binding_makes_the_values_exact(site: WebhookSite, webhook: Webhook, node: str) -> None:
-    """The write that sets the node brings the values for its card."""
+    """The write that sets the node brings the values for its card, to each container its own."""
+    asked = objects.gpu_pod("trainer", nodeSelector=HERE)
+    asked["spec"]["containers"].append({**asked["spec"]["containers"][0], "name": "second"})
     exact = 'gpufence_webhook_requests_total{hook="bindings",result="exact"'
     before = webhook.metric(exact)
     with site.namespace("cap") as name:
-        created = site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
+        created = site.create(name, asked)
         site.bind(name, created, node)
         found = site.pod(name, "trainer")
 
+    second = f"{names.ENV_PREFIX}{names.XLA_FRACTION}.1"
     assert names.NODE not in annotations_of(created)
     assert node == annotations_of(found)[names.NODE] == found["spec"]["nodeName"]
-    assert GIB3_OF_T4 == environment(found)[names.XLA_FRACTION]
+    assert GIB3_OF_T4 == environment(found)[names.XLA_FRACTION] == annotations_of(found)[second]
     assert before + 1 == webhook.metric(exact)
 
 

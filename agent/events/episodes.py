@@ -200,10 +200,7 @@ def about_node(name: str) -> Regarding:
 
 def one_line(text: str) -> str:
     """Make a message printable, one line and short enough, whatever names went into it."""
-    plain = printable(text)
-    if len(plain) <= MOST_CHARACTERS:
-        return plain
-    return f"{plain[: MOST_CHARACTERS - 3]}..."
+    return printable(text)[:MOST_CHARACTERS]
 
 
 def damped(

@@ -33,7 +33,7 @@ def check_tenants(installation: Installation) -> Iterator[Finding]:
         yield from _of_namespace(item)
     fenced = {item.name: item for item in namespaces if item.mode in MODES}
     pods = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
-    yield from _unreadable(pods, fenced)
+    yield from _unreadable(pods)
     yield from _evicted_again(installation)
 
 
@@ -49,15 +49,13 @@ def _of_namespace(item: LabelledNamespace) -> Iterator[Finding]:
         yield wrong(_NAMESPACES, f"{item.name} has {_what(problem)}", problem.remedy)
 
 
-def _unreadable(pods: list[SeenPod], fenced: dict[str, LabelledNamespace]) -> Iterator[Finding]:
-    """List what is wrong on pods, equal mistakes once; those of a namespace are its own."""
+def _unreadable(pods: list[SeenPod]) -> Iterator[Finding]:
+    """List what is wrong on pods, equal mistakes once; they take nothing unreadable over."""
     wrongly: dict[Problem, list[str]] = {}
     for pod in pods:
         containers = frozenset(container.name for container in pod.pod.containers)
-        inherited = {(each.key, each.value) for each in fenced[pod.namespace].problems}
         for problem in read_pod_options(pod.annotations, containers).unreadable:
-            if (problem.key, problem.value) not in inherited:
-                wrongly.setdefault(problem, []).append(f"{pod.namespace}/{pod.name}")
+            wrongly.setdefault(problem, []).append(f"{pod.namespace}/{pod.name}")
     for problem, on in wrongly.items():
         text = f"{counted(len(on), 'pod')} with {_what(problem)}: {named(on)}"
         yield look(_PODS, text, problem.remedy)

@@ -171,6 +171,21 @@ def test_evictions_are_told_whatever_else_there_was_to_say() -> None:
     assert [*lasting[:2], *evicted] == [item.notice for item in later]
 
 
+def test_what_an_owner_is_to_hear_waits_for_its_allowance() -> None:
+    """It is written as soon as there is some, and forgotten with its episode."""
+    lineage = ("apps/v1", "ReplicaSet", "uid-rs")
+    about = Regarding("apps/v1", "ReplicaSet", "team-a", "rs", "uid-rs")
+    owner = Notice(names.EVICTED, about, "said", lineage=lineage, urgent=True)
+    none = replace(NO_EPISODES, owners={lineage: 0.0})
+    at_once, waiting = damped(none, [owner], 0, SLOW)
+    too_early, waiting = damped(waiting, [owner], 10, SLOW)
+    later, _ = damped(waiting, [], 400, SLOW)
+    too_late, forgotten = damped(waiting, [], 4000, SLOW)
+
+    assert [(), (), (EventPatch(1, 2, owner),), ()] == [at_once, too_early, later, too_late]
+    assert ([owner], {}) == ([*waiting.waiting.values()], forgotten.waiting)
+
+
 FINE = Sample(0.0, (card_sample(0, {}), card_sample(1, {})))
 
 

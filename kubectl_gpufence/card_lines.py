@@ -227,7 +227,7 @@ CARD_FIELDS: Final[tuple[Field[CardLine], ...]] = (
     ),
     amount("reserved", lambda line: line.card.reserved_bytes, "RESERVED", wide=2),
     amount("committed", lambda line: line.committed_bytes, "COMMITTED", spare=3),
-    amount("unattributed", lambda line: line.card.unattributed_bytes, "NOBODY'S", spare=1),
+    amount("unattributed", lambda line: line.card.unattributed_bytes, "NO POD'S", spare=1),
     Field("mps", lambda line: line.card.mps),
     Field("left", _left, in_csv=False),
     Field("stale", lambda line: line.snapshot.stale_seconds if line.snapshot else None),
@@ -258,7 +258,7 @@ NODE_FIELDS: Final[tuple[Field[NodeLine], ...]] = (
         largest_first=True,
     ),
     amount("committed", lambda line: line.committed_bytes, "COMMITTED", spare=3),
-    amount("unattributed", lambda line: line.unattributed_bytes, "NOBODY'S", spare=1),
+    amount("unattributed", lambda line: line.unattributed_bytes, "NO POD'S", spare=1),
     Field("fenced", lambda line: line.fenced, "FENCED", right=True, spare=2, largest_first=True),
     Field("over", lambda line: line.over, "OVER", _over, right=True, largest_first=True),
     Field(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ENDS: Final = {str(why): str(why) for why in Why} | {str(Why.REFUSED): "cannot start"}
 PERHAPS: Final = "perhaps capped"
+CRASH_LOOP: Final = "crash loop"
 _NO_PEAKS: Mapping[str, int] = {}
 
 
@@ -56,6 +57,11 @@ def how_it_ended(
         found = [(str(end.why), end.certain) for end in at_cap(stays, plan)]
     words = [ENDS.get(reason, reason) for reason, certain in found if certain]
     return words[0] if words else PERHAPS if found else ""
+
+
+def is_crashing(endings: Iterable[Ending]) -> bool:
+    """Return whether a container waits to be started again after it has failed, whatever for."""
+    return any(ending.waiting == "CrashLoopBackOff" for ending in endings)
 
 
 def what_helps(

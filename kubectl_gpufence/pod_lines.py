@@ -16,7 +16,7 @@ from kubectl_gpufence.cluster_view import (
     staleness,
     why_silent,
 )
-from kubectl_gpufence.endings import ENDS, PERHAPS, how_it_ended
+from kubectl_gpufence.endings import CRASH_LOOP, ENDS, PERHAPS, how_it_ended, is_crashing
 from kubectl_gpufence.said import said_uses
 from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
@@ -212,7 +212,8 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
     for use in row.uses:
         yield pod_line(pod.node, pod, row, use, snapshot)
     if not row.uses:
-        yield pod_line(pod.node, pod, row, snapshot=snapshot, state=how_it_ended(row) or "idle")
+        idle = CRASH_LOOP if is_crashing(pod.endings) else "idle"
+        yield pod_line(pod.node, pod, row, snapshot=snapshot, state=how_it_ended(row) or idle)
 
 
 def _state(pod: SeenPod, agent: NodeAgent | None, *, may_ask: bool) -> str:
@@ -258,7 +259,7 @@ def fence_on(line: PodLine) -> Cell:
 def verdict_on(line: PodLine) -> Cell:
     """Return the agent's verdict, or why there is none."""
     if line.row is None or line.use is None or line.snapshot is None:
-        ended = line.state in (*ENDS.values(), PERHAPS)
+        ended = line.state in (*ENDS.values(), PERHAPS, CRASH_LOOP)
         if line.said is not None and not ended:
             return line.said.verdict
         return Cell(state_text(line.state), Tone.BAD if ended else Tone.FAINT)

@@ -227,7 +227,7 @@ def test_the_page_says_when_nobody_answers_any_longer(tab: Tab) -> None:
     """What it shows then is old, and looks so."""
     with served(typical()) as found:
         shown(tab, found)
-    tab.wait("document.querySelector('#live').innerText.startsWith('nobody answers')")
+    tab.wait("document.querySelector('#live').innerText.startsWith('no answer')")
 
     assert tab.run("document.body.classList.contains('lost')")
 

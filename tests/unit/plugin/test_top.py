@@ -95,6 +95,8 @@ ENDED = EndedRow("trainer", "", "too small", certain=True)
         ((), pod_row(ended=(ENDED,)), "too small"),
         ((), pod_row(ended=(ENDED._replace(certain=False),))._replace(uses=()), "perhaps capped"),
         ((OOM,), pod_row(), "within"),
+        ((OOM,), pod_row()._replace(uses=()), "crash loop"),
+        ((OOM._replace(waiting=""),), pod_row()._replace(uses=()), "holds nothing"),
         ((), pod_row(use_row(outcome="evict"), ended=(ENDED,)), "evicting"),
     ],
 )

@@ -92,7 +92,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
     "test files": Figure(612, 470),
-    "test lines": Figure(100281, 60000),
+    "test lines": Figure(100283, 60000),
     "product modules that unit tests import": Figure(205, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),

@@ -185,7 +185,7 @@ def test_tokens_are_read_again(server: ApiServer, tmp_path: Path) -> None:
     agent = AgentCluster(connect(reading), settings())
     agent.start()
     try:
-        wait_for(lambda: agent.pods().fresh, agent)
+        server.wait_for(f"WATCH {PODS}", 1)
         token.write_text("two")
         about = Regarding("v1", "Pod", "team-a", "train-1", "u")
         agent.write([EventCreate(1, Notice("GPUMemoryEvicted", about, "too much"))])

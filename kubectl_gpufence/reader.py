@@ -226,7 +226,7 @@ class ClusterReader:
     def objects_of_pods(
         self, namespace: str, node: str, agents: AgentPods | None = None
     ) -> SeenObjects:
-        """Read the pods of a namespace, or of all, and whom to ask about the nodes they run on."""
+        """Read the pods of a namespace, or of all, and find the agents of the nodes they run on."""
         agent_pods, note, hidden = agents or self.agent_pods(node)
         nodes, no_nodes = self.nodes()
         pods, wrong = self.pods(namespace, node, nodes)
@@ -237,7 +237,7 @@ class ClusterReader:
         return SeenObjects(nodes, tuple(agent_pods), tuple(pods), notes, may_ask=not hidden)
 
     def objects_of_nodes(self, node: str, agents: AgentPods | None = None) -> SeenObjects:
-        """Read about one node and its cards, or about all, and whom to ask about them."""
+        """Read about one node and its cards, or about all, and find their agents."""
         agent_pods, note, hidden = agents or self.agent_pods(node)
         nodes, no_nodes = self.nodes()
         chosen = {name: item for name, item in nodes.items() if node in ("", name)}

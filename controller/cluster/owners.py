@@ -102,7 +102,7 @@ class OwnerTree:
         if above is None:
             key = OwnerKey(state.namespace, "v1", "Pod", state.name)
             return TopOwner(key, None, "a bare pod would not be made again")
-        # A tenant may write the UID of another namespace's owner on his pods.
+        # A tenant may write the UID of another namespace's owner on a pod.
         asked = state.namespace, above
         if asked not in self._known:
             self._known[asked] = self._climb(*asked)

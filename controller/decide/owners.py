@@ -321,8 +321,8 @@ def brake(world: ClusterState, memory: ReleaseMemory) -> str:
 def releases_left(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> int:
     """
     Return how many owners may still go in this minute, by memory, and in a leader's first minute by
-    what owners have noted, so that he does not begin to count anew. Later those, which anybody may
-    write on his own owners, hold nobody up.
+    what owners have noted, so that it does not begin to count anew. Later notes, which tenants may
+    write on their own owners, hold no release up.
     """
     since = world.now - _MINUTE
     gone = {key for key, at in memory.released.items() if at > since}

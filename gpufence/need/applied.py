@@ -39,8 +39,8 @@ class AppliedProfile(NamedTuple):
 
     def texts(self, pod: Pod) -> dict[str, str]:
         """
-        Return the annotations that the owner of a pod would have written, had he known; none where
-        he has written any amount, or where not all of its containers are known that ask for a GPU.
+        Return the annotations that state a pod's needs as its template could have; none where that
+        states any amount, or where not all of its containers are known that ask for a GPU.
         """
         if any(key.startswith(MEMORY) for key in pod.annotations):
             return {}

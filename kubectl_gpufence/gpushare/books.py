@@ -236,7 +236,7 @@ class Holdings:
 
     def on_node(self, node: str) -> int | None:
         """
-        Return the bytes that are held on all its cards, by whomever; None where that is unknown.
+        Return the bytes that are held on all its cards, by any process; None where that is unknown.
         """
         snapshot = self.snapshots.get(node)
         if snapshot is None or is_stale(snapshot):

@@ -174,7 +174,7 @@ class ApiUsers:
         self._answers: dict[tuple[bytes, OwnerKey], tuple[float, UserAnswer]] = {}
 
     def ask(self, authorization: str, key: OwnerKey, kind: ApiKind | None) -> UserAnswer:
-        """Return whether whoever sent this header may know of an owner. Raises KubeError."""
+        """Return whether the user of this header may know of an owner. Raises KubeError."""
         if authorization[: len(_BEARER)].lower() != _BEARER:
             return UserAnswer(known=False, allowed=False, why="there is no bearer token")
         token = authorization[len(_BEARER) :].strip()

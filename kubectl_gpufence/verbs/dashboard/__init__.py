@@ -254,8 +254,8 @@ def names_of(cluster: ClusterAnswers, namespace: str, events: Iterable[SeenEvent
 
 class PagePoller:
     """
-    Holds what the pages show. The first look is taken by whoever makes it, so that what stands
-    against it is heard at once.
+    Holds what the pages show. The first look is taken while it is made, so that what stands
+    against it is an error of the command.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The agent's command line: `run` (the default), `snapshot` and `check`."""
+"""The agent's command line: `run` (the default), `snapshot`, `check` and `verify`."""
 
 from __future__ import annotations
 
@@ -57,6 +57,27 @@ def _parser() -> ArgumentParser:
     check.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"
     )
+    verify = commands.add_parser(
+        "verify",
+        help="take memory of each card for some seconds, and say whether the driver does what"
+        " gpufence assumes",
+        description="Take memory of each card for some seconds, at most half of what is free, and"
+        " say whether the driver does what gpufence assumes. Run it on cards that do no work.",
+        epilog="Exit codes: 0 as assumed, 1 if something differs, 2 for a wrong call. No cluster"
+        " and no framework is needed. With -o json the facts are there as well, to be attached to"
+        " an issue: figures of driver and cards, no names of people or pods.",
+    )
+    verify.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="FRAMEWORK=COMMAND",
+        help="a program that takes all memory it can get, to see whether it keeps to a cap: torch,"
+        " jax or cupy, and the command; without it those that are installed are tried",
+    )
+    verify.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
     return parser
 
 
@@ -80,7 +101,14 @@ def _check(arguments: Namespace) -> int:
     return check(os.environ, sys.stdout, as_json=arguments.output == "json")
 
 
-_COMMANDS = {"run": _run, "snapshot": _snapshot, "check": _check}
+def _verify(arguments: Namespace) -> int:
+    from agent.commands.verify import verify  # noqa: PLC0415 (each loads what it needs)
+
+    as_json = arguments.output == "json"
+    return verify(os.environ, sys.stdout, arguments.program, as_json=as_json)
+
+
+_COMMANDS = {"run": _run, "snapshot": _snapshot, "check": _check, "verify": _verify}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,7 +12,7 @@ from enum import IntEnum, IntFlag
 from typing import Annotated, TypeAlias, TypeVar, get_type_hints
 
 MAGIC = int.from_bytes(b"gpufence", "little")
-VERSION = 6
+VERSION = 7
 
 MAX_CARDS = 16
 MAX_INSTANCES = 7
@@ -82,6 +82,9 @@ class FaultAction(IntEnum):
     PAD = 8
     KEEP = 9
     GARBLE = 10
+    SHIFT = 11
+    DIVIDE = 12
+    LINGER = 13
 
 
 Number: TypeAlias = Annotated[int, c_uint32]

@@ -76,6 +76,15 @@ static int act(const struct fault *fault, struct call *call)
     case ACTION_GARBLE:
         call->garble = true;
         break;
+    case ACTION_SHIFT:
+        call->shift = (uint32_t)count;
+        break;
+    case ACTION_DIVIDE:
+        call->divide = count;
+        break;
+    case ACTION_LINGER:
+        call->linger = true;
+        break;
     }
     return SUCCESS;
 }

@@ -45,10 +45,12 @@ struct call {
     struct card *card;
     int32_t slot;     /* the card's place in state->cards */
     int32_t instance; /* NO_INSTANCE: the whole card */
-    bool garble, not_available, zero;
+    bool garble, not_available, zero, linger;
     uint64_t keep;   /* at most so many processes */
     uint64_t repeat; /* each process so often */
     uint64_t pad;    /* processes that are not there */
+    uint64_t divide; /* their memory by this, if any */
+    uint32_t shift;  /* what is added to their PIDs */
 };
 
 /* statefile.c */

@@ -17,7 +17,9 @@ static uint64_t shown_memory(const struct call *call, const struct record *recor
 {
     if (call->not_available)
         return VALUE_NOT_AVAILABLE;
-    return call->zero ? 0 : record->memory;
+    if (call->zero)
+        return 0;
+    return call->divide ? record->memory / call->divide : record->memory;
 }
 
 static void append(struct listing *listing, const struct process_info *entry)
@@ -50,7 +52,7 @@ static void collect(const struct call *call, uint32_t lists, struct listing *lis
         if (seen.presence == ELSEWHERE)
             continue;
         struct process_info entry = {
-            .pid = seen.pid,
+            .pid = seen.pid + call->shift,
             .memory = shown_memory(call, &seen.record),
             .gpu_instance = ID_NOT_AVAILABLE,
             .compute_instance = ID_NOT_AVAILABLE,

@@ -111,6 +111,8 @@ bool look(const struct call *call, uint32_t slot, struct seen *seen)
     switch ((enum record_kind)seen->record.kind) {
     case KIND_HELD:
         seen->presence = ask_lock(&seen->record, slot, &seen->pid);
+        if (seen->presence == GONE && call->linger)
+            seen->presence = HERE;
         break;
     case KIND_CHECKED:
         seen->presence = ask_number(&seen->record, &seen->pid);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define STATE_MAGIC UINT64_C(0x65636e6566757067) /* "gpufence" */
-#define STATE_VERSION 6
+#define STATE_VERSION 7
 
 #define MAX_CARDS 16
 #define MAX_INSTANCES 7
@@ -67,6 +67,9 @@ enum action {
     ACTION_PAD = 8,           /* argument: this many processes more, without /proc entries */
     ACTION_KEEP = 9,          /* argument: only so many processes are listed */
     ACTION_GARBLE = 10,       /* strings hold invalid UTF-8 */
+    ACTION_SHIFT = 11,        /* argument: PIDs are larger by so much, as of another namespace */
+    ACTION_DIVIDE = 12,       /* argument: process memory counts in units of so many bytes */
+    ACTION_LINGER = 13,       /* processes that have ended stay */
 };
 
 struct instance {

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -131,7 +132,7 @@ def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
         read = [
             slot
             for name in said.plan.containers
-            for entry in _container(result, name).get("env", [])
+            for entry in _that_count(_container(result, name))
             if entry["name"] in SETTABLE and (slot := slot_of(entry)) is not None
         ]
 
@@ -234,6 +235,11 @@ def _assert_within(form: str, text: str, limit: int, card: int) -> None:
         assert 0 < Fraction(text) <= share
     elif form == "bytes" and not text.endswith("%"):
         assert 0 < int(text) <= limit
+
+
+def _that_count(container: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Return the last entry of each name, which is the one that kubelet keeps."""
+    return {entry["name"]: entry for entry in container.get("env", [])}.values()
 
 
 def _container(pod: dict[str, Any], name: str) -> dict[str, Any]:

@@ -66,6 +66,7 @@ BUDGETS = {
     "kubectl_gpufence.endings": 80,
     "kubectl_gpufence.verbs.explain.find": 65,
     "kubectl_gpufence.verbs.explain.gone": 60,
+    "agent.commands.verify": 820,
     "webhook.driver_limits": 260,
     "kubectl_gpufence.verbs.doctor.checks_driver": 120,
     "kubectl_gpufence.verbs.doctor.checks_tenants": 75,
@@ -87,20 +88,20 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(278, 275),
-    "product lines of code": Figure(32850, 26500),
+    "product lines of code": Figure(32872, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
-    "modules with one importer": Figure(54, 60),
-    "test files": Figure(612, 470),
-    "test lines": Figure(100283, 60000),
-    "product modules that unit tests import": Figure(205, 90),
+    "modules with one importer": Figure(53, 60),
+    "test files": Figure(614, 470),
+    "test lines": Figure(100621, 60000),
+    "product modules that unit tests import": Figure(207, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(11, 10),
-    "metrics": Figure(62, 55),
+    "metrics": Figure(61, 55),
     "metrics under an old name": Figure(8, 0),
     "median lines of a function": Figure(7, None),
     "95 of 100 functions have at most": Figure(24, None),
-    "lines over 88 columns in a thousand": Figure(82, None),
+    "lines over 88 columns in a thousand": Figure(81, None),
 }
 
 

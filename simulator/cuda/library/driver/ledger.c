@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../../nvml/library/library.h"
 #include "driver.h"
+
+#define MPS_PIPES "CUDA_MPS_PIPE_DIRECTORY" /* of a client: its daemon is taken to be there */
 
 static struct mapping mapping = {.descriptor = -1};
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
@@ -137,7 +140,7 @@ static void write_record(struct record *record, const struct device *device)
     record->name_space = own_namespace();
     record->card = device->slot;
     record->instance = device->place;
-    record->lists = LIST_COMPUTE;
+    record->lists = getenv(MPS_PIPES) ? LIST_COMPUTE | LIST_MPS : LIST_COMPUTE;
     record->kind = KIND_HELD;
     record->level_count = 0;
     memset(record->charges, 0, sizeof record->charges);

@@ -63,6 +63,7 @@ VERBS: Final = (
     Verb("recommend", "how much each model needs, as limits"),
     Verb("doctor", "check the installation"),
     Verb("inspect", "what the agent of one node sees"),
+    Verb("verify", "whether a node's driver does what is assumed"),
     Verb("dashboard", "what top shows, live, in a browser"),
     Verb("idle", "which owners hold GPUs without using them"),
     Verb("keep", "no release of an owner before a moment", "idle.keep"),

@@ -3,14 +3,18 @@
 import json
 import signal
 
+import yaml
+
 from gpufence import names
 from kube import core
 from kubectl_gpufence.reader import page
+from kubectl_gpufence.verbs.verify import job_on
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, TENANT, PluginSite
 from tests.support import objects
 from tests.support.plugin import raw_pod
 from tests.support.site import PATIENCE_SECONDS
+from tools import ROOT
 
 APPS = "/apis/apps/v1/namespaces/gpufence-system"
 MAY_NOT_PROXY = "you may not list pods in gpufence-system"
@@ -280,3 +284,13 @@ def test_a_dashboard_shows_what_top_shows(site: PluginSite) -> None:
     )
     assert [site.node] == [node["name"] for node in model["nodes"]]
     assert ["GPUMemoryEvicted"] == [one["reason"] for one in model["episodes"]]
+
+
+def test_an_api_server_takes_the_job_that_verifies_a_node(site: PluginSite) -> None:
+    """The Job made of the shipped agent is valid, each field known."""
+    text = (ROOT / "deploy" / "base" / "agent" / "daemonset.yaml").read_text()
+    job = job_on(site.node, yaml.safe_load(text), ["-o", "json"], 300)
+    strict: dict[str, str | int] = {"dryRun": "All", "fieldValidation": "Strict"}
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+
+    assert site.admin.post(jobs, job, strict)["metadata"]["name"].startswith("gpufence-verify-")

@@ -1,0 +1,167 @@
+"""`verify --node NODE`: whether a node's driver does what gpufence assumes, tried by a Job."""
+
+from __future__ import annotations
+
+import copy
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from gpufence.errors import GpufenceError
+from gpufence.names import SYSTEM_NAMESPACE
+from kube import NotFoundError, core
+from kubectl_gpufence.arguments import add_output, node_name, patience
+from kubectl_gpufence.reader import MissingError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from kube import Client, JsonObject
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.reader import ClusterReader
+
+EXAMPLES: Final = """\
+examples:
+  kubectl gpufence verify --node gpu-1        takes memory of its cards for some seconds
+  kubectl gpufence verify --node gpu-1 -o json > facts.json
+
+A Job does it, with the image, tolerations and runtime class of the agent; it is deleted at the end.
+exit code: 0 as assumed, 1 something differs, or nothing could be tried
+"""
+
+_AGENTS: Final = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/daemonsets/gpufence-agent"
+_JOBS: Final = f"/apis/batch/v1/namespaces/{SYSTEM_NAMESPACE}/jobs"
+_PODS: Final = core("namespaces", SYSTEM_NAMESPACE, "pods")
+_NAME: Final = "gpufence-verify"
+_LOOK_SECONDS: Final = 1.0
+_KEPT_SECONDS: Final = 600
+_OF_AGENTS_ALONE: Final = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+_CUDA: Final = {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"}
+
+
+class UnansweredError(GpufenceError):
+    """Raised where the Job does not come to an end."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--node", required=True, metavar="NODE", type=node_name)
+    parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="FRAMEWORK=COMMAND",
+        help="as gpufence-agent verify has it, of a program in the agent's image",
+    )
+    help_text = "how long the Job may take, its image's download included (5m)"
+    parser.add_argument("--timeout", type=patience, default=300.0, metavar="TIME", help=help_text)
+    add_output(parser, "table", "json")
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """
+    Run the Job, and print what it says; its exit code is ours.
+
+    Raises:
+        MissingError: there is no such node, or no agent to take the image from.
+        UnansweredError: the Job's pod did not end in time.
+    """
+    reader.require_node(call.node)
+    arguments = ["-o", call.output, *(f"--program={each}" for each in call.program)]
+    job = job_on(call.node, _agents(reader.client), arguments, round(call.timeout))
+    with _running(reader.client, job) as name:
+        pod = _ended(reader, name, call.timeout)
+        path = core("namespaces", SYSTEM_NAMESPACE, "pods", _name(pod), "log")
+        output.text(reader.client.text(path))
+    return 0 if _phase(pod) == "Succeeded" else 1
+
+
+def job_on(
+    node: str, agents: JsonObject, arguments: list[str], most_seconds: int
+) -> dict[str, Any]:
+    """Return a Job for one node: the agent's pod with another command, and without its token."""
+    pod: dict[str, Any] = copy.deepcopy(agents["spec"]["template"]["spec"])
+    for gone in ("serviceAccount", "serviceAccountName", "priorityClassName"):
+        pod.pop(gone, None)
+    container: dict[str, Any] = pod["containers"][0]
+    for gone in _OF_AGENTS_ALONE:
+        container.pop(gone, None)
+    others = [each for each in container.get("env", []) if each["name"] != _CUDA["name"]]
+    command = ["gpufence-agent", "verify", *arguments]
+    container |= {"name": "verify", "command": command, "env": [*others, _CUDA]}
+    here = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+    pod |= {
+        "containers": [container],
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+    }
+    labels = {"app.kubernetes.io/name": _NAME, "app.kubernetes.io/part-of": "gpufence"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"generateName": f"{_NAME}-", "labels": labels},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": most_seconds,
+            "ttlSecondsAfterFinished": _KEPT_SECONDS,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _agents(client: Client) -> JsonObject:
+    try:
+        return client.get(_AGENTS)
+    except NotFoundError as error:
+        remedy = "install gpufence first, or run `gpufence-agent verify` on the machine itself"
+        raise MissingError(f"there is no DaemonSet gpufence-agent; {remedy}") from error
+
+
+@contextmanager
+def _running(client: Client, job: JsonObject) -> Iterator[str]:
+    """Make the Job, and delete it with its pod whatever comes."""
+    name = _name(client.post(_JOBS, job))
+    try:
+        yield name
+    finally:
+        client.delete(f"{_JOBS}/{name}", {"propagationPolicy": "Background"})
+
+
+def _ended(reader: ClusterReader, job: str, most_seconds: float) -> JsonObject:
+    """Wait for the end of the Job's pod; what it waits for is said when that changes."""
+    until, said = time.monotonic() + most_seconds, ""
+    while True:
+        query: dict[str, str | int] = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
+        pod = next(iter(reader.client.list(_PODS, query).items), None)
+        if pod is not None and _phase(pod) in {"Succeeded", "Failed"}:
+            return pod
+        state = _state(pod)
+        if state != said:
+            said = state
+            reader.progress(f"waiting for {job}: {state}")
+        if time.monotonic() > until:
+            raise UnansweredError(f"Job {job} did not end in {most_seconds:.0f} s: {state}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _state(pod: JsonObject | None) -> str:
+    """Say why a pod has not ended: what its container waits for, or else its condition."""
+    if pod is None:
+        return "it has no pod yet; `kubectl -n gpufence-system get events` says why"
+    status: dict[str, Any] = pod.get("status") or {}
+    for each in status.get("containerStatuses") or ():
+        if waiting := each.get("state", {}).get("waiting"):
+            return f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+    refused = (each for each in status.get("conditions") or () if each.get("status") == "False")
+    why = next((each["message"] for each in refused if each.get("message")), "")
+    return f"{_phase(pod)} {why}".strip()
+
+
+def _phase(pod: JsonObject) -> str:
+    return str((pod.get("status") or {}).get("phase", ""))
+
+
+def _name(item: JsonObject) -> str:
+    return str(item["metadata"]["name"])

@@ -27,11 +27,13 @@ class Kind:
     """
     How a value is read from the text of a variable, and written as such a text.
 
-    `read` raises `InvalidError` for text it cannot read.
+    `read` raises `InvalidError` for text it cannot read. `words` are all that can be read, where
+    these are few.
     """
 
     read: Callable[[str, Row], Any]
     write: Callable[[Any], str] = str
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,8 @@ def one_of(choices: Mapping[str, Any]) -> Kind:
             return choices[text]
         raise _wrong(row, text, "is not a choice", f"write one of {', '.join(choices)}")
 
-    return Kind(read, {value: text for text, value in choices.items()}.__getitem__)
+    written = {value: text for text, value in choices.items()}
+    return Kind(read, written.__getitem__, tuple(choices))
 
 
 def choice(texts: Iterable[str]) -> Kind:

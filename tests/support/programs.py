@@ -19,7 +19,7 @@ from tests.support.site import surroundings
 from tools.manifests import DEPLOY, REGISTRY
 
 CHART = DEPLOY / "chart"
-FROM = f"--set=image.prefix={REGISTRY}"
+FROM = f"--set=image.registry={REGISTRY}"
 
 
 class Helm:

@@ -16,6 +16,7 @@ import yaml
 from gpufence.names import HELP_URL
 from tools.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
 from tools.chart.template import Code, Printer, Unless
+from tools.chart.usual import with_usual
 from tools.chart.values import TEST_OF, schema_page, value_of, values_page
 from tools.manifests import (
     BASE,
@@ -48,6 +49,13 @@ _PULL_SECRETS: Final = Code(
     (
         "{{- with .Values.imagePullSecrets }}",
         "imagePullSecrets: {{ toJson . }}",
+        "{{- end }}",
+    )
+)
+_KEPT: Final = Code(
+    (
+        "{{- if .Values.crds.keep }}",
+        "helm.sh/resource-policy: keep",
         "{{- end }}",
     )
 )
@@ -213,11 +221,15 @@ def _with_code(node: Any) -> Any:
         return Choice(_with_code(node.default), others)
     if not isinstance(node, dict):
         return node
+    node = with_usual(node) if {"apiVersion", "metadata"} <= node.keys() else node
     entries = type(node)((key, _with_code(value)) for key, value in node.items())
     if isinstance(node.get("containers"), Named):
         entries["imagePullSecrets"] = _PULL_SECRETS
         for name, container in entries["containers"].items():
             container["env"] = _with_settings(name, container["env"])
+    if node.get("kind") == "CustomResourceDefinition":
+        annotations = {**node["metadata"]["annotations"], "kept": _KEPT}
+        entries["metadata"] = {**node["metadata"], "annotations": annotations}
     if node.get("kind") == "ConfigMap":
         for file in (DEPLOY / _DASHBOARDS).glob("*.json"):
             if file.name in node["data"]:

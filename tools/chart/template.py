@@ -24,6 +24,14 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """An entry that is as a value has it, or left out by an empty one; by null it stays."""
+
+    value: str
+    node: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Unless:
     """An entry that a value replaces."""
 
@@ -66,6 +74,8 @@ class Printer:
         if isinstance(node, Present):
             lines = self._entry(key, node.node, indent)
             return [f"{{{{- if {self._any(node.reasons)} }}}}", *lines, "{{- end }}"]
+        if isinstance(node, Given):
+            return self._given(key, node, indent)
         if isinstance(node, Code):
             return [line if line.startswith("{{-") else " " * indent + line for line in node.lines]
         if isinstance(node, Named) and node:
@@ -75,6 +85,14 @@ class Printer:
         text = yaml.dump({key: node}, Dumper=_Dumper, width=2**20, sort_keys=False)
         lines = text.replace("{{", '{{ "{{" }}').splitlines()
         return [" " * indent + line if line else "" for line in lines]
+
+    def _given(self, key: str, node: Given, indent: int) -> list[str]:
+        said = f"{' ' * indent}{key}: {{{{ toJson {node.value} }}}}"
+        if node.node is ABSENT:
+            return [f"{{{{- if {node.value} }}}}", said, "{{- end }}"]
+        kept = self._entry(key, node.node, indent)
+        first = f'{{{{- if kindIs "invalid" {node.value} }}}}'
+        return [first, *kept, f"{{{{- else if {node.value} }}}}", said, "{{- end }}"]
 
     def _items(self, node: Named, indent: int) -> list[str]:
         lines: list[str] = []
@@ -119,7 +137,7 @@ class Printer:
         return conditions[0] if len(conditions) == 1 else f"or {' '.join(map(_one, conditions))}"
 
     def _all(self, flags: Flags) -> str:
-        conditions = [_one(self.conditions[flag]) for flag in sorted(flags)]
+        conditions = [_one(self.conditions.get(flag, flag)) for flag in sorted(flags)]
         return conditions[0] if len(conditions) == 1 else f"and {' '.join(conditions)}"
 
 

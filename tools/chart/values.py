@@ -11,14 +11,18 @@ from certs.settings import CertsSettings
 from controller.program import SETTINGS as CONTROLLER_SETTINGS
 from gpufence.event_text import MOST_HELP_URL
 from gpufence.names import HELP_URL
+from gpufence.setting_kinds import BOOLEAN, INTEGER, SECONDS
 from gpufence.settings import rows
 from tools import ROOT
+from tools.chart.usual import usual_schema, usual_values
 from tools.manifests import components
 from tools.runbooks import WEBSITE
 from webhook.settings import WebhookSettings
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
+
+    from gpufence.setting_kinds import Row
 
 _TABLE: Final = re.compile(r"^\| `([a-z0-9.-]+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
@@ -29,6 +33,9 @@ TEST_OF: Final = {
 }
 _WORDS: Final = {"driver-limits": ("off", "on", "labelled")}
 """Values that are words; YAML reads the first two as false and true, which mean the same."""
+_WHOLE: Final = "^[0-9]*$"
+_NUMBER: Final = "^([-+]?[0-9.]+([eE][-+]?[0-9]+)?)?$"
+_SWITCH: Final = "^([01]|[Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)?$"
 SETTINGS: Final[dict[str, type]] = {
     "webhook": WebhookSettings,
     "agent": AGENT_SETTINGS,
@@ -43,9 +50,16 @@ image:
   # Required: your registry, and what else stands before the programs' names. With
   # registry.example.com/gpufence it is registry.example.com/gpufence/webhook. There is no public
   # registry of gpufence.
-  prefix: ""
+  registry: ""
   # The version of the chart, unless it is said.
   tag: ""
+  # Always, IfNotPresent or Never; null: as Kubernetes has it.
+  pullPolicy: null
+
+crds:
+  # The kind GPUMemoryProfile, and all profiles with it, stay when value need becomes false and when
+  # the release is removed.
+  keep: true
 
 # Secrets of gpufence-system with which images are fetched, as [{{name: mine}}]; `helm test` looks
 # for them in the release's own namespace.
@@ -72,6 +86,7 @@ def value_of(component: str) -> str:
 
 def values_page() -> str:
     lines = [f"  {program}: {{}}" for program in SETTINGS]
+    lines += usual_values().splitlines()
     for name, (does, when) in _told().items():
         lines += ["", f"# What: {does}.", f"# When: {when}."]
         chosen = name == _CHOSEN_BY_CLUSTER
@@ -86,7 +101,14 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
     """Return the schema: what nobody knows is refused, as are settings that the manifests make."""
     taken = {*_variables(list(base)), HELP_URL}
     properties: dict[str, Any] = {
-        "image": _object({"prefix": {"type": "string"}, "tag": {"type": "string"}}),
+        "image": _object(
+            {
+                "registry": {"type": "string"},
+                "tag": {"type": "string"},
+                "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never", None]},
+            }
+        ),
+        "crds": _object({"keep": {"type": "boolean"}}),
         "imagePullSecrets": {
             "type": "array",
             "items": {**_object({"name": {"type": "string"}}), "required": ["name"]},
@@ -94,6 +116,7 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
         "website": {"type": "string", "pattern": "^https?://[^ ]+[^/ ]$"},
         "helpUrl": {"type": "string", "pattern": f"^(https?://[^ #@]{{1,{MOST_HELP_URL - 8}}})?$"},
         "settings": _object({name: _settings(of, taken) for name, of in SETTINGS.items()}),
+        **usual_schema(),
         # Helm itself puts this in where the chart is part of another one.
         "global": {"type": "object"},
     }
@@ -110,11 +133,25 @@ def _settings(of: type, taken: Container[str]) -> dict[str, Any]:
     """
     Return what may be set of a program, each by its name: Helm tells wrong names of nothing else.
     """
-    kinds = ["string", "number", "boolean"]
-    texts = {name: row.text for row in rows(of) for name in row.variables if name not in taken}
-    return _object(
-        {name: {"type": kinds, "description": _plain(text)} for name, text in texts.items()}
-    )
+    known = {name: row for row in rows(of) for name in row.variables if name not in taken}
+    return _object({name: _setting(row) for name, row in known.items()})
+
+
+def _setting(row: Row) -> dict[str, Any]:
+    """Return what the program itself would read: Helm refuses before anything is changed."""
+    return {**_kind(row), "description": _plain(row.text)}
+
+
+def _kind(row: Row) -> dict[str, Any]:
+    if row.kind.words:
+        return {"enum": [*row.kind.words, ""]}
+    if row.kind is BOOLEAN:
+        return {"type": ["boolean", "integer", "string"], "maximum": 1, "pattern": _SWITCH}
+    if row.kind not in (INTEGER, SECONDS):
+        return {"type": ["string", "number", "boolean"]}
+    kind, pattern = ("integer", _WHOLE) if row.kind is INTEGER else ("number", _NUMBER)
+    bounds = {"minimum": row.least, "maximum": row.most}
+    return {"type": [kind, "string"], "pattern": pattern, **bounds}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 {{- /* The image of one program: (list . "webhook"). */ -}}
 {{- define "gpufence.image" -}}
 {{- $top := index . 0 -}}
-{{- $prefix := required "image.prefix is empty: gpufence has no public registry. Push the images to yours (docs/install.md) and say where they are: --set image.prefix=registry.example.com/gpufence" $top.Values.image.prefix -}}
-{{ printf "%s/%s:%s" $prefix (index . 1) ($top.Values.image.tag | default $top.Chart.AppVersion) }}
+{{- $registry := required "image.registry is empty: gpufence has no public registry. Push the images to yours (docs/install.md) and say where they are: --set image.registry=registry.example.com/gpufence" $top.Values.image.registry -}}
+{{ printf "%s/%s:%s" $registry (index . 1) ($top.Values.image.tag | default $top.Chart.AppVersion) }}
 {{- end -}}
 
 {{- /* Whether agents act by their own account: as it is said, else as the cluster's version asks for; empty is no. */ -}}

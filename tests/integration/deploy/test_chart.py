@@ -1,5 +1,6 @@
 """The chart says what the manifests say: with whatever values, Helm renders what kustomize does."""
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tools.manifests import all_of, components, own_overlay
 HOOK = "helm.sh/hook"
 FIRST_JOB = "gpufence-certs-issue-1"
 INSTALL = "gpufence-certs-install"
+AGENT = "gpufence-agent"
 # Lists of which Kubernetes knows the items by their names, so that their order says nothing.
 BY_NAME = {"env", "volumes", "volumeMounts"}
 OWN_ACCOUNT = ("kubernetes-1.30",)
@@ -68,6 +70,7 @@ def plain(value: Any, key: str = "") -> Any:
 def by_helm(helm: Helm, chosen: tuple[str, ...], *more: str, kubernetes: str = "1.37.0") -> Objects:
     said = {name: SAID.get(name, "true") if name in chosen else "false" for name in components()}
     values = [f"--set={value_of(name)}={value}" for name, value in said.items()]
+    values += ["--set=crds.keep=false"]
     items = known(all_of(helm.template(*values, *more, kubernetes=kubernetes)))
     items = {
         key: without_hook(item)
@@ -178,15 +181,23 @@ def test_any_components_make_the_same_together(
         ("gke=yes", "at '/gke': got string, want boolean"),
         ("gkee=true", "additional properties 'gkee' not allowed"),
         (
-            "image.prefix=",
-            "image.prefix is empty: gpufence has no public registry. Push the images",
+            "image.registry=",
+            "image.registry is empty: gpufence has no public registry. Push the images",
         ),
-        ("image.prefix=5", "at '/image/prefix': got number, want string"),
+        ("image.registry=5", "at '/image/registry': got number, want string"),
         ("imagePullSecrets=mine", "at '/imagePullSecrets': got string, want array"),
         ("settings.agnet.GPUFENCE_HOLD_SECONDS=1", "at '/settings': additional properties 'agnet'"),
         ("settings.agent.GPUFENCE_HOLD=1", "at '/settings/agent': additional properties"),
         ("settings.agent.GPUFENCE_NODE=x", "at '/settings/agent': additional properties"),
         ("settings.agent.GPUFENCE_HOLD_SECONDS.a=1", "'/settings/agent/GPUFENCE_HOLD_SECONDS'"),
+        ("settings.agent.GPUFENCE_HOLD_SECONDS=abc", "'abc' does not match pattern"),
+        ("settings.agent.GPUFENCE_HOLD_SECONDS=90000", "maximum: got 90,000, want 86,400"),
+        ("settings.agent.GPUFENCE_IMPERSONATION=maybe", "value must be one of 'auto', 'on', 'off'"),
+        ("settings.agent.GPUFENCE_LAST_RESORT_KILL=maybe", "'maybe' does not match pattern"),
+        ("webhook.replicas=0", "at '/webhook/replicas': minimum: got 0, want 1"),
+        ("agent.replicas=3", "at '/agent': additional properties 'replicas' not allowed"),
+        ("agent.tolerations.key=x", "at '/agent/tolerations': got object, want null or array"),
+        ("image.pullPolicy=always", "at '/image/pullPolicy': value must be one of"),
         ("website=git.example.com", "at '/website': 'git.example.com' does not match"),
         ("kubernetes130=maybe", "at '/kubernetes130': got string, want null or boolean"),
         ("driverLimits=auto", "at '/driverLimits': value must be one of 'off', 'on', 'labelled'"),
@@ -212,6 +223,106 @@ def test_the_drivers_limits_are_a_word(helm: Helm, value: str, said: str) -> Non
     environment = {entry["name"]: entry["value"] for entry in container["env"]}
 
     assert said == environment["GPUFENCE_DRIVER_LIMITS"]
+
+
+def test_profiles_outlive_the_value_that_brought_them(helm: Helm) -> None:
+    """Helm leaves the kind GPUMemoryProfile, and so all profiles, unless that is asked for."""
+    chosen = ("--set=need=true", "--set=idleRelease=true")
+    key = "CustomResourceDefinition", "gpumemoryprofiles.gpufence.io"
+    policy = {"helm.sh/resource-policy": "keep"}
+    kept = known(all_of(helm.template(*chosen)))[key]["metadata"]
+    left = known(all_of(helm.template(*chosen, "--set=crds.keep=false")))[key]["metadata"]
+
+    assert policy.items() <= kept["annotations"].items()
+    assert not policy.items() & left.get("annotations", {}).items()
+
+
+def template_of(item: dict[str, Any]) -> dict[str, Any]:
+    """Return what a workload makes its pods of."""
+    spec = item["spec"]
+    found: dict[str, Any] = spec.get("jobTemplate", {"spec": spec})["spec"]["template"]
+    return found
+
+
+ENTRY = {"name": "mine", "value": "x"}
+VOLUME = {"name": "mine", "emptyDir": {}}
+MOUNT = {"name": "mine", "mountPath": "/mine"}
+USUAL: dict[str, Any] = {
+    "resources": {"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}},
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"key": "pool", "operator": "Exists"}],
+    "affinity": {"podAffinity": {}},
+    "priorityClassName": "mine",
+    "podLabels": {"team": "gpu"},
+    "podAnnotations": {"example.com/scrape": "true"},
+    "serviceAccountAnnotations": {"example.com/role": "mine"},
+    "extraEnv": [ENTRY],
+}
+SERVING = {"replicas": 3, "topologySpreadConstraints": [{"maxSkew": 2}]}
+MOUNTING = {"extraVolumes": [VOLUME], "extraVolumeMounts": [MOUNT]}
+
+
+@pytest.fixture(scope="module")
+def bent(helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    """Render the chart with every usual value of every program."""
+    values = {
+        "idleRelease": True,
+        "image": {"pullPolicy": "Always"},
+        "webhook": {**USUAL, **SERVING, **MOUNTING, "hostNetwork": True},
+        "controller": {**USUAL, **SERVING},
+        "agent": {**USUAL, **MOUNTING},
+        "certs": USUAL,
+    }
+    file = tmp_path_factory.mktemp("bent") / "values.yaml"
+    file.write_text(json.dumps(values), encoding="utf-8")
+    return known(all_of(helm.template(f"--values={file}")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "more"),
+    [
+        ("Deployment", "webhook", {*SERVING, *MOUNTING, "hostNetwork"}),
+        ("Deployment", "controller", {*SERVING}),
+        ("DaemonSet", "agent", {*MOUNTING}),
+        ("CronJob", "certs", set()),
+    ],
+)
+def test_each_program_has_the_usual_values(
+    bent: Objects, kind: str, program: str, more: set[str]
+) -> None:
+    """What people know from other charts stands where Kubernetes looks for it."""
+    item = bent[kind, f"gpufence-{program}"]
+    template = template_of(item)
+    spec, metadata = template["spec"], template["metadata"]
+    (container,) = spec["containers"]
+    account = bent["ServiceAccount", f"gpufence-{program}"]["metadata"]
+    found = {name: spec.get(name) for name in {**USUAL, **SERVING, "hostNetwork": True}}
+    found |= {
+        "replicas": item["spec"].get("replicas"),
+        "resources": container["resources"],
+        "podLabels": {"team": metadata["labels"]["team"]},
+        "podAnnotations": metadata["annotations"],
+        "serviceAccountAnnotations": account["annotations"],
+        "extraEnv": [entry for entry in container["env"] if entry == ENTRY],
+        "extraVolumes": [one for one in spec.get("volumes", []) if one == VOLUME],
+        "extraVolumeMounts": [one for one in container.get("volumeMounts", []) if one == MOUNT],
+    }
+    expected = {**USUAL, **SERVING, **MOUNTING, "hostNetwork": True}
+
+    assert {name: expected[name] for name in {*USUAL, *more}} == {
+        name: value for name, value in found.items() if value
+    }
+    assert "Always" == container["imagePullPolicy"]
+    assert f"gpufence-{program}" == metadata["labels"]["app.kubernetes.io/name"]
+
+
+def test_an_empty_value_leaves_out_what_the_manifests_have(helm: Helm) -> None:
+    """Null is as in the manifests, and empty is none, so that people can take something away."""
+    values = ("--set-json=agent.tolerations=[]", "--set=agent.priorityClassName=")
+    template = template_of(known(all_of(helm.template(*values)))["DaemonSet", AGENT])
+
+    assert not {"tolerations", "priorityClassName"} & template["spec"].keys()
+    assert {"affinity", "runtimeClassName"} <= template["spec"].keys()
 
 
 def test_alerts_lead_to_a_copy_of_the_runbooks(helm: Helm) -> None:
@@ -269,4 +380,4 @@ def test_a_chart_without_a_registry_is_refused(helm: Helm) -> None:
     refused = helm("template", "gpufence", str(CHART), check=False)
 
     assert 1 == refused.returncode
-    assert "--set image.prefix=registry.example.com/gpufence" in refused.stderr
+    assert "--set image.registry=registry.example.com/gpufence" in refused.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from agent.model.sample import UNSENSED
 from agent.model.state import PodRows
 from gpufence.snapshot import (
     ActivityRow,
@@ -108,6 +109,7 @@ def _card(
             LeftRow(f"{owner.namespace}/{owner.name}", item.pid, item.used_bytes)
             for item, owner in (use.left if current else ())
         ),
+        **(sample.sensors if current else UNSENSED)._asdict(),
     )
 
 

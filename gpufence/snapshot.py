@@ -46,7 +46,8 @@ class CardRow(NamedTuple):
     One card. `committed_bytes` is the sum of the limits of those who hold memory on it.
 
     `listed_seconds_ago` tells how old its list of processes is; `trouble` why it cannot be read.
-    `busy_share` is its utilization, from 0 to 1, of which older agents do not tell.
+    `busy_share` is its utilization, from 0 to 1; of that, `celsius` and `watts` (of `most_watts`)
+    older agents do not tell.
     """
 
     uuid: str
@@ -63,6 +64,9 @@ class CardRow(NamedTuple):
     trouble: str = ""
     busy_share: float | None = None
     left: tuple[LeftRow, ...] = ()
+    celsius: int | None = None
+    watts: int | None = None
+    most_watts: int | None = None
 
 
 class ProcessRow(NamedTuple):
@@ -290,13 +294,8 @@ _LEFT: Final = RowKind(LeftRow, (("pod", TEXT), ("pid", COUNT), ("used", MAYBE_B
 _CARD: Final = RowKind(
     CardRow,
     (
-        ("uuid", TEXT),
-        ("index", COUNT),
-        ("model", TEXT),
-        ("total", BYTES),
-        ("used", MAYBE_BYTES),
-        ("free", MAYBE_BYTES),
-        ("reserved", MAYBE_BYTES),
+        *(("uuid", TEXT), ("index", COUNT), ("model", TEXT), ("total", BYTES)),
+        *(("used", MAYBE_BYTES), ("free", MAYBE_BYTES), ("reserved", MAYBE_BYTES)),
         ("committed", BYTES),
         ("unattributed", MAYBE_BYTES),
         ("listed", MAYBE_SECONDS),
@@ -304,8 +303,9 @@ _CARD: Final = RowKind(
         ("trouble", TEXT),
         ("busy_share", or_null(SHARE)),
         ("left", several(_LEFT)),
+        *((name, or_null(COUNT)) for name in ("celsius", "watts", "most_watts")),
     ),
-    {"busy_share": None, "left": ()},
+    {"busy_share": None, "left": (), "celsius": None, "watts": None, "most_watts": None},
 )
 
 _PROCESS: Final = RowKind(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
-from gpufence.need import top_owner
 from gpufence.need.applied import AppliedProfile
 from gpufence.need.profile import Apply, profile_name, read_profile
+from gpufence.owners import top_owner
 from kube import Source, group
 from kube.informers import Store
 from kube.owners import controller_of

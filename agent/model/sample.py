@@ -73,6 +73,17 @@ class CardWork(NamedTuple):
     garbled: bool = False
 
 
+class CardSensors(NamedTuple):
+    """How warm a card is and what it draws, in whole watts; None is what it does not say."""
+
+    celsius: int | None = None
+    watts: int | None = None
+    most_watts: int | None = None
+
+
+UNSENSED: Final = CardSensors()
+
+
 class GpuProcess(NamedTuple):
     """
     One process on one card; None where the driver does not say how much it holds. It is then
@@ -115,6 +126,7 @@ class CardSample:
     work: CardWork | None = None
     work_trouble: Trouble = NO_TROUBLE
     peaks: Mapping[int, int] = field(default_factory=dict)
+    sensors: CardSensors = UNSENSED
 
     @property
     def mps(self) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pynvml
 
 from agent.clock import boottime
-from agent.model.sample import CardMemory, merged
+from agent.model.sample import CardMemory, CardSensors, merged
 from agent.nvml.faults import Code
 from agent.nvml.nvml_calls import CallError, call, or_none
 from agent.nvml.process_lists import Accounts, ProcessLists
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _MIG_NAME: Final = " MIG "
 _MIG_ON: Final = 1
 _MOST_CARDS: Final = 1024
+_MOST_CELSIUS: Final = 200
+_MOST_WATTS: Final = 10_000
 
 
 class CardKind(NamedTuple):
@@ -60,21 +62,7 @@ class Driver:
     def answer(self, question: Question) -> Answer:
         """Answer a question; whatever fails is the answer."""
         try:
-            match question.ask:
-                case Ask.OPEN:
-                    return self._open()
-                case Ask.COUNT:
-                    return Counted(int(call(pynvml.nvmlDeviceGetCount)))
-                case Ask.LOOK:
-                    return self._look(int(question.subject))
-                case Ask.LIST:
-                    return self._list(question.subject)
-                case Ask.WORK:
-                    return self._work(question.subject)
-                case Ask.PEAKS:
-                    return self._peaks(question.subject)
-                case Ask.LIMITS:
-                    return _limited(question.subject, question.path)
+            return self._answer(question)
         except CallError as error:
             return error.failure
 
@@ -82,6 +70,25 @@ class Driver:
         """Shut NVML down, as a good client does."""
         if self._lists is not None:
             or_none(pynvml.nvmlShutdown)
+
+    def _answer(self, question: Question) -> Answer:
+        match question.ask:
+            case Ask.OPEN:
+                return self._open()
+            case Ask.COUNT:
+                return Counted(int(call(pynvml.nvmlDeviceGetCount)))
+            case Ask.LOOK:
+                return self._look(int(question.subject))
+            case Ask.LIST:
+                return self._list(question.subject)
+            case Ask.WORK:
+                return self._work(question.subject)
+            case Ask.SENSE:
+                return _sensed(question.subject)
+            case Ask.PEAKS:
+                return self._peaks(question.subject)
+            case Ask.LIMITS:
+                return _limited(question.subject, question.path)
 
     def _open(self) -> Opened:
         """
@@ -192,6 +199,22 @@ def _limited(uuid: str, path: str) -> Limited:
     limits = pynvml.c_nvmlGetMemoryLimits_v1_t(nameSpace=os.fsencode(path))
     call(pynvml.nvmlDeviceGetMemoryLimits_v1, device, limits)
     return Limited(int(limits.softLimit), int(limits.hardLimit), int(limits.currentUsed))
+
+
+def _sensed(uuid: str) -> CardSensors:
+    """Ask what each sensor says; cards without one, MIG instances among them, leave it out."""
+    device = call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+    celsius = or_none(pynvml.nvmlDeviceGetTemperature, device, pynvml.NVML_TEMPERATURE_GPU)
+    drawn = or_none(pynvml.nvmlDeviceGetPowerUsage, device)
+    limit = or_none(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
+    warmth = celsius if celsius is not None and celsius <= _MOST_CELSIUS else None
+    return CardSensors(warmth, _watts(drawn), _watts(limit))
+
+
+def _watts(milliwatts: int | None) -> int | None:
+    """Round to watts; some drivers answer with nonsense for what a card cannot measure."""
+    watts = None if milliwatts is None else round(milliwatts / 1000)
+    return watts if watts is not None and watts <= _MOST_WATTS else None
 
 
 def _optional(processes: tuple[GpuProcess, ...] | NvmlFailure) -> tuple[GpuProcess, ...]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
-from agent.model.sample import CardMemory, CardWork, GpuProcess
+from agent.model.sample import CardMemory, CardSensors, CardWork, GpuProcess
 from gpufence.errors import InvalidError, Problem
 
 UNNAMED = "unknown"
@@ -23,6 +23,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _MOST_CARDS = 1024  # far more than a machine has; each is asked for
 _AMOUNTS = {int, type(None)}
 _PIDS = {int}
+_SENSORS = len(CardSensors._fields)
 
 
 class Ask(StrEnum):
@@ -33,6 +34,7 @@ class Ask(StrEnum):
     LOOK = "look"  # what the card of this index is, with its memory and its MIG instances
     LIST = "list"  # the processes of the card or instance of this UUID
     WORK = "work"  # what was done there since the last time
+    SENSE = "sense"  # its temperature and power
     PEAKS = "peaks"  # the most that its processes have ever held
     LIMITS = "limits"  # what the driver holds a cgroup to there
 
@@ -43,6 +45,7 @@ _WORDS: Final = {
     Ask.LOOK: "for the memory of card {}",
     Ask.LIST: "for the processes of card {}",
     Ask.WORK: "what is done on card {}",
+    Ask.SENSE: "for the temperature of card {}",
     Ask.PEAKS: "for the most that processes have held on card {}",
     Ask.LIMITS: "for the memory limit of a cgroup on card {}",
 }
@@ -128,7 +131,7 @@ class Limited(NamedTuple):
 
 
 Answer: TypeAlias = (
-    Opened | Counted | Looked | Listed | CardWork | Accounted | Limited | NvmlFailure
+    Opened | Counted | Looked | Listed | CardWork | CardSensors | Accounted | Limited | NvmlFailure
 )
 
 
@@ -190,9 +193,11 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
     Raises:
         InvalidError: it is none.
     """
-    if line.failed:
-        return _failure(line.content)
-    match ask, line.content:
+    return _failure(line.content) if line.failed else _answer(line.content, ask)
+
+
+def _answer(content: object, ask: Ask) -> Answer:
+    match ask, content:
         case Ask.OPEN, [str(driver)]:
             return Opened(driver)
         case Ask.COUNT, [int(cards)] if 0 <= cards <= _MOST_CARDS:
@@ -205,11 +210,13 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
             return Listed(at, processes, frozenset(mps))
         case Ask.WORK, [float(since), float(until), float(percent), workers, bool(garbled)]:
             return CardWork(since, until, percent, _workers(workers), garbled)
+        case Ask.SENSE, [*figures] if len(figures) == _SENSORS and _are_amounts(figures):
+            return CardSensors(*figures)
         case Ask.PEAKS, [bool(on), list(pids), list(amounts)]:
             return Accounted(on, _processes(pids, amounts))
         case Ask.LIMITS, [int(soft), int(hard), int(used)]:
             return Limited(soft, hard, used)
-    raise _no("answer", line.content)
+    raise _no("answer", content)
 
 
 def _workers(content: object) -> dict[int, float] | None:
@@ -231,7 +238,7 @@ def _columns(processes: tuple[GpuProcess, ...]) -> tuple[list[int], list[int | N
 
 def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, ...]:
     fits = len(pids) == len(amounts) and _are_pids(pids)
-    if not fits or not _AMOUNTS.issuperset(map(type, amounts)):
+    if not fits or not _are_amounts(amounts):
         raise _no("list of processes", [pids, amounts])
     return tuple(map(GpuProcess, pids, amounts))  # type: ignore[arg-type]  # they are
 
@@ -248,6 +255,10 @@ def _with_least(processes: tuple[GpuProcess, ...], content: object) -> tuple[Gpu
             case _:
                 raise _no("list of least amounts", content)
     return tuple(item._replace(least_bytes=least.get(item.pid, 0)) for item in processes)
+
+
+def _are_amounts(content: list[object]) -> TypeGuard[list[int | None]]:
+    return _AMOUNTS.issuperset(map(type, content))
 
 
 def _are_pids(content: list[object]) -> bool:

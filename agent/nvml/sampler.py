@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.sample import NO_TROUBLE, CardSample, CardWork, Sample, Trouble, TroubleCode
+from agent.model.sample import (
+    NO_TROUBLE,
+    UNSENSED,
+    CardSample,
+    CardSensors,
+    CardWork,
+    Sample,
+    Trouble,
+    TroubleCode,
+)
 from agent.nvml.cards import (
     CardReading,
     ListAttempt,
@@ -108,6 +117,7 @@ class Sampler:
         self._meters.ask_for_work(there, now, until)
         listed = self._list(there, suspects, now, until)
         self._meters.ask_for_peaks(listed, now, until)
+        self._meters.ask_for_sensors(there, now)
         return Sample(
             taken_at=now,
             cards=tuple(self._card(reading) for reading in seen.cards),
@@ -244,6 +254,7 @@ class Sampler:
             done.work,
             done.trouble,
             self._meters.peaks_of(uuid),
+            self._meters.sensors_of(uuid),
         )
 
     def _blind(self, now: float, trouble: Trouble) -> Sample:
@@ -273,15 +284,19 @@ def _trouble(cards: tuple[CardReading, ...], unidentified: tuple[Trouble, ...]) 
 UNACCOUNTED_SECONDS: Final = 600.0
 """How long a card is not asked again for what its driver does not tell."""
 
+SENSE_SECONDS: Final = 10.0
+"""How often a card is asked for its temperature and power, which are good for three times that."""
+
 _NEVER_MEASURED: Final = WorkAttempt(0.0)
+_NEVER_SENSED: Final = (0.0, UNSENSED)
 _NO_PEAKS: Final[Mapping[int, int]] = {}
 
 
 class Meters:
     """
-    The last answers about each card beside its memory and its list: who works there, and the most
-    that each process has ever held; `why` says why a question has none. Nothing that fails here
-    keeps a card from being fenced.
+    The last answers about each card beside its memory and its list: who works there, the most that
+    each process has ever held, and its sensors; `why` says why a question has none. Nothing that
+    fails here keeps a card from being fenced.
     """
 
     def __init__(
@@ -296,6 +311,7 @@ class Meters:
         self._works: dict[str, WorkAttempt] = {}
         self._peaks: dict[str, dict[int, int]] = {}
         self._again_at: dict[str, float] = {}
+        self._sensed: dict[str, tuple[float, CardSensors]] = {}
 
     def ask_for_work(self, there: Collection[str], now: float, until: float) -> None:
         """
@@ -327,6 +343,19 @@ class Meters:
             else:
                 self._again_at[uuid] = now + UNACCOUNTED_SECONDS
 
+    def ask_for_sensors(self, there: Collection[str], now: float) -> None:
+        """Ask for temperature and power, and leave the answer to the next sample: none waits."""
+        age = {uuid: now - at for uuid, (at, _) in self._sensed.items() if uuid in there}
+        kept = {uuid: self._sensed[uuid] for uuid in age if age[uuid] < 3 * SENSE_SECONDS}
+        due = [uuid for uuid in there if age.get(uuid, SENSE_SECONDS) >= SENSE_SECONDS]
+        questions = {uuid: Question(Ask.SENSE, uuid) for uuid in due}
+        answers = self._session.ask(list(questions.values()), now) if due else {}
+        for uuid, question in questions.items():
+            answer = answers.get(question)
+            if answer is not None:
+                kept[uuid] = now, answer if isinstance(answer, CardSensors) else UNSENSED
+        self._sensed = kept
+
     def work_of(self, uuid: str) -> WorkAttempt:
         return self._works.get(uuid, _NEVER_MEASURED)
 
@@ -334,5 +363,8 @@ class Meters:
         """Return what was said in this sample."""
         return self._peaks.get(uuid, _NO_PEAKS)
 
+    def sensors_of(self, uuid: str) -> CardSensors:
+        return self._sensed.get(uuid, _NEVER_SENSED)[1]
+
     def forget(self) -> None:
-        self._works, self._peaks, self._again_at = {}, {}, {}
+        self._works, self._peaks, self._again_at, self._sensed = {}, {}, {}, {}

@@ -34,7 +34,9 @@ MOST_STUCK: Final = 3
 
 _OPEN: Final = Question(Ask.OPEN)
 _FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
-_KEPT: Final = frozenset({Ask.LIST, Ask.WORK})  # worth something also when they come late
+_KEPT: Final = frozenset({Ask.LIST, Ask.WORK, Ask.SENSE})
+"""Worth something also when they come late."""
+
 _TOLERATED_HARM: Final = 2
 _OPENING: Final = Trouble(
     "NVML is being opened, which wakes every card up; turn the driver's persistence mode on if "
@@ -100,8 +102,8 @@ class Session:
 
     def ask(self, questions: Collection[Question], until: float) -> dict[Question, Answer]:
         """
-        Ask what is not open already, and return what was answered in time. A list, or the
-        work of a card, for which nobody waited any more when it came is an answer all the same.
+        Ask what is not open already, and return what was answered in time. A list, or the work or
+        sensors of a card, that came when it was no longer waited for is an answer all the same.
 
         The rest is avoided, still open, or lost with its child.
         """

@@ -9,7 +9,7 @@ from gpufence.need.codec import (
     write_need,
 )
 from gpufence.need.measured import Confidence, cards_of, merged
-from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, top_owner, with_room
+from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, with_room
 from gpufence.need.summary import NeedReasons, NeedSummary, ProposalTerms, summaries, summarise
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "read_need",
     "summaries",
     "summarise",
-    "top_owner",
     "with_room",
     "write_bounded",
     "write_need",

@@ -6,21 +6,12 @@ A day is one of UTC. What nobody could tell is None or zero, as its field says, 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-POD_TEMPLATE_HASH: Final = "pod-template-hash"
-"""The label by which the Deployment controller ends the names of its ReplicaSets."""
-
-_SCHEDULED = re.compile(r"(.*[a-z0-9])-((?:2[6-9]|[3-5]\d)\d{6})", re.ASCII)
-"""
-A CronJob names a Job after the minute it was due: these are those from 2019 to 2084, and no date.
-"""
+    from collections.abc import Collection, Sequence
 
 
 class NeedKey(NamedTuple):
@@ -117,23 +108,6 @@ class NodeNeed(NamedTuple):
     node: str
     owners: tuple[OwnerNeed, ...] = ()
     cards: tuple[CardNeed, ...] = ()
-
-
-def top_owner(kind: str, name: str, labels: Mapping[str, str]) -> tuple[str, str]:
-    """
-    Return kind and name of the topmost owner of a controller's pods, by their labels.
-
-    A ReplicaSet is another after each roll-out and a Job another at each run of a CronJob; what
-    their pods need is remembered under the name that stays, where that is certain.
-    """
-    if kind == "ReplicaSet":
-        suffix = f"-{labels.get(POD_TEMPLATE_HASH, '')}"
-        deployment = name.removesuffix(suffix)
-        if suffix != "-" and deployment not in ("", name):
-            return "Deployment", deployment
-    if kind == "Job" and (scheduled := _SCHEDULED.fullmatch(name)):
-        return "CronJob", scheduled[1]
-    return kind, name
 
 
 def with_room(items: Sequence[T], most: int) -> list[T]:

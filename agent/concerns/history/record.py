@@ -12,8 +12,8 @@ from agent.concerns.history.ring import course_of, passed_seconds, peak_of
 from gpufence import names
 from gpufence.capped import Why, capped
 from gpufence.errors import InvalidError, Problem
-from gpufence.need import top_owner
 from gpufence.nodes import configmap_name, kept_configmap
+from gpufence.owners import top_owner
 from gpufence.records import (
     CAPPED,
     EVICTED,
@@ -198,11 +198,15 @@ def _lacking(other: Neighbour) -> tuple[int, int]:
     return max(promised - used, 0), used
 
 
-def configmap(known: NodeRecords, version: str) -> dict[str, object]:
-    """Make the object whole; `version` is the one it replaces, empty for a new one."""
+def configmap(known: NodeRecords, version: str, node_uid: str = "") -> dict[str, object]:
+    """
+    Make the object whole; `version` is the one it replaces, empty for a new one. It goes with the
+    Node of this UID.
+    """
+    node = {"apiVersion": "v1", "kind": "Node", "name": known.node, "uid": node_uid}
     data = {names.WHY_KEY: write_records(bounded(known))}
     name = configmap_name(names.WHY_PREFIX, known.node)
-    return kept_configmap(name, names.WHY_LABEL, data, version)
+    return kept_configmap(name, names.WHY_LABEL, data, version, node if node_uid else None)
 
 
 def stored_records(written: Object, node: str) -> NodeRecords:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpufence.need import CardNeed, NeedDay, NeedKey, top_owner
+from gpufence.need import CardNeed, NeedDay, NeedKey
+from gpufence.owners import top_owner
 from gpufence.share import reserve_bytes
 
 if TYPE_CHECKING:

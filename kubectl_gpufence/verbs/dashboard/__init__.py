@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import GpufenceError
 from gpufence.names import AGENT, CONTROLLER
+from gpufence.owners import topmost
 from gpufence.text import printable
 from kube import ForbiddenError, core
 from kube.repeating import Repeating
@@ -223,7 +224,7 @@ def _said(verb: str, reader: ClusterReader, asked: AskedStory) -> str:
 class PageNames(NamedTuple):
     """
     What a page shows, each with its namespace: pods that are there, pods that Events are about, and
-    owners as `Kind/name`.
+    topmost owners as `Kind/name`.
     """
 
     living: frozenset[tuple[str, str]] = frozenset()
@@ -243,8 +244,8 @@ def names_of(cluster: ClusterAnswers, namespace: str, events: Iterable[SeenEvent
         *(row for row in rows if namespace in ("", row.namespace)),
     ]
     told = [*map(subject_of, events)]
-    owners = {(item.namespace, item.owner) for item in shown}
-    owners |= {(about.namespace, f"{about.kind}/{about.name}") for about in told}
+    owners = {(item.namespace, topmost(item.owner)) for item in shown if item.owner}
+    owners |= {(about.namespace, topmost(f"{about.kind}/{about.name}")) for about in told}
     return PageNames(
         frozenset((item.namespace, item.name) for item in shown),
         frozenset((about.namespace, about.name) for about in told),

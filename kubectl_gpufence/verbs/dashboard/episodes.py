@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence.owners import topmost
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 MOST_EPISODES: Final = 100
 
 _NAMES_PODS: Final = frozenset({"ReplicaSet", "DaemonSet", "StatefulSet", "Job", "Deployment"})
-_MAKES: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
 
 
 class EventSubject(NamedTuple):
@@ -57,11 +58,11 @@ class PodGroups:
         self._owners.setdefault((owner.namespace, owner.name), owner)
 
     def of(self, about: EventSubject) -> str:
-        """Return the group of a pod, also of one that is gone, or of the owner of its owner."""
+        """Return the group of a pod, also of one that is gone, or of its owner."""
         if about.kind == "Pod" and (known := self._of_pods.get((about.namespace, about.name))):
             return known
-        found = self._owner_of(about) if about.kind == "Pod" else self._made_by(about)
-        return "/".join(filter(None, found or about))
+        found = self._owner_of(about) if about.kind == "Pod" else None
+        return _group(found or about)
 
     def _owner_of(self, pod: EventSubject) -> EventSubject | None:
         """Find what a pod that is gone was named after: one part is added, by some kinds more."""
@@ -73,21 +74,17 @@ class PodGroups:
             name = name.rpartition("-")[0]
         return None
 
-    def _made_by(self, owner: EventSubject) -> EventSubject | None:
-        """Find the owner of pods that another owner has made, such as a Deployment."""
-        made = _MAKES.get(owner.kind)
-        for (namespace, name), item in self._owners.items():
-            if namespace == owner.namespace and item.kind == made:
-                base, _, last = name.rpartition("-")
-                if base == owner.name and last:
-                    return item
-        return None
-
 
 def group_of(line: PodLine) -> str:
-    """Return what the pods of one owner have in common; a pod without an owner stands alone."""
-    owner = line.owner or f"Pod/{line.name}"
-    return f"{line.namespace}/{owner}"
+    """
+    Return what the pods of one topmost owner have in common; a pod without an owner stands alone.
+    """
+    return f"{line.namespace}/{topmost(line.owner or f'Pod/{line.name}')}"
+
+
+def _group(about: EventSubject) -> str:
+    owner = topmost(f"{about.kind}/{about.name}")
+    return f"{about.namespace}/{owner}" if about.namespace else owner
 
 
 def episodes(events: Iterable[SeenEvent], lines: Iterable[PodLine]) -> list[EventEpisode]:

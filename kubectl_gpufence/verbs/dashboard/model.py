@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
+from gpufence.owners import topmost
 from gpufence.text import printable
 from kubectl_gpufence.card_lines import card_lines, node_lines
 from kubectl_gpufence.cluster_view import is_stale, staleness
@@ -120,9 +121,20 @@ def _card(line: CardLine, shown_bytes: int) -> dict[str, object]:
         "nobody": held(card.unattributed_bytes),
         "parts": _parts(card.used_bytes, card.unattributed_bytes, shown_bytes, total),
         "promised": _ratio(line.committed_bytes, total),
-        "facts": [] if card.busy_share is None else [f"{card.busy_share:.0%} busy"],
+        "facts": _facts(card),
         "state": _cell(_state(line)),
     }
+
+
+def _facts(card: CardRow) -> list[str]:
+    """Return what is known of how hard a card works, in the order in which nvitop has it."""
+    of = "" if card.most_watts is None else f" of {card.most_watts}"
+    facts = (
+        None if card.busy_share is None else f"{card.busy_share:.0%} busy",
+        None if card.celsius is None else f"{card.celsius} \u00b0C",
+        None if card.watts is None else f"{card.watts}{of} W",
+    )
+    return [fact for fact in facts if fact is not None]
 
 
 def _parts(used: int | None, nobody: int | None, shown: int, total: int) -> list[float]:
@@ -154,7 +166,7 @@ def _pod(line: PodLine) -> dict[str, object]:
         "key": f"{line.node}/{line.uuid}",
         "line": pod_key(line),
         "group": printable(group_of(line)),
-        "owner": printable(line.owner),
+        "owner": printable(topmost(line.owner)) if line.owner else "",
         "mode": printable(line.mode),
         "limit": allowed(line.limit_bytes),
         "told": _cell(told(line)),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.need import Confidence
 from gpufence.need.measured import LEAST_PODS, LEAST_SECONDS
-from gpufence.need.rows import POD_TEMPLATE_HASH, top_owner
 from gpufence.need.summary import together
+from gpufence.owners import topmost
 from gpufence.text import duration
 from kubectl_gpufence.view import Cell, Field, Rows, Tone, allowed, amount, exact
 
@@ -233,8 +233,6 @@ def _share(
 
 
 def _owner(pod: PodRow) -> Owner:
-    """
-    Return the owner as needs name it; an agent tells the controller, whose last part is the hash.
-    """
-    kind, _, name = (pod.owner or f"Pod/{pod.name}").partition("/")
-    return pod.namespace, *top_owner(kind, name, {POD_TEMPLATE_HASH: name.rpartition("-")[2]})
+    """Return the owner as needs name it; an agent tells the controller."""
+    kind, _, name = topmost(pod.owner or f"Pod/{pod.name}").partition("/")
+    return pod.namespace, kind, name

@@ -20,6 +20,7 @@ from tests.contract.agent_nvml.machine import (
     put,
     used,
 )
+from tests.support.observing import wait_until
 
 PERIOD_SECONDS = 0.1
 A100, H100 = "1", "2"
@@ -191,3 +192,22 @@ def test_a_question_that_hangs_is_left_alone(machine: State, start: Start) -> No
     assert 5 == used(first)
     assert "has ended 2 NVML processes in a row" in first.work_trouble.text
     assert second.work is not None
+
+
+def test_a_card_says_how_warm_it_is_and_what_it_draws(machine: State, sampler: Sampler) -> None:
+    """Temperature, power and its limit come with a later sample."""
+    busy = put(machine, "0", 1)[0]
+    busy.work(100)
+    wait_until(lambda: cards(sampler)[0].sensors.celsius)
+    seen = cards(sampler)[0].sensors
+
+    assert seen.watts is not None
+    assert seen.watts == seen.most_watts
+
+
+def test_a_sensor_that_a_card_lacks_is_unknown(machine: State, sampler: Sampler) -> None:
+    """What the driver does not tell leaves the other figures as they are."""
+    machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, "nvmlDeviceGetPowerUsage"))
+    wait_until(lambda: cards(sampler)[0].sensors.celsius)
+
+    assert cards(sampler)[0].sensors.watts is None

@@ -5,7 +5,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.sample import CardMemory, CardWork, GpuProcess
+from agent.model.sample import CardMemory, CardSensors, CardWork, GpuProcess
 from agent.nvml.process_lists import SENTINELS, WIDEST, read_entries
 from agent.nvml.protocol import (
     Accounted,
@@ -56,6 +56,7 @@ answers = st.one_of(
     ),
     st.tuples(st.just(Ask.LIST), st.builds(Listed, times, merged_lists, some_pids) | failures),
     st.tuples(st.just(Ask.PEAKS), st.builds(Accounted, st.booleans(), lists) | failures),
+    st.tuples(st.just(Ask.SENSE), st.builds(CardSensors, *3 * [st.none() | codes]) | failures),
     st.tuples(
         st.just(Ask.WORK),
         st.builds(CardWork, times, times, times, st.none() | workers, st.booleans()) | failures,

@@ -8,6 +8,7 @@ from typing import Any
 from agent.attribute import attribute
 from agent.model.pod import Controller, PodLimit, PodOnNode, pods_on_node
 from agent.model.sample import (
+    UNSENSED,
     CardMemory,
     CardSample,
     CardWork,
@@ -208,7 +209,11 @@ class Script:
         is accounted.
         """
         idle = CardWork(self.clock.now, self.clock.now, 0.0, {})
-        silent: dict[Ask, Answer] = {Ask.WORK: idle, Ask.PEAKS: Accounted(on=False)}
+        silent: dict[Ask, Answer] = {
+            Ask.WORK: idle,
+            Ask.PEAKS: Accounted(on=False),
+            Ask.SENSE: UNSENSED,
+        }
         return self.answers.get(question, silent.get(question.ask, HANG))
 
     def asked_since(self, action: Callable[[], object]) -> list[Question]:

@@ -13,7 +13,6 @@ from gpufence.need import (
     NeedReasons,
     NeedSummary,
     ProposalTerms,
-    top_owner,
     with_room,
 )
 from gpufence.need.applied import AppliedProfile, applied_amounts
@@ -28,6 +27,7 @@ from gpufence.need.profile import (
     total_of,
     write_status,
 )
+from gpufence.owners import top_owner, topmost
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import NEED_KEY, container, need_summary, pod
@@ -292,6 +292,21 @@ def test_the_owner_is_the_topmost_that_is_certain(
     A name that changes with each roll-out or run is traced back where its form leaves no doubt.
     """
     assert expected == top_owner(kind, name, labels)
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        ("ReplicaSet/web-6664c96cd5", "Deployment/web"),
+        ("ReplicaSet/web-blue", "ReplicaSet/web-blue"),
+        ("ReplicaSet/web-v2", "ReplicaSet/web-v2"),
+        ("Job/nightly-29412345", "CronJob/nightly"),
+        ("Pod/alone", "Pod/alone"),
+    ],
+)
+def test_a_controllers_name_alone_leads_to_the_topmost(owner: str, expected: str) -> None:
+    """Where pods' labels are not at hand, a ReplicaSet's ending has to be a hash by its letters."""
+    assert expected == topmost(owner)
 
 
 def crowd(**counts: int) -> list[NeedKey]:

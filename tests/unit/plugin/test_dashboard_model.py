@@ -113,7 +113,7 @@ def groups_of(*events: SeenEvent, rows: tuple[Any, ...] = (owned("api-7d9f-x2x4k
     return [item.group for item in episodes(events, pod_lines(found, ""))]
 
 
-API = "team-a/ReplicaSet/api-7d9f"
+API, SET = "team-a/Deployment/api", "team-a/ReplicaSet/api-7d9f"
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,10 @@ API = "team-a/ReplicaSet/api-7d9f"
     [
         ("team-a/Pod/api-7d9f-x2x4k", API),
         ("team-a/Pod/api-7d9f-gone1", API),
+        (SET, API),
         (API, API),
-        ("team-a/Deployment/api", API),
+        ("team-a/ReplicaSet/api-5c6d7f8b", API),
+        ("team-a/Job/nightly-29412345", "team-a/CronJob/nightly"),
         ("team-a/Deployment/api-7d9f", "team-a/Deployment/api-7d9f"),
         ("team-a/StatefulSet/api", "team-a/StatefulSet/api"),
         ("team-a/Pod/api-7d9f-two-x2x4k", "team-a/Pod/api-7d9f-two-x2x4k"),
@@ -147,7 +149,7 @@ def test_a_pod_of_an_operators_kind_may_add_more_to_its_name() -> None:
 def test_an_episode_is_one() -> None:
     """However often, of however many pods; the same about their owner adds nothing."""
     events = (
-        said(f"{API}", 9, times=7),
+        said(SET, 9, times=7),
         said("team-a/Pod/api-7d9f-gone1", 5, times=3, since="2026-01-02T03:00:00Z"),
         said("team-a/Pod/api-7d9f-x2x4k", 7, warning=True),
         said("team-a/Pod/api-7d9f-x2x4k", 1, "Evicted"),
@@ -172,7 +174,7 @@ def test_an_episode_is_one() -> None:
 
 def test_an_owner_has_an_episode_without_its_pods() -> None:
     """A node has no pod whose story could be read."""
-    (owner, node) = model(cluster(), said(API, 2, times=7), said("Node/gpu-1", 1))["episodes"]
+    (owner, node) = model(cluster(), said(SET, 2, times=7), said("Node/gpu-1", 1))["episodes"]
 
     assert (7, 0, None) == tuple(owner[key] for key in ("times", "pods", "story"))
     assert ("Node/gpu-1", None) == (node["group"], node["story"])
@@ -236,12 +238,18 @@ def test_cards_that_are_alike_are_named_once() -> None:
     ]
 
 
-def test_a_card_says_how_busy_it_is_where_its_agent_does() -> None:
-    """Agents of earlier versions do not."""
-    cards = (card_row(busy_share=0.874), card_row(1))
+def test_a_card_says_how_hard_it_works_where_its_agent_does() -> None:
+    """Agents of earlier versions do not, and a card without a sensor leaves out what it lacks."""
+    cards = (
+        card_row(busy_share=0.874, celsius=61, watts=42, most_watts=70),
+        card_row(1, celsius=0, watts=9),
+        card_row(2),
+    )
     told = model(cluster(agents=(agent(snapshot(cards=cards)),)))["cards"]
 
-    assert [["87% busy"], []] == [card["facts"] for card in told]
+    assert [["87% busy", "61 \u00b0C", "42 of 70 W"], ["0 \u00b0C", "9 W"], []] == [
+        card["facts"] for card in told
+    ]
 
 
 def test_what_is_no_event_is_refused() -> None:

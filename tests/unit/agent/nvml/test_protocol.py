@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pynvml import c_nvmlProcessUtilizationSample_t as Entry
 
-from agent.model.sample import CardWork, GpuProcess
+from agent.model.sample import CardSensors, CardWork, GpuProcess
 from agent.nvml.faults import Code
 from agent.nvml.process_lists import SENTINELS, WIDEST, ProcessLists, read_entries
 from agent.nvml.protocol import (
@@ -45,6 +45,7 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LIST, listed(1.5, GpuProcess(1, 9), graphics=(GpuProcess(1, None), GpuProcess(2, 3)))),
     (Ask.PEAKS, Accounted(on=False)),
     (Ask.PEAKS, Accounted(on=True, peaks=(GpuProcess(7, 2**33), GpuProcess(9, 1)))),
+    (Ask.SENSE, CardSensors(61, 42, None)),
     (Ask.LIMITS, Limited(0, 2**64 - 1, 3)),
     (Ask.LIST, NvmlFailure(None, "list", "entries of no known layout")),
     (Ask.LIST, NvmlFailure(-1, "nvmlOdd")),
@@ -116,6 +117,8 @@ def test_what_is_no_question_is_refused(line: str) -> None:
         (Ask.WORK, [1.0, 2.0, 3.0, ["1"], False]),
         (Ask.WORK, [1.0, 2.0, 3.0, 7, False]),
         (Ask.PEAKS, [1, [], []]),
+        (Ask.SENSE, [61, 42]),
+        (Ask.SENSE, [61, 42, 70.5]),
         (Ask.PEAKS, [True, [1], []]),
         (Ask.PEAKS, [True, [1], [1.5]]),
     ],

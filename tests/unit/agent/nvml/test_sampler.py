@@ -2,13 +2,15 @@
 
 import pytest
 
+from agent.model.sample import UNSENSED, CardSensors
 from agent.nvml.faults import Code
 from agent.nvml.protocol import Ask, Counted, NvmlFailure, Question
-from agent.nvml.sampler import Sampler
+from agent.nvml.sampler import SENSE_SECONDS, Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB
 from tests.support.agent.builders import (
     COUNT,
+    HANG,
     IN_USE,
     LOST,
     OPEN,
@@ -147,3 +149,33 @@ def test_cards_that_nobody_has_cut_are_said(sampler: Sampler, script: Script) ->
 
     assert () == sample.cards
     assert "create some with nvidia-smi mig" in sample.trouble.text
+
+
+def sensors_after(script: Script, sampler: Sampler, seconds: float) -> list[CardSensors]:
+    script.clock.now += seconds
+    return [card.sensors for card in sampler.sample(NOBODY).cards]
+
+
+def test_sensors_are_read_by_the_way(sampler: Sampler, script: Script) -> None:
+    """No sample waits for temperature and power: an answer that takes time is in the next one."""
+    warm = CardSensors(61, 42, 70)
+    script.answers[Question(Ask.SENSE, "GPU-0")] = warm
+    script.seconds = 0.1
+    first = sensors_after(script, sampler, 1.0)
+
+    assert [UNSENSED, UNSENSED] == first
+    assert [warm, UNSENSED] == sensors_after(script, sampler, 1.0)
+
+
+def test_sensors_that_hang_are_unknown_and_no_trouble(sampler: Sampler, script: Script) -> None:
+    """A card whose sensors hang the driver goes on being measured, without old figures of them."""
+    script.answers[Question(Ask.SENSE, "GPU-0")] = CardSensors(61, 42, 70)
+    sampler.sample(NOBODY)
+    script.answers[Question(Ask.SENSE, "GPU-0")] = HANG
+    for _ in range(4):
+        sensors_after(script, sampler, SENSE_SECONDS)
+    sample = sampler.sample(NOBODY)
+
+    assert UNSENSED == sample.cards[0].sensors
+    assert "" == sample.trouble.text
+    assert all(card.memory and card.processes for card in sample.cards)

@@ -124,7 +124,8 @@ class _Pass:
             if each.since is not None:
                 times = dues(owner, each.since, waiter, self._world.now, self._rules)
             item = None if times is None else times.first
-            self._standings[key] = _standing(owner, each, waiter, item)
+            hold = latest_hold(owner, self._world.now, self._rules)
+            self._standings[key] = _standing(owner, each, waiter, item, hold)
             items += [] if times is None else [times]
         return sorted(
             items,
@@ -191,7 +192,9 @@ class _Pass:
         return ReleaseDecision(self._standings, tuple(self._acts), memory, self._brake)
 
 
-def _standing(owner: OwnerState, found: Idleness, waiter: str, item: Due | None) -> Standing:
+def _standing(
+    owner: OwnerState, found: Idleness, waiter: str, item: Due | None, hold: Hold | None
+) -> Standing:
     """Return how an owner stands that has replicas, before anything is done about it."""
     standing = Standing(
         owner.key,
@@ -205,12 +208,14 @@ def _standing(owner: OwnerState, found: Idleness, waiter: str, item: Due | None)
     if found.state != IDLE_STATE:
         against = owner.why_not if owner.way is Way.NEVER else ""
         return standing._replace(why=f"{found.why}; {against}") if against else standing
+    kept = hold is not None and hold.kept
     if item is None:
-        return standing._replace(why=objection(owner, contended=bool(waiter)))
+        why = objection(owner, contended=bool(waiter))
+        why = f"{hold.why}; {why}" if hold is not None and kept else why
+        return standing._replace(state=KEPT if kept else found.state, why=why)
     standing = standing._replace(deadline=item.deadline)
-    if item.hold is not None:
-        state = KEPT if item.hold.kept else found.state
-        return standing._replace(state=state, why=item.hold.why)
+    if hold is not None:
+        return standing._replace(state=KEPT if kept else found.state, why=hold.why)
     if owner.rung is IdleRung.WARN:
         return standing._replace(why=f"{found.why}; {_IDLE_WARN}")
     return standing

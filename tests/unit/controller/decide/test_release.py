@@ -188,6 +188,15 @@ def test_what_is_kept_is_shown_as_kept() -> None:
     assert ("idle", NOW + 500) == (only(cluster(warm)).state, only(cluster(warm)).deadline)
 
 
+def test_what_is_kept_is_so_whatever_else_stands_against_a_release() -> None:
+    """An owner that would go for a waiting pod only says that, and that it is kept."""
+    words = WORDS._replace(keep_until=NOW + 3600, wake=WakeBy.WHEN_FREE)
+    standing = only(cluster(IDLE._replace(words=words)))
+
+    assert "kept" == standing.state
+    assert standing.why.startswith("it is to be kept until 2027-01-15T09:00:00Z; it comes back")
+
+
 def test_somebody_who_waits_hurries() -> None:
     """NoticeGiven anew with a minute's half, released after it, and people read for whom."""
     job = waiting_pod(requests={names.NVIDIA_GPU: 2})

@@ -174,10 +174,15 @@ def configmap_name(prefix: str, node: str) -> str:
 
 
 def kept_configmap(
-    name: str, label: str, data: Mapping[str, str], version: str
+    name: str, label: str, data: Mapping[str, str], version: str, owner: Object | None = None
 ) -> dict[str, object]:
-    """Make such an object whole; `version` is the one it replaces, empty for a new one."""
-    about = {"resourceVersion": version} if version else {}
+    """
+    Make such an object whole; `version` is the one it replaces, empty for a new one. With its
+    `owner` it goes, too.
+    """
+    about: dict[str, object] = {"resourceVersion": version} if version else {}
+    if owner is not None:
+        about["ownerReferences"] = [owner]
     labels = {"app.kubernetes.io/name": label, "app.kubernetes.io/part-of": "gpufence"}
     metadata = {"name": name, "labels": labels, **about}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}

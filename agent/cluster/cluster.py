@@ -20,7 +20,7 @@ from agent.model.pod import pods_on_node
 from agent.model.state import ClusterStatus, Identity
 from agent.pod_view import read_pod_on_node
 from gpufence.errors import GpufenceError
-from gpufence.shape import as_object, as_texts
+from gpufence.shape import as_object, as_text, as_texts
 from kube import ConflictError, ForbiddenError, NotFoundError, PatchType, core
 from kube.background import Background
 from kube.event_writer import EventWriter
@@ -130,6 +130,12 @@ class AgentCluster:
         """Return those of the Node's labels that mean something here, as last known."""
         metadata = as_object(self._view.node.get("metadata"), "metadata")
         return as_texts(metadata.get("labels"), "metadata.labels")
+
+    @property
+    def node_uid(self) -> str:
+        """Return that of the Node, empty before it was read."""
+        metadata = as_object(self._view.node.get("metadata"), "metadata")
+        return as_text(metadata.get("uid"), "metadata.uid")
 
     def publish(self, cards: NodeCards) -> None:
         """Have the Node say which cards it has; repeated until it does."""

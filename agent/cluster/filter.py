@@ -115,7 +115,7 @@ def filter_node(node: JsonObject) -> Named:
     metadata, status = part_of(node, "metadata"), part_of(node, "status")
     kept = {
         "metadata": {
-            **_some(metadata, "name"),
+            **_some(metadata, "name", "uid"),
             "labels": {
                 **_sharing(part_of(metadata, "labels")),
                 **_some(part_of(metadata, "labels"), names.DRIVER_LIMITS),

@@ -70,6 +70,12 @@ class RecordStore(NodeStore[NodeRecords, NodeRecords]):
     title = "records of how pods ended"
     prefix = names.WHY_PREFIX
 
+    def __init__(
+        self, client: Client, settings: ClusterSettings, node_uid: Callable[[], str]
+    ) -> None:
+        super().__init__(client, settings)
+        self._node_uid = node_uid
+
     def nothing(self, node: str) -> NodeRecords:
         return NodeRecords(node)
 
@@ -82,7 +88,7 @@ class RecordStore(NodeStore[NodeRecords, NodeRecords]):
 
     def whole(self, kept: NodeRecords, now: str, version: str) -> JsonObject:
         del now
-        return configmap(kept, version)
+        return configmap(kept, version, self._node_uid())
 
 
 class HistoryConcern(Concern):
@@ -119,7 +125,9 @@ class HistoryConcern(Concern):
     def on(cls, ground: Ground, settings: HistoryPolicy) -> Self:
         del settings
         at = ground.cluster
-        keeper = None if at is None else RecordStore(at.client, at.settings)
+        keeper = None
+        if at is not None:
+            keeper = RecordStore(at.client, at.settings, lambda: at.node_uid)
         return cls(ground.policy, ground.node, keeper, ground.clock, ground.timestamp)
 
     @classmethod

@@ -19,14 +19,15 @@ from tests.support.agent.node_site import (
 from tests.support.observing import wait_until
 
 
-def stored(site: NodeSite) -> NodeRecords:
-    """Return what is in the node's ConfigMap; nothing where there is none."""
+def stored(site: NodeSite) -> tuple[NodeRecords, list[tuple[str, str]]]:
+    """Return what is in the node's ConfigMap, and the kinds and UIDs with which that goes."""
     name = configmap_name(names.WHY_PREFIX, site.node.name)
     try:
         raw = site.admin.get(core("namespaces", site.system, "configmaps", name))
     except NotFoundError:
-        return NodeRecords("")
-    return read_records(raw["data"][names.WHY_KEY])
+        return NodeRecords(""), []
+    owners = [(each["kind"], each["uid"]) for each in raw["metadata"]["ownerReferences"]]
+    return read_records(raw["data"][names.WHY_KEY]), owners
 
 
 @contextmanager
@@ -65,8 +66,8 @@ def test_an_evicted_pod_is_explained_when_pod_and_agent_are_gone(
     site: NodeSite, namespace: str, tmp_path: Path
 ) -> None:
     """
-    The agent stores how a pod ended, its successor has it too, and without any agent the plugin
-    reads it from the ConfigMap.
+    The agent stores how a pod ended for as long as its Node is there, its successor has it too, and
+    without any agent the plugin reads it from the ConfigMap.
     """
     ground = site.ground(namespace)
     grow = tmp_path / "grow"
@@ -80,8 +81,11 @@ def test_an_evicted_pod_is_explained_when_pod_and_agent_are_gone(
         wait_until(lambda: "greedy" in of(known(agent), namespace), agent.lines[-5:])
     with in_place(site):
         said = site.plugin("why", "-n", namespace, "greedy")
-    (record,) = [each for each in stored(site).records if each.namespace == namespace]
+    records, goes_with = stored(site)
+    (record,) = [each for each in records.records if each.namespace == namespace]
+    node = site.admin.get(core("nodes", site.node.name))
 
+    assert [("Node", node["metadata"]["uid"])] == goes_with
     assert (0, "") == (said.returncode, said.stderr)
     assert "it passed its limit of 2048Mi" in said.stdout
     assert "it held 3172Mi and was evicted" in said.stdout

@@ -226,6 +226,7 @@ def test_node() -> None:
     assert {
         "metadata": {
             "name": "node-1",
+            "uid": "uid-of-node-1",
             "labels": {names.GFD_REPLICAS: "4"},
             "annotations": {names.CARDS: "{}"},
         },

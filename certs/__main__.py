@@ -19,6 +19,7 @@ from certs.renewal import CLOCK_SKEW_SECONDS
 from certs.settings import PREFIX, CertsSettings, help_epilog, read_endpoints
 from certs.status import status_of
 from certs.store import SecretStore
+from gpufence.arguments import Parser
 from gpufence.errors import GpufenceError, SettingsError
 from gpufence.names import CERTS_INSTALL
 from gpufence.settings import read_settings, unknown_settings
@@ -160,7 +161,7 @@ def _warn(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gpufence-certs",
         description="Keep the webhook's certificates in order. Run it as often as you like.",
         epilog=help_epilog(),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from difflib import get_close_matches
-from typing import Final, NoReturn
+from typing import Final
 
 from gpufence.errors import shown
 
@@ -16,25 +15,6 @@ CONTROLLER: Final = "GPUFENCE_CONTROLLER"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _FOREVER = 86_400.0
-_CHOICE = re.compile(r"invalid choice: '(?P<typed>[^']*)' \(choose from (?P<known>.*)\)", re.DOTALL)
-_UNKNOWN = re.compile(r"unrecognized arguments: (?P<typed>--[-\w]+)")
-_OPTION = re.compile(r"--[a-z][-a-z]+")
-
-
-class Parser(argparse.ArgumentParser):
-    """Ends with 2 for every wrong argument, and names what may have been meant."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(f"{message}{self._hint(message)}")
-
-    def _hint(self, message: str) -> str:
-        typed, known = "", list[str]()
-        if choice := _CHOICE.search(message):
-            typed, known = choice["typed"], re.findall(r"[-\w]+", choice["known"])
-        elif option := _UNKNOWN.search(message):
-            typed, known = option["typed"], _OPTION.findall(self.format_help())
-        near = get_close_matches(typed, known, n=1)
-        return f"; did you mean {near[0]}?" if near else ""
 
 
 def seconds(text: str) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import RawDescriptionHelpFormatter
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
+from gpufence.arguments import Parser
 from gpufence.errors import GpufenceError
 from gpufence.settings import help_text
 
@@ -22,13 +23,13 @@ _ABOUT_SETTINGS: Final = (
 
 def command_parser(
     name: str, settings: type, about: str = "", title: str = ""
-) -> tuple[ArgumentParser, dict[str, Any]]:
+) -> tuple[Parser, dict[str, Any]]:
     """Make a parser whose --help lists the settings, and what its main command has of that."""
     shown: dict[str, Any] = {
         "epilog": f"{_ABOUT_SETTINGS}\n\n{help_text(settings, title)}",
         "formatter_class": RawDescriptionHelpFormatter,
     }
-    return ArgumentParser(name, description=about or None, **shown), shown
+    return Parser(name, description=about or None, **shown), shown
 
 
 def version() -> str:

@@ -13,10 +13,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from gpufence.arguments import Parser
 from gpufence.errors import GpufenceError
 from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError, ReplyError, core
-from kubectl_gpufence.arguments import Parser, add_common, node_name
+from kubectl_gpufence.arguments import add_common, node_name
 from kubectl_gpufence.gpushare.books import (
     Holdings,
     details,

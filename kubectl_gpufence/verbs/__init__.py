@@ -12,7 +12,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from kubectl_gpufence.arguments import Parser, add_common
+from gpufence.arguments import Parser
+from kubectl_gpufence.arguments import add_common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 _TICK = "gpufence_agent_tick_duration_seconds"
 _TIME = "_timestamp_seconds"
+_EXPECTED: Final = (
+    *((str(action), str(Answer.ACCEPTED)) for action in Action),
+    *((str(Action.EVICT), str(answer)) for answer in (Answer.BLOCKED, Answer.FAILED)),
+)
+"""What is done, and how an eviction fails in the end; the rest is rare, and shown once it was."""
 
 RENAMED: Final = (
     Renamed("gpufence_sample_age_seconds", "gpufence_last_sample_timestamp_seconds", age),
@@ -114,19 +119,13 @@ def _brakes(brake: Brake | None) -> Iterator[tuple[dict[str, str], float]]:
 
 
 def _evictions(counts: Counts) -> Family:
-    """Show every combination from the beginning, at zero: a rate needs the time before, too."""
+    """Show at zero what alerts and panels count from: a rate needs the time before, too."""
+    known = {**dict.fromkeys(_EXPECTED, 0), **counts.evictions}
     return Family(
         "gpufence_evictions_total",
         "counter",
         "Evictions and other acts on pods, by action and result",
-        tuple(
-            (
-                {"action": str(action), "result": str(answer)},
-                counts.evictions.get((str(action), str(answer)), 0),
-            )
-            for action in Action
-            for answer in Answer
-        ),
+        tuple(({"action": act, "result": said}, count) for (act, said), count in known.items()),
     )
 
 

@@ -188,14 +188,18 @@ def _idle_seconds(line: PodLine) -> float | None:
 def idle_for(line: PodLine) -> Cell:
     """
     Return for how long a pod has done nothing on its card, in one unit; of one without memory, for
-    how long it has not used the GPU it was given.
+    how long it has not used the GPU it was given. Starting and failing is neither.
     """
     row = line.activity
-    if line.use is None and row is None:
+    if line.use is None and (row is None or _has_failed(line)):
         return Cell(line.nothing, Tone.FAINT)
     if row is None or row.idle_seconds is None:
         return Cell(UNKNOWN, Tone.FAINT)
     return Cell("busy") if row.state == BUSY else Cell(coarse(row.idle_seconds), Tone.WARN)
+
+
+def _has_failed(line: PodLine) -> bool:
+    return line.state in (*ENDS.values(), PERHAPS, CRASH_LOOP)
 
 
 def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
@@ -259,10 +263,10 @@ def fence_on(line: PodLine) -> Cell:
 def verdict_on(line: PodLine) -> Cell:
     """Return the agent's verdict, or why there is none."""
     if line.row is None or line.use is None or line.snapshot is None:
-        ended = line.state in (*ENDS.values(), PERHAPS, CRASH_LOOP)
-        if line.said is not None and not ended:
+        failed = _has_failed(line)
+        if line.said is not None and not failed:
             return line.said.verdict
-        return Cell(state_text(line.state), Tone.BAD if ended else Tone.FAINT)
+        return Cell(state_text(line.state), Tone.BAD if failed else Tone.FAINT)
     if old := staleness(line.snapshot):
         return Cell(old, Tone.WARN)
     cell = verdict(line.row, line.use, line.snapshot.brake)

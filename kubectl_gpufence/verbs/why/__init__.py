@@ -27,7 +27,7 @@ examples:
   kubectl gpufence why --last 3 -A            the last ends of all namespaces
 
 It asks the agents, and reads ConfigMaps gpufence-why-NODE where they do not answer. Pods that were
-rejected never ran: their owner's Events have the reason.
+rejected never ran: `kubectl gpufence explain deploy/NAME` shows why.
 """
 _MOST_LAST: Final = 1000
 

@@ -183,9 +183,11 @@ def _nothing(asked: WantedRecords, known: Known) -> str:
 def _missing(asked: WantedRecords, known: Known) -> str:
     near = get_close_matches(asked.owner or asked.pod, set(_names(known, asked)), n=1)
     hint = f"did you mean {printable(near[0])}?" if near else "-n names another namespace"
+    where = f"-n {asked.namespace} " if asked.namespace else ""
+    owner = printable(asked.owner).lower() or "deploy/NAME"
     return (
         f"no end of {asked.shown} is recorded; {hint} {_kept(known)}; a pod that was rejected has "
-        "none: see its owner's Events"
+        f"none: `kubectl gpufence explain {where}{owner}` shows why"
     )
 
 

@@ -192,6 +192,7 @@ def test_a_name_that_is_not_there_has_a_hint(known: Desk) -> None:
         known.run("why", "deploy/workers")
 
     assert "128 evictions of each node" in str(caught.value)
+    assert "`kubectl gpufence explain -n team-a deploy/NAME` shows why" in str(caught.value)
     assert "run since 2026-11-19T00:00:00Z" in str(caught.value)
 
 

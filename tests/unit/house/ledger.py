@@ -88,14 +88,14 @@ class Figure(NamedTuple):
 
 
 RECORDED = {
-    "product modules": Figure(278, 275),
-    "product lines of code": Figure(32875, 26500),
+    "product modules": Figure(280, 275),
+    "product lines of code": Figure(32954, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
-    "test files": Figure(615, 470),
-    "test lines": Figure(100859, 60000),
-    "product modules that unit tests import": Figure(207, 90),
+    "test files": Figure(616, 470),
+    "test lines": Figure(101006, 60000),
+    "product modules that unit tests import": Figure(210, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),
     "metrics": Figure(61, 55),

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpufence.capped import Ending
-from gpufence.snapshot import EndedRow, PodRow
+from gpufence.snapshot import EndedRow, PodActivityRow, PodRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers
-from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
+from kubectl_gpufence.pod_lines import POD_FIELDS, idle_for, pod_lines, verdict_on
 from kubectl_gpufence.view import records
 from tests.support.plugin import (
     CARD,
@@ -108,6 +108,15 @@ def test_an_end_for_want_of_memory_is_the_verdict(
     found = cluster(replace(seen_pod(), endings=endings), agents=agents)
 
     assert [word] == [verdict_on(line).text.partition(",")[0] for line in pod_lines(found, "")]
+
+
+def test_a_pod_that_starts_and_fails_again_and_again_is_not_called_busy() -> None:
+    """Its processes come and go, which its agent takes for loading."""
+    doing = PodActivityRow("busy", 0.0, "Loading")
+    row = pod_row(activity=doing)._replace(uses=())
+    found = cluster(replace(seen_pod(), endings=(OOM,)), agents=(agent(snapshot(row)),))
+
+    assert ["-"] == [idle_for(line).text for line in pod_lines(found, "")]
 
 
 def test_another_namespaces_pods_stay_out() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gpufence.annotations import read_pod_options
-from gpufence.errors import Finding, look, shown, unknown, wrong
+from gpufence.errors import Finding, look, ok, shown, unknown, wrong
 from gpufence.mode import MODES
 from gpufence.names import EVICTED, IDLE
 from kubectl_gpufence.cluster_view import named
@@ -24,6 +24,7 @@ _AGAIN: Final = 2
 _NAMESPACES: Final = "namespaces"
 _PODS: Final = "pods"
 _OWNERS: Final = "owners"
+_QUOTAS: Final = "quotas"
 
 
 def check_tenants(installation: Installation) -> Iterator[Finding]:
@@ -35,6 +36,7 @@ def check_tenants(installation: Installation) -> Iterator[Finding]:
     pods = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
     yield from _unreadable(pods)
     yield from _evicted_again(installation)
+    yield from _without_quota(sorted(fenced), installation)
 
 
 def _of_namespace(item: LabelledNamespace) -> Iterator[Finding]:
@@ -78,6 +80,17 @@ def _evicted_again(installation: Installation) -> Iterator[Finding]:
             f"{counted(len(again), 'owner')} evicted again and again: {named(again)}",
             "`kubectl gpufence recommend` says how much they need; or let them use less",
         )
+
+
+def _without_quota(fenced: list[str], installation: Installation) -> Iterator[Finding]:
+    """Name the namespaces without a quota on GPUs; where none has one, that is nobody's mistake."""
+    limited = set(filter(None, installation.quotas.value or []))
+    free = [name for name in fenced if name not in limited]
+    if not free or installation.quotas.hidden:
+        return
+    text = f"{counted(len(free), 'fenced namespace')} without a quota on GPU memory: {named(free)}"
+    remedy = "a ResourceQuota with requests.<resource of your sharing system> (docs/operations.md)"
+    yield look(_QUOTAS, text, remedy) if limited else ok(_QUOTAS, text)
 
 
 def _what(problem: Problem) -> str:

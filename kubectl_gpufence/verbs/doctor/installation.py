@@ -24,6 +24,7 @@ T = TypeVar("T")
 Validity = tuple[tuple[float, float], ...]
 
 _ACTIVITY: Final = "/v1/activity/"
+_BY_CLASS: Final = "deviceclass.resource."  # of a quota on devices of a class
 HOOKS: Final = tuple(
     f"{name}.gpufence.io" for name in ("observe.pods", "cap.pods", "evict.pods", "bindings")
 )
@@ -146,10 +147,11 @@ def asks_gpu(owner: Object) -> bool:
 @dataclass(frozen=True, slots=True)
 class Installation:
     """
-    `rights` are questions to the API server, and whether it lets the caller do that. `serving` is
-    the time in seconds that each webhook pod's certificate still lasts, `trusted` from when to when
-    each hook's CAs are valid, None where they cannot be read. It is `young` if it was installed or
-    rolled out a moment ago; the agents of `young_nodes` were.
+    `quotas` are the namespaces that have one on GPUs. `rights` are questions to the API server, and
+    whether it lets the caller do that. `serving` is the time in seconds that each webhook pod's
+    certificate still lasts, `trusted` from when to when each hook's CAs are valid, None where they
+    cannot be read. It is `young` if it was installed or rolled out a moment ago; the agents of
+    `young_nodes` were.
     """
 
     now: float
@@ -172,8 +174,18 @@ class Installation:
     published: MaybeHidden[list[SliceCards]] = field(default_factory=MaybeHidden)
     classes: MaybeHidden[list[ServedClass]] = field(default_factory=MaybeHidden)
     events: MaybeHidden[list[SeenEvent]] = field(default_factory=MaybeHidden)
+    quotas: MaybeHidden[list[str]] = field(default_factory=MaybeHidden)
     young: bool = False
     young_nodes: frozenset[str] = frozenset()
+
+
+def read_quota(raw: Object) -> str:
+    """Return the namespace of a quota that counts GPUs or their memory, else nothing."""
+    hard = as_object(as_object(raw.get("spec"), "spec").get("hard"), "spec.hard")
+    counted = {key.removeprefix("requests.") for key in hard}
+    gpus = counted & GPU_RESOURCES.keys() or any(_BY_CLASS in key for key in counted)
+    metadata = as_object(raw.get("metadata"), "metadata")
+    return as_text(metadata.get("namespace"), "metadata.namespace") if gpus else ""
 
 
 def read_labelled(raw: Object) -> LabelledNamespace:

@@ -27,6 +27,7 @@ from kubectl_gpufence.verbs.doctor.installation import (
     read_class,
     read_labelled,
     read_published,
+    read_quota,
     read_scaler,
 )
 from kubectl_gpufence.verbs.doctor.starting import is_rolling, is_young
@@ -114,6 +115,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         published=_claimed(reader, "resourceslices", read_published),
         classes=_claimed(reader, "deviceclasses", read_class),
         events=_evictions(reader),
+        quotas=_asked(lambda: reader.listed(core("resourcequotas"), read_quota), "quotas"),
         young=is_rolling(now, deployment.value or {}),
         young_nodes=frozenset(pod.node for pod in found.pods if is_young(now, pod.created)),
     )

@@ -55,6 +55,7 @@ def healthy(desk: Desk) -> Desk:
         desk.get(f"/apis/resource.k8s.io/v1/{kind}", listed())
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
     desk.get("/api/v1/events", listed())
+    desk.get("/api/v1/resourcequotas", listed())
     desk.get(METRICS, reply(f"{EXPIRES} {time.time() + 60.1 * 86400:.0f}\n".encode()))
     desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))
     desk.get(f"{SYSTEM}/pods", pods_by_label)

@@ -89,12 +89,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(280, 275),
-    "product lines of code": Figure(32954, 26500),
+    "product lines of code": Figure(32963, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
-    "test files": Figure(616, 470),
-    "test lines": Figure(101006, 60000),
+    "test files": Figure(617, 470),
+    "test lines": Figure(101143, 60000),
     "product modules that unit tests import": Figure(210, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),
@@ -102,7 +102,7 @@ RECORDED = {
     "metrics under an old name": Figure(8, 0),
     "median lines of a function": Figure(7, None),
     "95 of 100 functions have at most": Figure(24, None),
-    "lines over 88 columns in a thousand": Figure(81, None),
+    "lines over 88 columns in a thousand": Figure(82, None),
 }
 
 

@@ -11,7 +11,12 @@ from gpufence.mode import Mode
 from gpufence.times import read_moment
 from kubectl_gpufence.pods import SeenEvent
 from kubectl_gpufence.verbs.doctor import examine
-from kubectl_gpufence.verbs.doctor.installation import MaybeHidden, read_labelled
+from kubectl_gpufence.verbs.doctor.installation import (
+    LabelledNamespace,
+    MaybeHidden,
+    read_labelled,
+    read_quota,
+)
 from kubectl_gpufence.verbs.doctor.starting import is_rolling
 from tests.support import verb_cases
 from tests.support.plugin import seen_pod
@@ -75,3 +80,43 @@ def test_what_comes_to_the_same_end_again_is_named() -> None:
 def test_a_rollout_is_young_for_two_minutes(deployment: dict[str, Any], *, young: bool) -> None:
     """By when the Deployment was made or went on last."""
     assert young == is_rolling(read_moment("2026-01-01T00:01:40Z", "now"), deployment)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([], [(Level.OK, "2 fenced namespaces without a quota on GPU memory: team-a, team-b")]),
+        (
+            ["cpu"],
+            [(Level.OK, "2 fenced namespaces without a quota on GPU memory: team-a, team-b")],
+        ),
+        (
+            ["cpu", "requests.aliyun.com/gpu-mem"],
+            [(Level.LOOK, "1 fenced namespace without a quota on GPU memory: team-b")],
+        ),
+        (
+            ["gpu.deviceclass.resource.k8s.io/devices"],
+            [(Level.LOOK, "1 fenced namespace without a quota on GPU memory: team-b")],
+        ),
+    ],
+)
+def test_a_namespace_without_a_quota_is_named(
+    counts: list[str], expected: list[tuple[Level, str]]
+) -> None:
+    """It is worth a look where another one has a quota, and nobody's mistake where none has."""
+    hard = dict.fromkeys(counts, "8")
+    quota = {"metadata": {"namespace": "team-a"}, "spec": {"hard": hard}}
+    teams = MaybeHidden([LabelledNamespace(name, "evict") for name in ("team-a", "team-b")])
+    found = examine(
+        replace(FINE, namespaces=teams, quotas=MaybeHidden([read_quota(quota)])),
+    )
+
+    assert expected == [(item.level, item.text) for item in found if item.subject == "quotas"]
+
+
+def test_quotas_that_may_not_be_seen_are_not_missed() -> None:
+    """Without the right to list them nothing is said."""
+    teams = MaybeHidden([LabelledNamespace("team-a", "evict")])
+    changed = replace(FINE, namespaces=teams, quotas=MaybeHidden(hidden="you may not see quotas"))
+
+    assert "quotas" not in {item.subject for item in examine(changed)}

@@ -22,17 +22,19 @@ from gpufence.nodes import REQUIRED, too_many
 from gpufence.plan import DRIVER_FORM, Done, Setting, driver_bytes
 from gpufence.quantity import MIB, write_mebibytes
 from gpufence.shape import as_object, objects
+from webhook.frameworks.figures import LimitOnCard
 from webhook.policy import DriverLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gpufence.candidates import CandidateCard
     from gpufence.cards import Card
+    from gpufence.limits import Limits
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan
     from gpufence.pods import Pod
     from gpufence.shape import Object
-    from webhook.frameworks.figures import LimitOnCard
     from webhook.policy import WebhookPolicy
 
 REQUIREMENT: Final = {"key": names.DRIVER_LIMITS, "operator": "In", "values": ["true"]}
@@ -146,27 +148,25 @@ def said_of(held: Held, mode: Mode) -> str:
     return f"{asked}{NOT_HELD}{held.why_not}" if held.why_not else asked
 
 
-def with_held(limits: Mapping[str, list[LimitOnCard]], held: Held) -> dict[str, list[LimitOnCard]]:
+def seen_by_held(
+    by_card: Iterable[tuple[CandidateCard, Limits]], held: Held
+) -> dict[str, list[LimitOnCard]]:
     """
-    Return the limits of containers on each card as programs see them: where the driver holds
-    one, its limit looks like the card.
+    Return the limits of containers that the driver holds as their programs see them: the limit
+    looks like the card. What many cards have in common is read once.
     """
+    different = {(id(limits), card.compute_capability): limits for card, limits in by_card}
+    found: dict[str, dict[tuple[int, int, tuple[int, int] | None], None]] = {}
+    for (_, capability), limits in different.items():
+        for name, part, cards in limits.parts:
+            limit = held.limits.get(name)
+            if limit is not None:
+                least = limit if part is None or part > limit else part
+                found.setdefault(name, {})[least, cards, capability] = None
     return {
-        name: _seen(cards, held.limits[name]) if name in held.limits else cards
-        for name, cards in limits.items()
+        name: [LimitOnCard(*row[:2], held.limits[name], row[2], driver=True) for row in rows]
+        for name, rows in found.items()
     }
-
-
-def _seen(cards: list[LimitOnCard], limit_bytes: int) -> list[LimitOnCard]:
-    different = {
-        card._replace(
-            limit_bytes=min(limit_bytes, card.limit_bytes or limit_bytes),
-            card_bytes=limit_bytes,
-            driver=True,
-        ): None
-        for card in cards
-    }
-    return list(different)
 
 
 def written(limit_bytes: int) -> dict[str, str]:

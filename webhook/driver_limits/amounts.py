@@ -22,7 +22,7 @@ from gpufence.quantity import MIB
 from webhook.driver_limits import Held, obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
@@ -59,7 +59,6 @@ class NodeKind(NamedTuple):
     are `stated`, else at least so much.
     """
 
-    units: Units
     sizes: tuple[int, ...]
     stated: bool
 
@@ -70,32 +69,39 @@ class LeftOutError(GpufenceError):
 
 @dataclass(slots=True)
 class PodParts:
-    """What a pod asks for, and the parts of its containers on a card of some size."""
+    """
+    What a pod asks for, and the parts of its containers on a card of some size; `known` are limits
+    that were reckoned already.
+    """
 
     pod: Pod
     options: PodOptions
     namespace: NamespaceOptions
     largest_bytes: int
+    known: Mapping[tuple[Units, int | None], Limits]
     _declared: dict[Units, Declared | Undeclared | Unreadable] = field(default_factory=dict)
     _counted: dict[Units, frozenset[str]] = field(default_factory=dict)
-    _parts: dict[tuple[Units, int], Mapping[str, int | None]] = field(default_factory=dict)
+    _parts: dict[Units, dict[int, Mapping[str, int]]] = field(default_factory=dict)
 
-    def part(self, container: str, units: Units, size: int) -> int:
-        """Return a container's part of a card. Raises LeftOutError."""
-        parts = self._parts.get((units, size))
-        if parts is None:
-            terms = (self.pod, self.options, self.namespace, size)
-            limits = limits_on(self.declared(units), *terms)
-            if not isinstance(limits, Limits):
-                raise LeftOutError(UNREADABLE)
-            if limits.library_caps:
-                raise LeftOutError(LIBRARY)
-            parts = {part.container: part.limit_bytes for part in limits.parts}
-            self._parts[units, size] = parts
-        found = parts.get(container)
-        if found is None:
+    def on_each(self, units: Units, sizes: Iterable[int]) -> list[Mapping[str, int]]:
+        """Return the parts of containers on a card of each size. Raises LeftOutError."""
+        read = self._parts.setdefault(units, {})
+        every = []
+        for size in sizes:
+            parts = read.get(size)
+            if parts is None:
+                parts = read[size] = self._read(units, size)
+            every.append(parts)
+        return every
+
+    def _read(self, units: Units, size: int) -> Mapping[str, int]:
+        terms = (self.pod, self.options, self.namespace, size)
+        limits = self.known.get((units, size)) or limits_on(self.declared(units), *terms)
+        if not isinstance(limits, Limits):
             raise LeftOutError(UNREADABLE)
-        return found
+        if limits.library_caps:
+            raise LeftOutError(LIBRARY)
+        return {name: part for name, part, _ in limits.parts if part is not None}
 
     def declared(self, units: Units) -> Declared | Undeclared | Unreadable:
         if units not in self._declared:
@@ -119,16 +125,18 @@ class PodParts:
 
 
 def held_by_driver(
-    asked: PodParts, containers: Iterable[str], kinds: Iterable[NodeKind] | str
+    asked: PodParts, containers: Iterable[str], kinds: Mapping[Units, Iterable[NodeKind]] | str
 ) -> Held:
     """Return to what the driver is to hold containers; `kinds` may be why to nothing."""
     if isinstance(kinds, str):
         return Held(why_not=kinds)
     found: dict[str, int] = {}
-    reasons, known = [], tuple(kinds)
+    reasons = []
     for name in containers:
         try:
-            amount = _amount(asked, name, known)
+            amount = _amount(
+                [pair for each in kinds.items() for pair in _parts(asked, name, *each)]
+            )
         except LeftOutError as error:
             reasons.append(str(error))
         else:
@@ -136,14 +144,13 @@ def held_by_driver(
     return Held(found, reasons[0] if reasons else "")
 
 
-def _amount(asked: PodParts, container: str, kinds: tuple[NodeKind, ...]) -> int:
+def _amount(pairs: list[tuple[int, int | None]]) -> int:
     """Return the bytes that are right on every card; 0 where the container has whole ones."""
-    pairs = [pair for kind in kinds for pair in _parts(asked, container, kind)]
     if not pairs:
         raise LeftOutError(TOO_LARGE)
     if all(size is not None and part >= size for part, size in pairs):
         return 0
-    amounts = [part if size is None else min(part, size) for part, size in pairs]
+    amounts = [part if size is None or part < size else size for part, size in pairs]
     if not is_near(min(amounts), max(amounts)):
         raise LeftOutError(DIFFERS)
     if min(amounts) < MIB:
@@ -151,37 +158,42 @@ def _amount(asked: PodParts, container: str, kinds: tuple[NodeKind, ...]) -> int
     return min(amounts) // MIB * MIB
 
 
-def _parts(asked: PodParts, container: str, kind: NodeKind) -> Iterator[tuple[int, int | None]]:
+def _parts(
+    asked: PodParts, container: str, units: Units, kinds: Iterable[NodeKind]
+) -> list[tuple[int, int | None]]:
     """
-    Yield a container's part of each card on a kind of node, and the card's size; None where it
-    is certain to be at least the part. Nothing is yielded where the pod does not fit.
+    Return a container's part of each card on nodes of some kinds, and the card's size; None where
+    it is certain to be at least the part. Nothing is said of a kind which the pod does not fit.
     """
-    units, sizes = kind.units, kind.sizes
-    part = asked.part(container, units, LARGEST_CARD)
+    ends = asked.on_each(units, (LARGEST_CARD, SMALLEST_MADE))
+    part, least = (each.get(container) for each in ends)
+    if part is None or least is None:
+        raise LeftOutError(UNREADABLE)
     if part >= LARGEST_CARD:  # a whole card, however large
-        yield from ((part, size) for size in sizes)
-    elif part != asked.part(container, units, SMALLEST_MADE):
-        if not kind.stated:
+        return [(part, size) for kind in kinds for size in kind.sizes]
+    if part != least:
+        if not all(kind.stated for kind in kinds):
             raise LeftOutError(UNSTATED)
-        yield from ((asked.part(container, units, size), size) for size in sizes)
-    elif asked.is_counted(container, units):
-        if part <= (max(sizes) if kind.stated else asked.largest_bytes):
-            yield from ((part, size if kind.stated else None) for size in sizes)
-    elif not kind.stated and part > min(sizes):
+        sizes = [size for kind in kinds for size in kind.sizes]
+        parts = [each[container] for each in asked.on_each(units, sizes)]
+        return list(zip(parts, sizes, strict=True))
+    if asked.is_counted(container, units):
+        most = asked.largest_bytes
+        kinds = [kind for kind in kinds if part <= (max(kind.sizes) if kind.stated else most)]
+    elif any(not kind.stated and part > min(kind.sizes) for kind in kinds):
         raise LeftOutError(UNCERTAIN)
-    else:
-        yield from ((part, size if kind.stated else None) for size in sizes)
+    return [(part, size if kind.stated else None) for kind in kinds for size in kind.sizes]
 
 
 def kinds_of(
     pod: Pod, nodes: Iterable[GpuNode], default: CandidateCard, *, grows: bool
-) -> list[NodeKind] | str:
+) -> dict[Units, dict[NodeKind, None]] | str:
     """
     Return the kinds of nodes that a pod may get, or why none of its containers is to be held;
     with one that is not there yet where nodes come and go, or there is none.
     """
     smallest = _shown(default.memory_bytes or SMALLEST_MADE)
-    found = []
+    found: dict[Units, dict[NodeKind, None]] = {}
     for node in nodes:
         cards = usable_cards(pod, node)
         why = obstacle(node, cards)
@@ -189,11 +201,13 @@ def kinds_of(
             return why
         sizes = tuple([card.memory_bytes for card in cards])
         known = node.driver or _is_certain(node.labels, cards)
-        found.append(NodeKind(node.units, sizes if known else (smallest,), bool(node.driver)))
+        kind = NodeKind(sizes if known else (smallest,), bool(node.driver))
+        found.setdefault(node.units, {})[kind] = None
     if not found or (grows and not pod.node_name):
         least = _shown(SMALLEST_MADE) if grows else smallest
-        found.append(NodeKind(default.units, (_selected(pod, least),), stated=False))
-    return list(dict.fromkeys(found))
+        kind = NodeKind((_selected(pod, least),), stated=False)
+        found.setdefault(default.units, {})[kind] = None
+    return found
 
 
 def _selected(pod: Pod, least: int) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum, StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpufence.annotations import Headroom
@@ -166,12 +167,13 @@ class ContainerFigures(NamedTuple):
     driver_bytes: int | None = None
 
 
+@lru_cache(maxsize=128)
 def container_figures(
     cards: tuple[LimitOnCard, ...], terms: PodTerms, *, servers: bool = False
 ) -> ContainerFigures:
     """
     Work out the figures of one container from its limit on each card it might meet; with those
-    that only `servers` ask for, which few containers are.
+    that only `servers` ask for, which few containers are. Remembered: most of a pod are alike.
     """
     plain, *others = (
         [figures for card in cards if (figures := _on_card(card, terms, basis))]

@@ -17,7 +17,7 @@ from gpufence.cards import SMALLEST_MADE, cards_by_labels, shown_memory
 from gpufence.dialects import Declared, Undeclared, Unreadable, dra, kai, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
-from webhook.driver_limits import NO_NODE, Held, has_label, requiring_label, with_held
+from webhook.driver_limits import NO_NODE, Held, has_label, requiring_label, seen_by_held
 from webhook.driver_limits.amounts import PodParts, held_by_driver, kinds_of
 from webhook.engines.words import NO_SERVER
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
@@ -106,8 +106,8 @@ class PlanInputs(NamedTuple):
         Return the limits of each container on every card; a pod that was told a share sees its
         limit as the card by now where KAI's isolator came after that, or the driver holds it.
         """
-        found: dict[str, list[LimitOnCard]] = {}
         by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else []
+        found = {} if self.driver is None else seen_by_held(by_card, self.driver)
         isolated = (
             isinstance(self.limits, PodLimits)
             and self.limits.library_caps
@@ -117,11 +117,13 @@ class PlanInputs(NamedTuple):
         for card, limits in by_card:
             for part in limits.parts:
                 rows = found.setdefault(part.container, [])
+                if rows and rows[0].driver:
+                    continue
                 cards = rows[0].cards if rows else part.cards
                 size = part.limit_bytes if isolated else card.memory_bytes
                 capability = card.compute_capability
                 rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
-        return found if self.driver is None else with_held(found, self.driver)
+        return found
 
 
 def inputs_for(
@@ -154,7 +156,8 @@ def inputs_held(
     """
     terms = (mode, namespace, fleet, policy)
     inputs = inputs_for(pod, *terms)
-    if not (inputs.terms.fenced and inputs.options.inject):
+    limits = inputs.limits
+    if not (isinstance(limits, PodLimits) and limits.fenced and inputs.options.inject):
         return inputs
     labelled = policy.driver_limits is DriverLimits.LABELLED
     there = requiring_label(pod) if labelled else pod
@@ -162,9 +165,10 @@ def inputs_held(
         return inputs._replace(driver=Held(why_not=there))
     nodes = [node for node in fleet.nodes(there) if not labelled or has_label(node)]
     kinds = kinds_of(there, nodes, policy.default, grows=fleet.grows)
-    parts = PodParts(there, inputs.options, inputs.namespace, policy.largest_bytes)
     found = NO_NODE if labelled and not nodes else kinds
-    held = held_by_driver(parts, inputs.limits_of_all(), found)
+    known = {(card.units, card.memory_bytes): each for card, each in limits.by_card}
+    parts = PodParts(there, inputs.options, inputs.namespace, policy.largest_bytes, known)
+    held = held_by_driver(parts, [part.container for part in limits.first.parts], found)
     if held.limits and there is not pod:
         return inputs_for(there, *terms)._replace(driver=held._replace(requires_label=True))
     return inputs._replace(driver=held)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,13 +18,17 @@ from gpufence.nodes import REQUIRED, allows
 from gpufence.plan import driver_bytes, read_plan
 from gpufence.pods import read_pod
 from gpufence.quantity import MIB
+from tests.property.webhook.test_work import MOST_SECONDS
 from tests.support.builders import CARDS, Sold, card, container, labels_of, node, pod
+from tests.support.observing import quiet_seconds
 from tests.support.rewriting import applied, decide, gpu_node, variables
 from tests.support.running import examples
 from webhook.fleet import Fleet
+from webhook.frameworks.figures import container_figures
 from webhook.policy import DriverLimits, WebhookPolicy
-from webhook.rewrite import Rewrite, Unchanged
+from webhook.rewrite import Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
+from webhook.rewrite.injection import own_settings
 
 OURS = (names.DRIVER_REQUEST, names.DRIVER_LIMIT)
 MOST = 17592186044415
@@ -317,3 +323,25 @@ def _amounts_on(
             share = Fraction(env[row.env])
             found[row.env] = (share * seen if row.form == "fraction" else share, lost)
     return found
+
+
+@pytest.mark.parametrize("own", [0, 1], ids=["alike", "each its own amount"])
+def test_many_containers_and_sizes_take_no_longer(own: int) -> None:
+    """64 containers on cards of 200 sizes that were never seen are decided about in 30 ms."""
+    made = [container(f"c{at}", **{names.GPUSHARE_MEMORY: "1"}) for at in range(64)]
+    said = {f"{names.MEMORY_OF_CONTAINER}c{at}": f"{300 + at * own}Mi" for at in range(64)}
+    body = orjson.dumps(pod(*made, annotations=said))
+    machines = [Machine((20_000 + at,), {}, stated=True) for at in range(200)]
+    fleet = Site(machines, [], OFF).fleet()
+
+    def unseen() -> dict[str, Any]:
+        container_figures.cache_clear()
+        own_settings.cache_clear()
+        read: dict[str, Any] = orjson.loads(body)
+        return read
+
+    def hold(read: dict[str, Any]) -> object:
+        return rewrite(read, Mode.CAP, {}, fleet, replace(OFF, driver_limits=DriverLimits.ON))
+
+    assert "the driver is asked to hold c0 to 300Mi, " in repr(hold(unseen()))
+    assert quiet_seconds(hold, unseen, enough=MOST_SECONDS) < MOST_SECONDS

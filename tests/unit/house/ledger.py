@@ -89,12 +89,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(280, 275),
-    "product lines of code": Figure(32963, 26500),
+    "product lines of code": Figure(32968, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
     "test files": Figure(617, 470),
-    "test lines": Figure(101143, 60000),
+    "test lines": Figure(101172, 60000),
     "product modules that unit tests import": Figure(210, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

@@ -167,6 +167,7 @@ HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no ne
 CACHES = {
     "service.logs._clock": 1,
     "webhook.frameworks.table.blank_settings": 64,
+    "webhook.frameworks.figures.container_figures": 128,
     "webhook.rewrite.injection.own_settings": 128,
 }
 """What functions of the product remember, and how much of it at most; in pure modules only sums."""

@@ -19,11 +19,6 @@ from gpufence.quantity import GIB, MIB
 MAIN = frozenset({"main"})
 
 
-def test_a_pod_without_annotations_has_the_defaults() -> None:
-    """Every option has its default."""
-    assert PodOptions() == read_pod_options({"team": "a"}, MAIN)
-
-
 def test_every_wish_is_read() -> None:
     """All annotations that a user may set become typed values."""
     options = read_pod_options(
@@ -90,20 +85,6 @@ def test_an_unreadable_option_is_kept_as_a_problem(key: str, text: str, sentence
     assert problem.sentence.startswith(f'metadata.annotations[{key}]: "{text}" {sentence}')
 
 
-def test_the_smallest_amount_is_one_mebibyte() -> None:
-    """One MiB is still an amount."""
-    assert MIB == read_pod_options({names.MEMORY: "1Mi"}, MAIN).memory_bytes
-
-
-@pytest.mark.parametrize("text", ["enabled", ""])
-def test_only_disabled_turns_injection_off(text: str) -> None:
-    """Leaving containers alone needs the very word."""
-    options = read_pod_options({names.INJECT: text}, MAIN)
-
-    assert options.inject
-    assert () == options.unreadable
-
-
 def test_an_amount_for_a_container_that_is_not_there_is_noted() -> None:
     """A misspelt container does nothing, and its owner is told which ones there are."""
     options = read_pod_options({"gpufence.io/memory.mian": "2Gi"}, frozenset({"main", "log"}))
@@ -139,31 +120,36 @@ def test_keys_that_gpufence_writes_are_not_noted() -> None:
     assert () == read_pod_options(written, MAIN).notes
 
 
-def test_a_container_without_name_swallows_no_annotation() -> None:
-    """A pod that the API server has yet to refuse for its nameless container confuses nobody."""
-    nameless = frozenset({""})
-
-    assert PodOptions() == read_pod_options({"team": "a"}, nameless)
-    assert {} == defaults_from({"team": "a"}, {}, nameless)
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({"team": "a"}, PodOptions()),
+        ({names.MEMORY: "1Mi"}, PodOptions(memory_bytes=MIB)),
+        ({names.INJECT: "enabled"}, PodOptions()),
+        ({names.INJECT: ""}, PodOptions()),
+    ],
+)
+def test_what_is_not_said_has_its_default(
+    annotations: dict[str, str], expected: PodOptions
+) -> None:
+    """
+    Leaving containers alone needs the very word; a pod that the API server has yet to refuse for
+    its nameless container is read all the same.
+    """
+    assert expected == read_pod_options(annotations, MAIN)
+    assert expected == read_pod_options(annotations, frozenset({""}))
+    assert {} == defaults_from({"team": "a"}, annotations, frozenset({""}))
 
 
 def test_a_namespace_has_options_of_its_own() -> None:
-    """Ceiling and implied limits are the namespace's to say."""
+    """Ceiling and implied limits are the namespace's to say, and its mistakes are said too."""
+    said = {names.MAX_MEMORY: "8Gi", names.IMPLIED_LIMITS: "enabled", "team": "a"}
+    wrong = read_namespace_options({names.MAX_MEMORY: "lots", names.IMPLIED_LIMITS: "yes"})
+
     assert NamespaceOptions(
         max_memory_bytes=8 * GIB, implied_limits=True
-    ) == read_namespace_options(
-        {names.MAX_MEMORY: "8Gi", names.IMPLIED_LIMITS: "enabled", "team": "a"}
-    )
-
-
-def test_unreadable_options_of_a_namespace_are_kept() -> None:
-    """A namespace's mistakes are told, too."""
-    words = read_namespace_options({names.MAX_MEMORY: "lots", names.IMPLIED_LIMITS: "yes"})
-
-    assert [names.MAX_MEMORY, names.IMPLIED_LIMITS] == [
-        problem.field.removeprefix("metadata.annotations[").removesuffix("]")
-        for problem in words.unreadable
-    ]
+    ) == read_namespace_options(said)
+    assert [names.MAX_MEMORY, names.IMPLIED_LIMITS] == [each.key for each in wrong.unreadable]
 
 
 def test_a_namespaces_options_are_defaults_of_its_pods() -> None:
@@ -195,15 +181,10 @@ def test_a_pod_with_an_amount_of_its_own_takes_none_of_the_namespaces(own: str) 
 
 
 def test_the_rungs_are_in_order() -> None:
-    """Each mode does all that those below it do."""
+    """Each mode does all that those below it do, and reads back as it is written."""
     assert Mode.OBSERVE < Mode.CAP < Mode.EVICT
     assert ("observe", "cap", "evict") == MODES
-
-
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_mode_is_written_and_read(mode: Mode) -> None:
-    """What stands in a label reads back as the same mode."""
-    assert mode is read_mode(str(mode), "field")
+    assert list(Mode) == [read_mode(str(mode), "field") for mode in Mode]
 
 
 @pytest.mark.parametrize("text", ["", "Evict", "EVICT", "off", "evict "])

@@ -35,17 +35,16 @@ def test_every_module_is_a_dialect_that_is_listed() -> None:
 
 
 def test_nothing_is_read_by_two_dialects() -> None:
-    """A resource or annotation means one thing; only a dialect that says so refines another's."""
+    """
+    A resource or annotation means one thing; only a dialect that says so refines another's. A
+    setting's name has no dash.
+    """
     counted = Counter((*GPU_RESOURCES, *ANNOTATION_KEYS))
-
-    assert {1} == set(counted.values())
-
-
-def test_what_is_refined_or_advertised_is_some_dialects_resource() -> None:
-    """A spec refers to resources that are there."""
     refined = {resource for spec in SPECS for resource in spec.refines}
 
+    assert {1} == set(counted.values())
     assert refined | ADVERTISED_AS.keys() | set(ADVERTISED_AS.values()) <= set(GPU_RESOURCES)
+    assert "VOLCANO_VGPU" in {spec.setting for spec in SPECS}
 
 
 @pytest.mark.parametrize(
@@ -76,11 +75,6 @@ def test_a_pod_that_asks_for_nothing_declares_nothing(spec: DialectSpec) -> None
         assert None is spec.read(read_pod(pod()), [], Units())
 
 
-def test_settings_name_dialects_in_capitals() -> None:
-    """GPUFENCE_SCHEDULER_VOLCANO_VGPU is a variable, so its name has no dash."""
-    assert "VOLCANO_VGPU" in {spec.setting for spec in SPECS}
-
-
 def test_every_known_resource_and_key_lets_a_pod_through() -> None:
     """No dialect is known to the code and unknown to the API server."""
     quoted = set(re.findall(r"'([^']*)'", uses_gpu()))
@@ -96,28 +90,18 @@ def test_every_known_resource_and_key_lets_a_pod_through() -> None:
     } == quoted
 
 
-def test_absent_fields_are_no_error() -> None:
+def test_a_condition_reads_what_a_pod_may_lack() -> None:
     """
-    Every field that a pod may lack is read as optional, since an error would let all pods through.
+    Init containers ask, too; an absent field is no error, which would let all pods through; mirrors
+    of static pods, which the kubelet runs as it likes, are kept away.
     """
     optional = ("initContainers", "resources", "limits", "annotations")
+    every = "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
+    annotations = "object.metadata.?annotations.orValue({})"
 
     assert [True] * 4 == [f".?{field}" in uses_gpu() for field in optional]
-
-
-def test_init_containers_count_too() -> None:
-    """A pod whose init container alone asks for a GPU is let through."""
-    every = "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
-
     assert uses_gpu().startswith(every)
-
-
-def test_mirrors_of_static_pods_are_kept_away() -> None:
-    """The kubelet runs static pods as it likes, so changing their mirrors would only mislead."""
-    assert (
-        "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
-        == no_mirror()
-    )
+    assert f"!('kubernetes.io/config.mirror' in {annotations})" == no_mirror()
 
 
 def test_annotations_that_decide_are_frozen() -> None:

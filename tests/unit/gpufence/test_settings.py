@@ -260,11 +260,6 @@ def test_a_page_has_a_table_of_one_dataclass() -> None:
     assert "| `P_NAME` | required | who |" in markdown_table(Example)
 
 
-def test_items_are_separated_by_commas() -> None:
-    """Blanks around items and empty items do not count."""
-    assert ("a", "b") == split_items(" a, b,,")
-
-
 def test_settings_may_have_further_parts() -> None:
     """Those of what is added to a program are read, shown and explained as its own are."""
     whole = with_parts(Example, [("more", "More", Bounds)])
@@ -298,26 +293,15 @@ def test_no_name_is_spelled_twice() -> None:
 
 
 def test_keys_are_what_kubernetes_accepts() -> None:
-    """Every key that users or gpufence write is a valid qualified name."""
+    """
+    Every key that users or gpufence write is a valid name with one prefix, none is written by both,
+    and the API server, which calls webhooks by name, comes to ours before KAI's.
+    """
     keys = (*names.USER_KEYS, *names.WRITTEN_KEYS, names.CARDS, names.MAX_MEMORY, names.MODE)
 
     assert [] == [key for key in keys if not LABEL.fullmatch(key)]
-
-
-def test_keys_of_ours_share_a_prefix() -> None:
-    """One policy can freeze them all."""
-    keys = (*names.USER_KEYS, *names.WRITTEN_KEYS, names.CARDS, names.MAX_MEMORY, names.MODE)
-
     assert [] == [key for key in keys if not key.startswith(names.PREFIX)]
-
-
-def test_what_users_set_and_what_gpufence_writes_are_apart() -> None:
-    """Dropping forged values at create never drops an option."""
     assert set() == set(names.USER_KEYS) & set(names.WRITTEN_KEYS)
-
-
-def test_the_configuration_sorts_before_kais() -> None:
-    """The API server calls webhooks by name, and KAI skips pods whose scheduler is set too late."""
     assert names.WEBHOOK_CONFIGURATION < "mutating-kai-admission"
 
 
@@ -334,12 +318,23 @@ def test_event_reasons_are_one_camel_case_word() -> None:
 
 
 def test_agents_by_node() -> None:
-    """Each item names a node and where its agent is, with blanks around it or a slash behind it."""
-    items = ["gpu-1=http://10.0.0.7:8080/", " gpu-2=https://agent.example.com"]
-
-    expected = {"gpu-1": "http://10.0.0.7:8080", "gpu-2": "https://agent.example.com"}
+    """
+    Each item names a node once and where its agent is, also by IPv6 or behind a path, with blanks
+    around it or a slash behind it.
+    """
+    items = ["a=http://10.0.0.7:8080/", " b=https://a.example.com/agent", "c=http://[fd00::7]:8080"]
+    expected = {
+        "a": "http://10.0.0.7:8080",
+        "b": "https://a.example.com/agent",
+        "c": "http://[fd00::7]:8080",
+    }
 
     assert expected == read_agents(items, "--agents")
+    assert ("a", "b") == split_items(" a, b,,")
+    with pytest.raises(InvalidError, match='--agents: "b" is named twice; name each node once'):
+        read_agents(["b=http://10.0.0.7:8080", "b=http://10.0.0.8:8080"], "--agents")
+    with pytest.raises(InvalidError, match="is no address"):
+        read_url("https://10.0.0.7", "GPUFENCE_AGENTS", {"http"})
 
 
 @pytest.mark.parametrize(
@@ -357,27 +352,9 @@ def test_an_address_that_cannot_be_read_is_named(text: str) -> None:
         read_agents([text], "--agents")
 
 
-def test_a_node_has_one_agent() -> None:
-    """Which of two addresses would be asked is nobody's guess."""
-    with pytest.raises(InvalidError, match='--agents: "b" is named twice; name each node once'):
-        read_agents(["b=http://10.0.0.7:8080", "b=http://10.0.0.8:8080"], "--agents")
-
-
 def test_a_secret_in_an_address_is_not_repeated() -> None:
     """What somebody wrote before an @ may be a password, and errors are logged."""
     with pytest.raises(InvalidError, match=r'"http://\.\.\.@a:1" is no address') as caught:
         read_url("http://me:secret@a:1", "--controller")
 
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["http://[fd00::7]:8080", "http://gpu-1.example.com:8080/agent"])
-def test_addresses_of_all_kinds(text: str) -> None:
-    """IPv6, and a path behind which the agent's pages are."""
-    assert text == read_url(f"{text}/", "--agents")
-
-
-def test_a_way_that_the_reader_cannot_go() -> None:
-    """Who asks by plain HTTP alone takes no other address."""
-    with pytest.raises(InvalidError, match="is no address"):
-        read_url("https://10.0.0.7", "GPUFENCE_AGENTS", {"http"})

@@ -1,5 +1,7 @@
 """Texts of others, read and shown: times, last words, errors, findings; and how long to wait."""
 
+from collections.abc import Callable
+
 import pytest
 
 from gpufence.errors import (
@@ -33,63 +35,43 @@ from simulator.workload.frameworks.budget import Device, Shortage
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "most", "expected"),
     [
-        ("a\x1b[31mb", "a?[31mb"),
-        ("a\nb", "a?b"),
-        ("\u202egpj", "?gpj"),
-        ("\ud800", "?"),
-        ("ü", "ü"),
+        ("a\x1b[31mb", 99, "a?[31mb"),
+        ("a\nb", 99, "a?b"),
+        ("\u202egpj", 99, "?gpj"),
+        ("\ud800", 99, "?"),
+        ("ü", 99, "ü"),
+        ("abc", 3, "abc"),
+        ("a\nbc", 2, "a?..."),
     ],
 )
-def test_names_cannot_steer_a_terminal(text: str, shown: str) -> None:
-    """Control characters, line ends and marks that turn text around are question marks."""
-    assert shown == printable(text)
-
-
-def test_long_texts_are_cut() -> None:
-    """Of a long text the beginning is kept, and a mark says that there was more."""
-    assert ["abc", "a?..."] == [printable("abc", 3), printable("a\nbc", 2)]
+def test_names_cannot_steer_a_terminal(text: str, most: int, expected: str) -> None:
+    """What turns text around is a question mark, and of a long text the beginning is kept."""
+    assert expected == printable(text, most)
 
 
 def test_what_is_over_a_limit_never_reads_as_equal_to_it() -> None:
-    """What is held is rounded up and what is allowed down."""
-    assert ("3073 MiB", "3072 MiB") == (
-        mebibytes(3 * GIB + 1),
-        limit_mebibytes(3 * GIB + MIB - 1),
-    )
-
-
-def test_an_unknown_amount_is_no_number() -> None:
-    """What is unknown is the word that the place has for it."""
+    """What is held is rounded up and what is allowed down; what is unknown is a word."""
+    assert ("3073 MiB", "3072 MiB") == (mebibytes(3 * GIB + 1), limit_mebibytes(3 * GIB + MIB - 1))
     assert ("unknown", "?") == (mebibytes(None), limit_mebibytes(None, unknown="?"))
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.9, "0s"), (12, "12s"), (60, "1m"), (200, "3m20s"), (7500, "2h5m"), (273_700, "3d4h")],
+    ("shown", "seconds", "text"),
+    [
+        *((duration, *each) for each in ((-5, "0s"), (0.9, "0s"), (12, "12s"), (60, "1m"))),
+        *((duration, *each) for each in ((200, "3m20s"), (7500, "2h5m"), (273_700, "3d4h"))),
+        *((coarse, *each) for each in ((0.9, "0s"), (59.9, "59s"), (119, "1m"), (7500, "2h"))),
+        (coarse, 273_700, "3d"),
+        *((minutes, *each) for each in ((-1, "0 s"), (119.9, "119 s"), (125, "2 min 5 s"))),
+    ],
 )
-def test_times_have_their_two_largest_units(seconds: float, text: str) -> None:
-    """A time is as precise as somebody can use."""
-    assert text == duration(seconds)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.9, "0s"), (59.9, "59s"), (119, "1m"), (7500, "2h"), (273_700, "3d")]
-)
-def test_a_narrow_column_has_the_largest_unit(seconds: float, text: str) -> None:
-    """Where there is little room a time is rounded down to its largest unit."""
-    assert text == coarse(seconds)
-
-
-def test_a_negative_time_is_none() -> None:
-    """Clocks that disagree never make a time negative."""
-    assert "0s" == duration(-5)
-
-
-def test_times_in_sentences() -> None:
-    """A sentence counts seconds, and from two minutes on minutes."""
-    assert ["0 s", "119 s", "2 min 5 s"] == [minutes(item) for item in (-1, 119.9, 125)]
+def test_a_time_is_as_precise_as_it_is_of_use(
+    shown: Callable[[float], str], seconds: float, text: str
+) -> None:
+    """Two units in a table, one in a narrow column, seconds below two minutes in a sentence."""
+    assert text == shown(seconds)
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -130,14 +112,10 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
         read_moment(text, "field")
 
 
-def test_a_moment_is_written_in_whole_seconds() -> None:
-    """What is written never lies after the moment."""
-    assert "2027-01-15T08:00:00Z" == write_moment(1_800_000_000.9)
-
-
 @pytest.mark.parametrize(
     ("moment", "text"),
     [
+        (1_800_000_000.9, "2027-01-15T08:00:00Z"),
         (1e15, "9999-12-31T23:59:59Z"),
         (float("inf"), "9999-12-31T23:59:59Z"),
         (-62_135_596_800.0, "0001-01-01T00:00:00Z"),
@@ -151,71 +129,44 @@ def test_any_moment_can_be_written(moment: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90.0), ("15m", 900.0), ("1h30m", 5400.0), ("2d", 172800.0), ("1d2h3m4s", 93784.0)],
+    [
+        *(("90s", 90.0), ("15m", 900.0), ("1h30m", 5400.0), ("2d", 172800.0)),
+        *(("1d2h3m4s", 93784.0), ("36500d", 3_153_600_000.0)),
+    ],
 )
 def test_a_length_is_read(text: str, seconds: float) -> None:
-    """Days, hours, minutes and seconds add up."""
+    """Days, hours, minutes and seconds add up, to a hundred years at most."""
     assert seconds == read_length(text, "field")
 
 
-@pytest.mark.parametrize("text", ["", "15", "m", "1m1h", "-5m", "1.5h", "15 m", "9999999999s"])
-def test_what_is_no_length_is_refused(text: str) -> None:
-    """A number without a unit is no length of time."""
-    with pytest.raises(InvalidError, match="is no length of time"):
-        read_length(text, "field")
-
-
-def test_a_length_has_a_floor() -> None:
-    """What is shorter than allowed is refused, with the shortest that is."""
-    with pytest.raises(InvalidError, match="is too short; write a time of at least 60s"):
-        read_length("59s", "field", least=60)
-
-
-def test_a_length_has_a_ceiling() -> None:
-    """Nobody means more than a hundred years, and no calendar has what would follow."""
-    assert 3_153_600_000.0 == read_length("36500d", "field")
-    with pytest.raises(InvalidError, match="is longer than a hundred years; write a time of"):
-        read_length("36500d1s", "field")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *((text, "is no length of time") for text in ("", "15", "m", "1m1h", "-5m", "1.5h")),
+        *((text, "is no length of time") for text in ("15 m", "9999999999s")),
+        ("59s", "is too short; write a time of at least 60s"),
+        ("36500d1s", "is longer than a hundred years; write a time of"),
+    ],
+)
+def test_what_is_no_length_is_refused(text: str, why: str) -> None:
+    """A number without a unit is none, nor is what is shorter than allowed or longer than meant."""
+    with pytest.raises(InvalidError, match=why):
+        read_length(text, "field", least=60)
 
 
 PROBLEM = Problem("spec.x", "12 apples", "is not a number", "write digits")
 
 
 def test_a_problem_names_field_value_reason_and_remedy() -> None:
-    """One line says what is wrong, where, and what to do."""
+    """One line says what is wrong, where, and what to do, whatever stands in key and value."""
+    odd = Problem("metadata.annotations[a\nb]", "c\x1b[31m", "is odd", "remove it")
+    error, both = InvalidError(PROBLEM), SettingsError([PROBLEM, odd])
+
     assert 'spec.x: "12 apples" is not a number; write digits' == PROBLEM.sentence
-
-
-def test_a_sentence_stays_on_one_line() -> None:
-    """Neither a key nor a value that somebody made up can break a line of a log or an event."""
-    problem = Problem("metadata.annotations[a\nb]", "c\x1b[31m", "is odd", "remove it")
-
-    assert 'metadata.annotations[a?b]: "c?[31m" is odd; remove it' == problem.sentence
-
-
-def test_long_values_are_cut() -> None:
-    """A value of any length is shown by its first eighty characters."""
-    assert f'"{"x" * 80}..."' == shown("x" * 81)
-
-
-def test_values_that_are_no_text_are_shown_as_python_writes_them() -> None:
-    """A number or a list is shown too."""
-    assert '"[1, 2]"' == shown([1, 2])
-
-
-def test_an_invalid_error_carries_its_problem() -> None:
-    """Whoever catches the error can report the problem in a form of their own."""
-    error = InvalidError(PROBLEM)
-
+    assert 'metadata.annotations[a?b]: "c?[31m" is odd; remove it' == odd.sentence
     assert (PROBLEM, PROBLEM.sentence) == (error.problem, str(error))
-
-
-def test_a_settings_error_tells_every_problem() -> None:
-    """Three mistakes are three lines."""
-    error = SettingsError([PROBLEM, Problem("b", "", "is empty", "fill it")])
-
-    assert f'{PROBLEM.sentence}\nb: "" is empty; fill it' == str(error)
-    assert 2 == len(error.problems)
+    assert ((PROBLEM, odd), f"{PROBLEM.sentence}\n{odd.sentence}") == (both.problems, str(both))
+    assert (f'"{"x" * 80}..."', '"[1, 2]"') == (shown("x" * 81), shown([1, 2]))
 
 
 def test_an_unknown_version_says_what_to_upgrade() -> None:
@@ -253,15 +204,11 @@ def test_what_is_nested_without_end_is_described() -> None:
     assert described(value) == "list that cannot be written down"
 
 
-def test_what_is_well_needs_no_remedy() -> None:
-    """A finding that is no trouble is one sentence alone."""
-    assert Finding(Level.OK, "NVML", "driver 580") == ok("NVML", "driver 580")
-
-
 def test_all_that_is_not_well_has_a_remedy() -> None:
-    """From worth a look to wrong, each says what to do."""
+    """What is well is one sentence alone; from worth a look to wrong, each says what to do."""
     made = [make("NVML", "no answer", "wait") for make in (look, wrong, unknown)]
 
+    assert Finding(Level.OK, "NVML", "driver 580") == ok("NVML", "driver 580")
     assert [Level.LOOK, Level.WRONG, Level.UNKNOWN] == [item.level for item in made]
     assert {"wait"} == {item.remedy for item in made}
 
@@ -319,18 +266,8 @@ def test_what_each_framework_says_is_known(framework: str, limit: int | None) ->
 
 
 def test_pauses_double_up_to_the_limit() -> None:
-    """The shortest pauses of the first attempts double until half the limit."""
-    delays = [Backoff().delay_seconds(attempt, 0.0) for attempt in range(9)]
+    """The shortest double until half the limit, chance stretches each up to twice."""
+    delays = [Backoff().delay_seconds(attempt, 0.0) for attempt in range(-1, 9)]
 
-    assert [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0] == delays
-
-
-def test_chance_stretches_a_pause_up_to_twice() -> None:
-    """The draw chooses within the upper half of the step."""
-    assert (4.0, 6.0) == (Backoff().delay_seconds(4, 0.0), Backoff().delay_seconds(4, 0.5))
-
-
-@pytest.mark.parametrize("attempt", [0, -1])
-def test_before_any_failure_there_is_no_pause(attempt: int) -> None:
-    """Nothing went wrong, nothing is waited for."""
-    assert Backoff().delay_seconds(attempt, 0.9) == 0
+    assert [0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0] == delays
+    assert (0, 6.0) == (Backoff().delay_seconds(0, 0.9), Backoff().delay_seconds(4, 0.5))

@@ -1,6 +1,7 @@
 """Amounts and JSON as others wrote them."""
 
 import json
+import re
 from collections.abc import Callable
 from types import MappingProxyType
 
@@ -67,29 +68,16 @@ from gpufence.shape import (
         ("1e+3", 1000 * NANO),
         ("1e-3", NANO // 1000),
         ("1.25E2", 125 * NANO),
+        *(("0.1n", 1), ("-0.1n", -1), ("1.0000000001", NANO + 1), ("1e-12", 1)),
+        *((6, 6 * NANO), (0.5, NANO // 2), (1e22, 10**22 * NANO)),
     ],
 )
-def test_every_spelling_of_kubernetes_is_read(text: str, nano: int) -> None:
+def test_every_spelling_of_kubernetes_is_read(text: object, nano: int) -> None:
     """
-    Signs, decimals, binary and decimal suffixes and exponents mean what they mean to Kubernetes.
+    Signs, suffixes and exponents mean what they mean to Kubernetes, and what is finer than a
+    billionth rounds away from zero; a manifest may have numbers without quotes.
     """
     assert nano == read_nano(text, "field")
-
-
-@pytest.mark.parametrize(
-    ("text", "nano"), [("0.1n", 1), ("-0.1n", -1), ("1.0000000001", NANO + 1), ("1e-12", 1)]
-)
-def test_what_is_finer_than_a_billionth_rounds_away_from_zero(text: str, nano: int) -> None:
-    """A quantity below the resolution of Kubernetes becomes the next larger billionth."""
-    assert nano == read_nano(text, "field")
-
-
-@pytest.mark.parametrize(
-    ("value", "nano"), [(6, 6 * NANO), (0.5, NANO // 2), (1e22, 10**22 * NANO)]
-)
-def test_bare_numbers_of_a_manifest_are_read(value: object, nano: int) -> None:
-    """A manifest that no API server has seen may carry a number without quotes."""
-    assert nano == read_nano(value, "field")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +121,7 @@ def test_absurd_lengths_are_refused_without_work(text: str, reason: str) -> None
         ("10G", 10**10),
         (5, 5),
         ("1" * 18, int("1" * 18)),
+        ("9223372036854775807", 2**63 - 1),
     ],
 )
 def test_counts_are_whole(value: object, count: int) -> None:
@@ -160,23 +149,13 @@ def test_counts_that_are_none_are_refused(value: object, reason: str) -> None:
     assert reason == caught.value.problem.reason
 
 
-def test_the_largest_count_is_what_64_bits_hold() -> None:
-    """The largest count of the API server itself is still read."""
-    assert 2**63 - 1 == read_count("9223372036854775807", "field")
-
-
 def test_bytes_round_down() -> None:
-    """A limit never grows by being read."""
-    assert 966367641 == read_bytes("966367641999m", "field")
-
-
-def test_plain_bytes_are_read_as_they_are() -> None:
-    """Programs write bytes without a unit where no unit keeps them exact."""
-    assert 2254857830 == read_bytes("2254857830", "field")
-
-
-def test_negative_bytes_are_refused() -> None:
-    """No amount of memory is negative."""
+    """A limit never grows by being read, nor a figure for people by being written."""
+    assert [966367641, 2254857830] == [
+        read_bytes(text, "field") for text in ("966367641999m", "2254857830")
+    ]
+    assert "2150Mi" == write_mebibytes(2151 * MIB - 1)
+    assert "6144Mi" == write_bytes(6 * GIB, largest="Mi")
     with pytest.raises(InvalidError, match="is negative; write an amount above zero"):
         read_bytes("-6Gi", "field")
 
@@ -197,16 +176,6 @@ def test_negative_bytes_are_refused() -> None:
 def test_bytes_are_written_in_the_largest_exact_unit(amount: int, text: str) -> None:
     """Written bytes are short and exact."""
     assert text == write_bytes(amount)
-
-
-def test_the_largest_unit_can_be_chosen() -> None:
-    """Amounts that people compare stay in one unit."""
-    assert "6144Mi" == write_bytes(6 * GIB, largest="Mi")
-
-
-def test_mebibytes_round_down() -> None:
-    """A figure for people never says more than there is."""
-    assert "2150Mi" == write_mebibytes(2151 * MIB - 1)
 
 
 @pytest.mark.parametrize(
@@ -245,48 +214,35 @@ def test_a_wrong_shape_is_refused_with_its_path(
     )
 
 
-def test_any_mapping_is_an_object() -> None:
-    """A read-only view is as good as a dict."""
-    assert {"a": 1} == as_object(MappingProxyType({"a": 1}), "field")
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (as_object(MappingProxyType({"a": 1}), "f"), {"a": 1}),
+        (as_texts({"a": "1", "b": None}, "f"), {"a": "1", "b": ""}),
+        (texts(["b", None, "a"], "f"), ("b", "", "a")),
+        (objects([{"a": 1}, None], "f"), [{"a": 1}, {}]),
+        (as_integer(3, "f", least=3), 3),
+    ],
+)
+def test_what_has_the_shape_is_read(found: object, expected: object) -> None:
+    """A null among texts or objects is an empty one, and a read-only view is as good as a dict."""
+    assert expected == found
 
 
-def test_texts_name_the_key_that_is_none() -> None:
-    """Among many annotations the wrong one is named."""
-    with pytest.raises(InvalidError, match=r"^annotations\[b\]: "):
-        as_texts({"a": "1", "b": 2}, "annotations")
-
-
-def test_a_text_may_be_absent() -> None:
-    """A null among texts is an empty one."""
-    assert {"a": "1", "b": ""} == as_texts({"a": "1", "b": None}, "field")
-    assert ("1", "") == texts(["1", None], "field")
-
-
-def test_texts_are_read_in_order() -> None:
-    """A list of texts comes back as it is."""
-    assert ("b", "a") == texts(["b", "a"], "field")
-
-
-def test_listed_texts_name_the_item_that_is_none() -> None:
-    """Among many arguments the wrong one is named."""
-    with pytest.raises(InvalidError, match=r"^args\[1\]: "):
-        texts(["--epochs", 100], "args")
-
-
-def test_an_object_may_be_absent() -> None:
-    """A null among objects is an empty one."""
-    assert [{"a": 1}, {}] == objects([{"a": 1}, None], "field")
-
-
-def test_objects_name_the_item_that_is_none() -> None:
-    """Among many items the wrong one is named."""
-    with pytest.raises(InvalidError, match=r"^containers\[1\]: "):
-        objects([{}, 1], "containers")
-
-
-def test_integers_of_json_are_read() -> None:
-    """A whole number within bounds is itself."""
-    assert 3 == as_integer(3, "field", least=3)
+@pytest.mark.parametrize(
+    ("read", "value", "where"),
+    [
+        (as_texts, {"a": "1", "b": 2}, "[b]"),
+        (texts, ["--epochs", 100], "[1]"),
+        (objects, [{}, 1], "[1]"),
+    ],
+)
+def test_the_item_that_is_none_is_named(
+    read: Callable[[object, str], object], value: object, where: str
+) -> None:
+    """Among many annotations, arguments or containers the wrong one is named."""
+    with pytest.raises(InvalidError, match=f"^field{re.escape(where)}: "):
+        read(value, "field")
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("007", 7), ("2147483648", 2**31)])
@@ -296,20 +252,16 @@ def test_plain_decimal_text_is_a_number(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "-1", "+1", "1.0", "1e3", " 1", "1_0", "²", "٣", "2147483649"]
+    "text",
+    ["", "0", "-1", "+1", "1.0", "1e3", " 1", "1_0", "²", "٣", "2147483649", "0" * 20 + "12"],
 )
 def test_text_that_is_no_plain_number_is_refused(text: str) -> None:
     """
-    Signs, blanks, digits of other scripts and numbers out of bounds are named with the bounds.
+    Signs, blanks, digits of other scripts and numbers out of bounds are named with the bounds;
+    leading zeros never shorten a number.
     """
     with pytest.raises(InvalidError, match="write a number from 1 to 2147483648"):
         whole_number(text, "field")
-
-
-def test_leading_zeros_never_shorten_a_number() -> None:
-    """A number too long to be meant is refused whole, never read by its first digits."""
-    with pytest.raises(InvalidError):
-        whole_number("00000000000000000001234", "field")
 
 
 def test_a_known_version_is_read() -> None:
@@ -326,17 +278,17 @@ def test_an_unknown_version_is_named(version: str) -> None:
     assert json.loads(version) == caught.value.version
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "nonsense"])
-def test_text_that_is_no_json_is_refused(text: str) -> None:
-    """A broken annotation is somebody's mistake, however deep its brackets go."""
-    with pytest.raises(InvalidError, match=r'"[^"]*" is not JSON'):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *((text, r'"[^"]*" is not JSON') for text in ("", "{", "[" * 100_000, "nonsense")),
+        ("[1]", "is not an object"),
+    ],
+)
+def test_text_that_is_no_versioned_json_is_refused(text: str, why: str) -> None:
+    """A broken annotation is somebody's mistake, however deep its brackets go; a list has none."""
+    with pytest.raises(InvalidError, match=why):
         read_versioned(text, "field", 1)
-
-
-def test_json_that_is_no_object_is_refused() -> None:
-    """A list has no version."""
-    with pytest.raises(InvalidError, match="is not an object"):
-        read_versioned("[1]", "field", 1)
 
 
 def test_a_pointers_token_is_escaped() -> None:

@@ -1,6 +1,5 @@
 """Which node, and which card of it, a pod may be on."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from gpufence.candidates import (
     wanted_resources,
 )
 from gpufence.dialects import Units
-from gpufence.nodes import GpuNode, allows, read_node, tolerates
+from gpufence.nodes import GpuNode, read_node, tolerates
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
@@ -196,74 +195,6 @@ def test_an_assigned_card_is_the_only_one(index: int | None, met: tuple[int, ...
     assigned = read_pod(pod(gpushare(), annotations=annotations))
 
     assert met == tuple(item.index for item in usable_cards(assigned, found))
-
-
-LABELS = {"zone": "a", "cards": "8"}
-
-
-def allowed(node_selector: Mapping[str, str] | None = None, *terms: dict[str, Any]) -> bool:
-    required = {"nodeSelectorTerms": list(terms)}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    spec: dict[str, Any] = {"affinity": affinity} if terms else {}
-    read = read_pod(pod(container(), nodeSelector=dict(node_selector or {}), **spec))
-    return allows(read, "node-1", LABELS)
-
-
-def by_label(key: str, operator: str, *values: str) -> dict[str, Any]:
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
-
-
-def by_field(operator: str, *values: str, key: str = "metadata.name") -> dict[str, Any]:
-    return {"matchFields": [{"key": key, "operator": operator, "values": list(values)}]}
-
-
-@pytest.mark.parametrize(
-    ("node_selector", "expected"),
-    [({}, True), ({"zone": "a"}, True), ({"zone": "b"}, False), ({"rack": "1"}, False)],
-)
-def test_a_selector_asks_for_labels(node_selector: dict[str, str], *, expected: bool) -> None:
-    """Every label of a nodeSelector must be there with its value."""
-    assert expected == allowed(node_selector)
-
-
-@pytest.mark.parametrize(
-    ("term", "expected"),
-    [
-        (by_label("zone", "In", "a", "b"), True),
-        (by_label("zone", "In", "b"), False),
-        (by_label("zone", "NotIn", "b"), True),
-        (by_label("rack", "NotIn", "1"), True),
-        (by_label("zone", "NotIn", "a"), False),
-        (by_label("zone", "Exists"), True),
-        (by_label("rack", "Exists"), False),
-        (by_label("rack", "DoesNotExist"), True),
-        (by_label("cards", "Gt", "4"), True),
-        (by_label("cards", "Gt", "8"), False),
-        (by_label("cards", "Lt", "16"), True),
-        (by_label("zone", "Gt", "1"), False),
-        (by_label("zone", "Like", "a"), False),
-        (by_field("In", "node-1"), True),
-        (by_field("In", "node-2"), False),
-        (by_field("In", "node-1", key="spec.other"), False),
-        ({}, False),
-    ],
-)
-def test_a_term_is_read_as_the_scheduler_does(term: dict[str, Any], *, expected: bool) -> None:
-    """Each operator on labels and on the node's name; an empty term matches no node."""
-    assert expected == allowed({}, term)
-
-
-def test_one_term_of_several_is_enough() -> None:
-    """Terms are alternatives, and a selector beside them is not."""
-    terms = (by_label("zone", "In", "b"), by_label("zone", "In", "a"))
-
-    assert allowed({}, *terms)
-    assert not allowed({"rack": "1"}, *terms)
-
-
-def test_who_requires_too_much_is_allowed_nothing() -> None:
-    """What a tenant writes into an affinity costs a bounded time."""
-    assert not allowed({}, *[by_label("zone", "In", "a")] * 129)
 
 
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}

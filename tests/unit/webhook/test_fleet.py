@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from gpufence.pods import read_pod
+from gpufence.errors import InvalidError
+from gpufence.nodes import allows
+from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB
 from tests.support.builders import card, container, gpushare, node, pod
 from tests.support.observing import quiet_seconds
@@ -14,15 +16,20 @@ from webhook.fleet import Fleet
 
 MOST_SECONDS = 0.02
 SIZES = {"a": 16 * GIB, "b": 24 * GIB, "c": 80 * GIB}
-LABELS = {"a": {"pool": "x", "level": "3"}, "b": {"pool": "y", "level": "7"}, "c": {"pool": "z"}}
+LABELS = {
+    "a": {"pool": "x", "level": "3"},
+    "b": {"pool": "y", "level": "7"},
+    "c": {"pool": "z", "empty": ""},
+}
 NODES = [
     gpu_node(node(card(memory_bytes=size), name=name, labels=LABELS[name]))
     for name, size in SIZES.items()
 ]
 FLEET = Fleet(NODES)
+NAMES = {size: name for name, size in SIZES.items()}
 
 
-def required(*terms: dict[str, Any]) -> dict[str, Any]:
+def required(*terms: Any) -> dict[str, Any]:
     """Build the affinity that requires one of these terms."""
     key = "requiredDuringSchedulingIgnoredDuringExecution"
     return {"nodeAffinity": {key: {"nodeSelectorTerms": list(terms)}}}
@@ -32,55 +39,108 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
+def cards_met(asked: Pod) -> str:
+    """Name the nodes whose cards are candidates, each of another size."""
+    found = FLEET.candidates(asked, T4)
+    return "" if found == (T4,) else "".join(NAMES[item.memory_bytes or 0] for item in found)
+
+
+def by_label(*items: object) -> dict[str, object]:
+    return {"matchExpressions": list(items)}
+
+
+def by_name(operator: str, *values: str, key: str = "metadata.name") -> dict[str, object]:
+    return {"matchFields": [expression(key, operator, *values)]}
+
+
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "met"),
     [
         ({}, "abc"),
+        ({"affinity": {"nodeAffinity": PREFERRED}}, "abc"),
         ({"nodeName": "c"}, "c"),
+        ({"nodeName": "c", "nodeSelector": {"pool": "x"}}, "c"),
         ({"nodeName": "nowhere"}, ""),
         ({"nodeSelector": {"pool": "x"}}, "a"),
+        ({"nodeSelector": {"pool": "x", "level": "3"}}, "a"),
         ({"nodeSelector": {"pool": "z", "level": "3"}}, ""),
-        ({"nodeSelector": {"unknown": "x"}}, ""),
-        *(
-            ({"affinity": required({"matchExpressions": [item]})}, met)
-            for item, met in (
-                (expression("pool", "In", "x", "z"), "ac"),
-                (expression("pool", "NotIn", "x", "y"), "c"),
-                (expression("level", "NotIn", "3"), "bc"),
-                (expression("level", "Exists"), "ab"),
-                (expression("level", "DoesNotExist"), "c"),
-                (expression("level", "Gt", "5"), "b"),
-                (expression("level", "Lt", "5"), "a"),
-                (expression("level", "Sideways", "5"), ""),
-            )
-        ),
-        ({"affinity": required({"matchFields": [expression("metadata.name", "In", "c")]})}, "c"),
-        (
-            {"affinity": required({"matchFields": [expression("metadata.name", "NotIn", "c")]})},
-            "ab",
-        ),
-        ({"affinity": required({"matchFields": [expression("spec.other", "In", "c")]})}, ""),
-        ({"affinity": required({})}, ""),
-        ({"affinity": required()}, ""),
-        (
-            {
-                "affinity": required(
-                    {"matchExpressions": [expression("pool", "In", "x")]},
-                    {"matchExpressions": [expression("pool", "In", "z")]},
-                )
-            },
-            "ac",
-        ),
+        ({"nodeSelector": {"empty": ""}}, "c"),
+        ({"nodeSelector": {"unknown": ""}}, ""),
     ],
 )
-def test_a_pod_meets_the_cards_of_the_nodes_that_it_allows(spec: dict[str, Any], met: str) -> None:
-    """
-    Selectors and required affinity decide; where no node is left, the default card stands alone.
-    """
-    candidates = FLEET.candidates(read_pod(pod(gpushare(), **spec)), T4)
+def test_a_pod_meets_the_cards_of_the_nodes_that_it_selects(spec: dict[str, Any], met: str) -> None:
+    """Every label of a selector must match; where no node is left, the default stands alone."""
+    assert met == cards_met(read_pod(pod(gpushare(), **spec)))
 
-    sizes: list[int | None] = [SIZES[name] for name in met] or [T4.memory_bytes]
-    assert sizes == [item.memory_bytes for item in candidates]
+
+@pytest.mark.parametrize(
+    ("terms", "met"),
+    [
+        *(
+            ([by_label(expression(key, operator, *values))], met)
+            for key, operator, *values, met in (
+                ("pool", "In", "x", "z", "ac"),
+                ("unknown", "In", "x", ""),
+                ("pool", "NotIn", "x", "y", "c"),
+                ("level", "NotIn", "3", "bc"),
+                ("level", "Exists", "ab"),
+                ("level", "DoesNotExist", "c"),
+                ("level", "Gt", "3", "b"),
+                ("level", "Gt", "-5", "ab"),
+                ("level", "Gt", "00000000000000000000003", "b"),
+                ("level", "Lt", "7", "a"),
+                ("level", "Lt", "+7", "a"),
+                ("level", "Lt", "9223372036854775807", "ab"),
+                ("level", "Lt", "9223372036854775808", ""),
+                ("level", "Gt", "2.5", ""),
+                ("level", "Gt", "2", "1", ""),
+                ("level", "Gt", ""),
+                ("pool", "Gt", "1", ""),
+                ("pool", "Lt", "1", ""),
+                ("unknown", "Lt", "3", ""),
+                ("level", "Sideways", "5", ""),
+            )
+        ),
+        ([by_name("In", "c")], "c"),
+        ([by_name("NotIn", "c")], "ab"),
+        ([by_name("In", "c", key="spec.other")], ""),
+        ([], ""),
+        ([{}], ""),
+        ([{}, by_label(expression("level", "Exists"))], "ab"),
+        ([by_label(expression("pool", "In", each)) for each in "xz"], "ac"),
+        ([by_label(expression("pool", "In", "x"), expression("level", "In", "7"))], ""),
+        ([by_name("In", "a") | by_label(expression("pool", "In", "y"))], ""),
+        ([by_name("In", "b") | by_label(expression("pool", "In", "x"))], ""),
+    ],
+    ids=str,
+)
+def test_a_term_is_read_as_the_scheduler_does(terms: list[Any], met: str) -> None:
+    """
+    Terms are alternatives, their requirements are not; what cannot be compared is neither less nor
+    more, and an empty term matches no node. What is indexed answers as each node by itself.
+    """
+    asked = read_pod(pod(gpushare(), affinity=required(*terms)))
+
+    assert met == cards_met(asked)
+    assert met == "".join(name for name in SIZES if allows(asked, name, LABELS[name]))
+
+
+def test_a_term_of_the_wrong_shape_is_refused() -> None:
+    """What is no term raises instead of matching."""
+    with pytest.raises(InvalidError, match="is not an object"):
+        cards_met(read_pod(pod(gpushare(), affinity=required("zone=a"))))
+
+
+def test_a_selector_and_a_bound_hold_for_one_node_too() -> None:
+    """A selector beside terms is no alternative, and more terms than are read allow nothing."""
+    term = by_label(expression("pool", "In", "x"))
+    beside = pod(gpushare(), affinity=required(term), nodeSelector={"level": "7"})
+
+    assert not allows(read_pod(beside), "a", LABELS["a"])
+    assert not allows(read_pod(pod(affinity=required(*[term] * 129))), "a", LABELS["a"])
 
 
 def test_equal_nodes_count_once() -> None:

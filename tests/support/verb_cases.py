@@ -90,6 +90,8 @@ def healthy() -> Installation:
             [LabelledNamespace("team-a", "evict"), LabelledNamespace("default", None)]
         ),
         pods=MaybeHidden([seen_pod()]),
+        tried=MaybeHidden(value=True),
+        quotas=MaybeHidden(["team-a"]),
     )
 
 

@@ -147,11 +147,11 @@ def asks_gpu(owner: Object) -> bool:
 @dataclass(frozen=True, slots=True)
 class Installation:
     """
-    `quotas` are the namespaces that have one on GPUs. `rights` are questions to the API server, and
-    whether it lets the caller do that. `serving` is the time in seconds that each webhook pod's
-    certificate still lasts, `trusted` from when to when each hook's CAs are valid, None where they
-    cannot be read. It is `young` if it was installed or rolled out a moment ago; the agents of
-    `young_nodes` were.
+    `quotas` are the namespaces that have one on GPUs; `tried` is whether the webhook saw a pod.
+    `rights` are questions to the API server, and whether it lets the caller do that. `serving` is
+    the time in seconds that each webhook pod's certificate still lasts, `trusted` from when to when
+    each hook's CAs are valid, None where they cannot be read. It is `young` if it was installed or
+    rolled out a moment ago; the agents of `young_nodes` were.
     """
 
     now: float
@@ -175,6 +175,7 @@ class Installation:
     classes: MaybeHidden[list[ServedClass]] = field(default_factory=MaybeHidden)
     events: MaybeHidden[list[SeenEvent]] = field(default_factory=MaybeHidden)
     quotas: MaybeHidden[list[str]] = field(default_factory=MaybeHidden)
+    tried: MaybeHidden[bool] = field(default_factory=MaybeHidden)
     young: bool = False
     young_nodes: frozenset[str] = frozenset()
 

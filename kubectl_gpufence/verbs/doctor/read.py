@@ -17,6 +17,7 @@ from kube.discovery import Kinds
 from kubectl_gpufence.cluster_view import by_node
 from kubectl_gpufence.pods import read_event, read_status_pod
 from kubectl_gpufence.reader import WEBHOOK_LABEL
+from kubectl_gpufence.verbs.doctor.called import try_pod
 from kubectl_gpufence.verbs.doctor.checks_driver import is_on
 from kubectl_gpufence.verbs.doctor.installation import (
     POLICIES,
@@ -115,6 +116,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         published=_claimed(reader, "resourceslices", read_published),
         classes=_claimed(reader, "deviceclasses", read_class),
         events=_evictions(reader),
+        tried=try_pod(reader, fenced),
         quotas=_asked(lambda: reader.listed(core("resourcequotas"), read_quota), "quotas"),
         young=is_rolling(now, deployment.value or {}),
         young_nodes=frozenset(pod.node for pod in found.pods if is_young(now, pod.created)),

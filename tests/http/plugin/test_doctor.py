@@ -12,7 +12,7 @@ import yaml
 from gpufence import names
 from kubectl_gpufence.verbs.doctor.installation import HOOKS, POLICIES
 from tests.support.plugin import ABSENT, DENIED, NODE, Desk, agent_pod, listed, namespace
-from tests.support.servers import Exchange, reply
+from tests.support.servers import Answer, Exchange, refusal, reply
 from tools import ROOT
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
@@ -24,6 +24,7 @@ METRICS = f"{SYSTEM}/pods/gpufence-webhook-a:8080/proxy/metrics"
 EXPIRES = "gpufence_webhook_certificate_expiry_timestamp_seconds"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 TARGET = "/apis/apps/v1/namespaces/team-a/deployments/quality"
+TRIED = "POST /api/v1/namespaces/team-a/pods"
 KINDS = ("namespaces", "nodes", "pods", "events")
 EXAMPLE = ROOT / "deploy" / "examples" / "keda" / "scaled-object.yaml"
 OBJECTS = (
@@ -56,6 +57,7 @@ def healthy(desk: Desk) -> Desk:
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
     desk.get("/api/v1/events", listed())
     desk.get("/api/v1/resourcequotas", listed())
+    desk.server.on(TRIED, reply({"metadata": {"annotations": {names.INJECTED: "true"}}}, 201))
     desk.get(METRICS, reply(f"{EXPIRES} {time.time() + 60.1 * 86400:.0f}\n".encode()))
     desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))
     desk.get(f"{SYSTEM}/pods", pods_by_label)
@@ -234,3 +236,43 @@ def test_who_may_not_list_them_is_told(scaled: Desk) -> None:
     scaled.get(SCALED_OBJECTS, DENIED)
 
     assert [("unknown", "you may not see scaledobjects of all namespaces")] == autoscalers(scaled)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "code"),
+    [
+        (
+            reply({"metadata": {}}, 201),
+            "WRONG    webhook       a pod that was only tried came back",
+            1,
+        ),
+        (
+            refusal(403, "Forbidden", "violates PodSecurity"),
+            "a pod could not be tried in team-a",
+            0,
+        ),
+        (refusal(422, "Invalid", "a policy"), "a pod could not be tried in team-a", 0),
+        (
+            refusal(403, "Forbidden", 'hook "cap.pods.gpufence.io" denied'),
+            "the API server reaches it",
+            0,
+        ),
+    ],
+    ids=("firewall", "forbidden", "invalid", "refused"),
+)
+def test_a_webhook_that_is_not_reached_is_found(
+    answer: Answer, said: str, code: int, healthy: Desk
+) -> None:
+    """A pod that was only tried comes back as it was: nothing else shows a firewall."""
+    healthy.server.on(TRIED, answer)
+    done = healthy.run("doctor")
+
+    assert (True, code) == (said in done.out, done.code), done.out
+    assert {"dryRun": "All"} == healthy.server.seen(TRIED)[0].query
+
+
+def test_without_the_right_no_pod_is_tried(healthy: Desk) -> None:
+    """A viewer may not create pods, and is told nothing of it."""
+    healthy.server.on(TRIED, refusal(403, "Forbidden", 'cannot create resource "pods"'))
+
+    assert "tried" not in healthy.run("doctor").out

@@ -9,6 +9,8 @@ import yaml
 
 from gpufence import names
 from kube import ForbiddenError, core
+from kubectl_gpufence.reader import ClusterReader
+from kubectl_gpufence.verbs.doctor.called import try_pod
 from tests.support import objects
 from tests.support.observing import wait_until
 from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
@@ -250,3 +252,16 @@ def test_a_binding_of_another_pod_passes_as_it_is(
 
     assert {} == annotations_of(found)
     assert before + 1 == webhook.metric(skipped)
+
+
+@pytest.mark.parametrize(
+    ("mode", "seen"), [("observe", True), ("cap", True), ("evict", True), (None, False)]
+)
+def test_a_pod_that_is_only_tried_says_whether_the_webhook_is_called(
+    mode: str | None, site: WebhookSite, *, seen: bool
+) -> None:
+    """The doctor's pod is changed in every mode, and left alone without one, as by a firewall."""
+    reader = ClusterReader(site.admin, 1.0, print)
+    with site.namespace(mode) as name:
+        assert seen is try_pod(reader, {name}).value
+        assert [] == site.admin.list(core("namespaces", name, "pods")).items

@@ -72,6 +72,7 @@ BUDGETS = {
     "kubectl_gpufence.verbs.doctor.checks_driver": 120,
     "kubectl_gpufence.verbs.doctor.checks_tenants": 75,
     "kubectl_gpufence.verbs.doctor.starting": 50,
+    "kubectl_gpufence.verbs.doctor.called": 65,
 }
 """Lines of code of shelves that came after the house was counted, each with a budget of its own."""
 
@@ -89,12 +90,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(280, 275),
-    "product lines of code": Figure(32968, 26500),
+    "product lines of code": Figure(32971, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
     "test files": Figure(616, 470),
-    "test lines": Figure(100743, 60000),
+    "test lines": Figure(100803, 60000),
     "product modules that unit tests import": Figure(210, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

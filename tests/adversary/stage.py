@@ -65,7 +65,7 @@ class Haul(NamedTuple):
 def played(scheme: Scheme, seconds: int, policy: EvictionPolicy) -> Haul:
     """Play a scheme for so many seconds."""
     stage = _Stage(scheme, policy)
-    stage.world.run(seconds, stage.second)
+    stage.world.each(lambda _, second: stage.second(second)).run(seconds)
     stage.note_acts()
     return Haul(
         stolen=stage.stolen,

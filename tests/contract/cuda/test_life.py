@@ -16,43 +16,29 @@ DESTROYED = 709
 Start = Callable[..., CudaProgram]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, None])
 def test_a_dead_program_holds_nothing(
-    number: signal.Signals, program: CudaProgram, nvml: Watched
+    number: signal.Signals | None, program: CudaProgram, nvml: Watched
 ) -> None:
-    """Whatever ends a program, its memory is free in the same moment."""
+    """Whatever ends a program, or if it ends by itself, its memory is free in the same moment."""
     program("held = take(1000 * MIB)")
     before = nvml.pids()
-    program.process.send_signal(number)
+    if number is None:
+        program.close_input()
+    else:
+        program.process.send_signal(number)
     program.process.wait()
 
     assert {program.process.pid: CONTEXT + 1000} == before
     assert ({}, 0) == (nvml.pids(), nvml.used())
 
 
-def test_a_programs_end_needs_no_goodbye(program: CudaProgram, nvml: Watched) -> None:
-    """A program that ends by itself without freeing anything leaves nothing, either."""
+def test_a_fork_cannot_use_its_parents_cards(program: CudaProgram, nvml: Watched) -> None:
+    """In a process forked off after the start of CUDA every call fails, and takes nothing away."""
     program("held = take(1000 * MIB)")
-    program.close_input()
-    program.process.wait()
+    code = "in_child(lambda: [init(), use(0), take(MIB)[0], give(held[1])])"
 
-    assert ({}, 0) == (nvml.pids(), nvml.used())
-
-
-def test_a_fork_cannot_use_its_parents_cards(program: CudaProgram) -> None:
-    """In a process forked off after the start of CUDA every call fails as not initialised."""
-    program("held = take(1000 * MIB)")
-
-    assert [NOT_INITIALIZED] * 4 == program(
-        "in_child(lambda: [init(), use(0), take(MIB)[0], give(held[1])])"
-    )
-
-
-def test_a_fork_takes_nothing_away(program: CudaProgram, nvml: Watched) -> None:
-    """A child that comes and goes changes nothing about what its parent holds."""
-    program("held = take(1000 * MIB)")
-    program("answered = in_child(lambda: take(MIB)[0])")
-
+    assert [NOT_INITIALIZED] * 4 == program(code)
     assert {program.process.pid: CONTEXT + 1000} == nvml.pids()
     assert 0 == program("take(1000 * MIB)")[0]
 

@@ -21,67 +21,76 @@ Start = Callable[..., CudaProgram]
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> GroupTree:
+def kind() -> Memacct:
+    return Memacct.MISC
+
+
+@pytest.fixture
+def tree(machine: State, tmp_path: Path, kind: Memacct) -> GroupTree:
+    machine.groups.memacct = kind
     return GroupTree(tmp_path / "cgroup")
 
 
-def limit(machine: State, group: Path, mebibytes: int = LIMIT) -> None:
-    set_limit(machine.path, group, mebibytes * MIB)
+def limit(machine: State, tree: GroupTree, limits: dict[str, int]) -> Path:
+    """Set limits in MiB, and return the group in which programs run."""
+    group = tree.add("pod/leaf")
+    for name, mebibytes in limits.items():
+        set_limit(machine.path, tree.root / name, mebibytes * MIB)
+    return group
 
 
 def start_in(start: Start, group: Path) -> CudaProgram:
     return start(variables={GROUP: str(group)})
 
 
-def sizes(program: CudaProgram) -> list[int]:
-    """Ask for what is free, the total beside it, and the device's size, in MiB."""
-    _, free, total = program("room()")
-    size = program("given(driver.cuDeviceTotalMem_v2, 0)")[1]
-    return [one // MIB for one in (free, total, size)]
+BELOW, ABOVE = {"pod/leaf": LIMIT}, {"pod": LIMIT}
 
 
-@BOTH
-def test_a_limit_is_the_end(machine: State, start: Start, tree: GroupTree, kind: Memacct) -> None:
-    """What fits the limit less the context succeeds, and the next is out of memory."""
-    machine.groups.memacct = kind
-    group = tree.add("pod/leaf")
-    limit(machine, group)
-    program = start_in(start, group)
-    fitting = program(f"take({LIMIT - CONTEXT} * MIB)")[0]
-    next_one = program("take(2 * MIB)")[0]
-
-    assert [0, OUT_OF_MEMORY] == [fitting, next_one]
-
-
-@BOTH
-def test_what_was_freed_can_be_had_again(
-    machine: State, start: Start, tree: GroupTree, kind: Memacct
+@pytest.mark.parametrize(
+    ("kind", "limits", "takes", "codes"),
+    [
+        (Memacct.MISC, BELOW, (LIMIT - CONTEXT, 2), [0, OUT_OF_MEMORY]),
+        (Memacct.DMEM, BELOW, (LIMIT - CONTEXT, 2), [0, OUT_OF_MEMORY]),
+        (Memacct.MISC, ABOVE, (2000, 1000), [0, OUT_OF_MEMORY]),
+        (Memacct.DMEM, ABOVE, (2000, 1000), [0, OUT_OF_MEMORY]),
+        (Memacct.MISC, {"pod": 1000, **BELOW}, (2000,), [0]),
+        (Memacct.DMEM, {"pod": 1000, **BELOW}, (2000,), [OUT_OF_MEMORY]),
+    ],
+)
+def test_a_limit_is_the_end(
+    machine: State,
+    start: Start,
+    tree: GroupTree,
+    limits: dict[str, int],
+    takes: tuple[int, ...],
+    codes: list[int],
 ) -> None:
+    """What fits the limit of its own or a higher group succeeds; limits nest on dmem alone."""
+    program = start_in(start, limit(machine, tree, limits))
+
+    assert codes == [program(f"take({amount} * MIB)")[0] for amount in takes]
+
+
+@BOTH
+def test_what_was_freed_can_be_had_again(machine: State, start: Start, tree: GroupTree) -> None:
     """Freed memory no longer counts, and an ended program's does not either."""
-    machine.groups.memacct = kind
-    group = tree.add("pod/leaf")
-    limit(machine, group)
+    group = limit(machine, tree, BELOW)
     first = start_in(start, group)
     first("held = take(2000 * MIB)")
     refused = first("take(2000 * MIB)")[0]
     first("freed = give(held[1])")
     again = first("take(2000 * MIB)")[0]
     first.close()
-    second = start_in(start, group)
 
     assert [OUT_OF_MEMORY, 0] == [refused, again]
-    assert 0 == second("take(2000 * MIB)")[0]
+    assert 0 == start_in(start, group)("take(2000 * MIB)")[0]
 
 
 @BOTH
-def test_processes_share_their_groups_limit(
-    machine: State, start: Start, tree: GroupTree, kind: Memacct
-) -> None:
+def test_processes_share_their_groups_limit(machine: State, start: Start, tree: GroupTree) -> None:
     """Two processes of one group have one limit, and a third of another group has its own."""
-    machine.groups.memacct = kind
-    group, other = tree.add("pod/leaf"), tree.add("pod/other")
-    limit(machine, group)
-    one, two, third = start_in(start, group), start_in(start, group), start_in(start, other)
+    group = limit(machine, tree, BELOW)
+    one, two, third = (start_in(start, each) for each in (group, group, tree.add("pod/other")))
     taken = one(f"take({LIMIT - 2 * CONTEXT} * MIB)")[0]
 
     assert [0, OUT_OF_MEMORY] == [taken, two("take(2 * MIB)")[0]]
@@ -89,76 +98,41 @@ def test_processes_share_their_groups_limit(
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [(Memacct.MISC, 0), (Memacct.DMEM, OUT_OF_MEMORY)], ids=["misc", "dmem"]
+    ("kind", "limits", "capped", "others", "seen"),
+    [
+        (Memacct.MISC, BELOW, False, 0, [LIMIT - CONTEXT, LIMIT, USABLE]),
+        (Memacct.MISC, BELOW, True, 0, [LIMIT - CONTEXT, LIMIT, LIMIT]),
+        (Memacct.MISC, ABOVE, False, 0, [LIMIT - CONTEXT, LIMIT, USABLE]),
+        (Memacct.DMEM, ABOVE, False, 0, [USABLE - CONTEXT, USABLE, USABLE]),
+        (Memacct.MISC, BELOW, False, USABLE - 1000, [1000 - CONTEXT, LIMIT, USABLE]),
+    ],
+    ids=["own", "totals are capped", "above", "above, unseen", "others hold the card"],
 )
-def test_limits_nest_on_dmem_only(
-    machine: State, start: Start, tree: GroupTree, kind: Memacct, code: int
-) -> None:
-    """A limit above a limited group bounds it on dmem, and is shadowed by it on misc."""
-    machine.groups.memacct = kind
-    group = tree.add("pod/leaf")
-    limit(machine, tree.root / "pod", 1000)
-    limit(machine, group)
-    program = start_in(start, group)
-
-    assert code == program("take(2000 * MIB)")[0]
-
-
-@BOTH
-def test_a_limit_above_is_enforced(
-    machine: State, start: Start, tree: GroupTree, kind: Memacct
-) -> None:
-    """The limit of a pod's group holds for a container that has none."""
-    machine.groups.memacct = kind
-    group = tree.add("pod/leaf")
-    limit(machine, tree.root / "pod")
-    program = start_in(start, group)
-
-    assert [0, OUT_OF_MEMORY] == [program(f"take({one} * MIB)")[0] for one in (2000, 1000)]
-
-
-@pytest.mark.parametrize("capped", [False, True], ids=["uncapped", "capped"])
 def test_a_limited_program_sees_its_limit(
-    machine: State, start: Start, tree: GroupTree, *, capped: bool
+    machine: State,
+    start: Start,
+    tree: GroupTree,
+    limits: dict[str, int],
+    others: int,
+    seen: list[int],
+    *,
+    capped: bool,
 ) -> None:
-    """The total beside what is free is the limit, and the device's size where totals are capped."""
-    group = tree.add("pod/leaf")
-    limit(machine, group)
+    """As what is free and the total beside it, and as the device's size where totals are capped."""
+    group = limit(machine, tree, limits)
     machine.groups.totals_capped = capped
+    if others:
+        machine.processes.put(machine.find("0"), 1000, others * MIB, kept=True)
     program = start_in(start, group)
+    _, free, total = program("room()")
+    size = program("given(driver.cuDeviceTotalMem_v2, 0)")[1]
 
-    assert [LIMIT - CONTEXT, LIMIT, LIMIT if capped else USABLE] == sizes(program)
-
-
-@pytest.mark.parametrize(
-    ("kind", "seen"),
-    [(Memacct.MISC, [LIMIT - CONTEXT, LIMIT]), (Memacct.DMEM, [USABLE - CONTEXT, USABLE])],
-    ids=["misc", "dmem"],
-)
-def test_a_limit_above_is_not_seen_on_dmem(
-    machine: State, start: Start, tree: GroupTree, kind: Memacct, seen: list[int]
-) -> None:
-    """Under a pod's limit a program sees the whole card on dmem, and that limit on misc."""
-    machine.groups.memacct = kind
-    group = tree.add("pod/leaf")
-    limit(machine, tree.root / "pod")
-
-    assert seen == sizes(start_in(start, group))[:2]
-
-
-def test_what_is_free_is_also_the_cards(machine: State, start: Start, tree: GroupTree) -> None:
-    """Where others have left less than the limit, that is what is free."""
-    group = tree.add("pod/leaf")
-    limit(machine, group)
-    machine.processes.put(machine.find("0"), 1000, (USABLE - 1000) * MIB, kept=True)
-
-    assert [1000 - CONTEXT, LIMIT] == sizes(start_in(start, group))[:2]
+    assert seen == [one // MIB for one in (free, total, size)]
 
 
 def test_nothing_leaves_no_context(machine: State, start: Start, tree: GroupTree) -> None:
     """A limit of nothing lets no program have a context."""
-    group = tree.add("pod/leaf")
-    limit(machine, group, 0)
+    group = limit(machine, tree, {"pod/leaf": 0})
     program = start(device=None, variables={GROUP: str(group)})
 
     assert [0, OUT_OF_MEMORY] == [program("init()"), program("use(0)")]
@@ -166,8 +140,6 @@ def test_nothing_leaves_no_context(machine: State, start: Start, tree: GroupTree
 
 def test_managed_memory_is_not_limited(machine: State, start: Start, tree: GroupTree) -> None:
     """Managed memory passes every limit."""
-    group = tree.add("pod/leaf")
-    limit(machine, group)
-    program = start_in(start, group)
+    program = start_in(start, limit(machine, tree, BELOW))
 
     assert 0 == program("given(driver.cuMemAllocManaged, wide(9000 * MIB), 1)")[0]

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from simulator.nvml.state import State
 from tests.contract.cuda.conftest import Watched
 from tests.support.driver import Client, CudaProgram
@@ -11,14 +13,41 @@ USABLE = 40960 - 625
 OUT_OF_MEMORY = 2
 INVALID_VALUE = 1
 INVALID_CONTEXT = 201
+HOST_FREE = "driver.cuMemFreeHost(wide(held[1]))"
+POOL_GONE = "driver.cuMemPoolDestroy(wide(pool))"
+MAPPED = (
+    "address, handle = reserve(64 * MIB)[1], create(20 * MIB)[1]; "
+    "mapped = [map_memory(address, 20 * MIB, handle), allow(address, 20 * MIB)]; "
+    "released = release(handle)"
+)
 
 Start = Callable[..., CudaProgram]
 
 
-def test_a_context_is_memory(program: CudaProgram, nvml: Watched) -> None:
-    """A program that has a context and nothing else is on the card with the context's size."""
+@pytest.mark.parametrize(
+    ("take", "during", "give"),
+    [
+        ("held = take(1000 * MIB)", 1000, "give(held[1])"),
+        ("held = [take(1000) for _ in range(2000)]", 2, "sum(give(one) for _, one in held)"),
+        ("held = given(driver.cuMemHostAlloc, wide(64 * MIB), 0)", 0, HOST_FREE),
+        ("held = pooled(1000 * MIB)", 1000, "give_pooled(held[1])"),
+        ("pool = make_pool(); held = pooled(1000 * MIB, pool)", 1000, POOL_GONE),
+        ("held = reserve(100000 * MIB)", 0, "held[0]"),
+        (MAPPED, 20, "unmap(address, 20 * MIB)"),
+    ],
+    ids=["plain", "small ones share blocks", "host", "pool", "own pool", "addresses", "mapped"],
+)
+def test_memory_counts_until_it_is_given_back(
+    program: CudaProgram, nvml: Watched, take: str, during: int, give: str
+) -> None:
+    """A context has its size, and what is taken shows beside it; mapped memory stays so."""
+    for line in take.split("; "):
+        program(line)
+    held = nvml.pids(0), nvml.pids(1)
+
+    assert 0 == program(give)
+    assert ({program.process.pid: CONTEXT + during}, {}) == held
     assert {program.process.pid: CONTEXT} == nvml.pids()
-    assert {} == nvml.pids(1)
 
 
 def test_a_context_has_the_size_one_wants(start: Start, nvml: Watched) -> None:
@@ -26,16 +55,6 @@ def test_a_context_has_the_size_one_wants(start: Start, nvml: Watched) -> None:
     one = start(variables={"GPUFENCE_SIMULATOR_CONTEXT_MIB": "512"})
 
     assert {one.process.pid: 512} == nvml.pids()
-
-
-def test_allocated_memory_is_shown(program: CudaProgram, nvml: Watched) -> None:
-    """Device memory counts from allocation until it is freed."""
-    program("held = take(1000 * MIB)")
-    during = nvml.pids()
-    program("freed = give(held[1])")
-
-    assert {program.process.pid: CONTEXT + 1000} == during
-    assert {program.process.pid: CONTEXT} == nvml.pids()
 
 
 def test_accounting_knows_the_most(machine: State, start: Start, looker: Client) -> None:
@@ -94,16 +113,6 @@ def test_the_whole_machine_shares_a_card(machine: State, program: CudaProgram) -
     assert (USABLE - 40000 - CONTEXT) << 20 == machine.cards[0].room.free
 
 
-def test_small_allocations_share_blocks(program: CudaProgram, nvml: Watched) -> None:
-    """Small allocations take the card two MiB at a time."""
-    program("held = [take(1000) for _ in range(2000)]")
-    during = nvml.pids()
-    program("freed = [give(address) for _, address in held]")
-
-    assert {program.process.pid: CONTEXT + 2} == during
-    assert {program.process.pid: CONTEXT} == nvml.pids()
-
-
 def test_nothing_is_freed_twice(program: CudaProgram, nvml: Watched) -> None:
     """An address that was freed, that is inside an allocation or that never was one is refused."""
     program("held, other = take(4 * MIB)[1], take(4 * MIB)[1]")
@@ -144,14 +153,6 @@ def test_managed_memory_is_nobodys(program: CudaProgram, nvml: Watched) -> None:
     assert CONTEXT == nvml.used()
 
 
-def test_memory_of_the_host_is_not_on_the_card(program: CudaProgram, nvml: Watched) -> None:
-    """Pinned memory of the host takes nothing of the card."""
-    program("held = given(driver.cuMemHostAlloc, wide(64 * MIB), 0)")
-
-    assert {program.process.pid: CONTEXT} == nvml.pids()
-    assert 0 == program("driver.cuMemFreeHost(wide(held[1]))")
-
-
 def test_small_contents_come_back(program: CudaProgram) -> None:
     """What a program wrote to the card, it reads back."""
     program("held = take(MIB)[1]")
@@ -172,16 +173,6 @@ def test_an_address_tells_whose_it_is(program: CudaProgram) -> None:
 
 
 RESERVED, RESERVED_HIGH, USED, USED_HIGH = 5, 6, 7, 8
-
-
-def test_a_pool_gives_back_at_once(program: CudaProgram, nvml: Watched) -> None:
-    """Without a threshold, freed memory of a pool is the card's again."""
-    program("held = pooled(1000 * MIB)")
-    during = nvml.pids()
-    program("freed = give_pooled(held[1])")
-
-    assert {program.process.pid: CONTEXT + 1000} == during
-    assert {program.process.pid: CONTEXT} == nvml.pids()
 
 
 def test_a_threshold_keeps_memory(program: CudaProgram, nvml: Watched) -> None:
@@ -214,47 +205,6 @@ def test_a_full_card_refuses_pools_too(program: CudaProgram) -> None:
     """A pool cannot hold more than the card has."""
     assert OUT_OF_MEMORY == program("pooled(41000 * MIB)")[0]
     assert 0 == program("pool_number(default_pool(), 7)")
-
-
-def test_a_destroyed_pool_holds_nothing(program: CudaProgram, nvml: Watched) -> None:
-    """What came from a pool of one's own goes with it."""
-    program("pool = make_pool()")
-    program("held = pooled(1000 * MIB, pool)")
-    during = nvml.pids()
-    program("gone = driver.cuMemPoolDestroy(wide(pool))")
-
-    assert {program.process.pid: CONTEXT + 1000} == during
-    assert {program.process.pid: CONTEXT} == nvml.pids()
-
-
-def test_pools_go_with_the_context(program: CudaProgram, nvml: Watched) -> None:
-    """With the primary context what its device's pools hold is gone, kept memory included."""
-    program("set = set_threshold(default_pool(), 2**40)")
-    program("held = [pooled(1000 * MIB), give_pooled(pooled(500 * MIB)[1])]")
-    program("left = leave(0)")
-
-    assert ({}, 0) == (nvml.pids(), nvml.used())
-
-
-def test_addresses_cost_nothing(program: CudaProgram, nvml: Watched) -> None:
-    """More addresses than the card has memory can be reserved."""
-    code, address = program("reserve(100000 * MIB)")
-
-    assert 0 == code
-    assert 0 == address % (2 << 20)
-    assert {program.process.pid: CONTEXT} == nvml.pids()
-
-
-def test_memory_lives_as_long_as_it_is_mapped(program: CudaProgram, nvml: Watched) -> None:
-    """Released memory stays until it is unmapped."""
-    program("address, handle = reserve(64 * MIB)[1], create(20 * MIB)[1]")
-    program("mapped = [map_memory(address, 20 * MIB, handle), allow(address, 20 * MIB)]")
-    program("released = release(handle)")
-    before = nvml.pids()
-
-    assert [0, 0, 0, 0] == program("[*mapped, released, unmap(address, 20 * MIB)]")
-    assert {program.process.pid: CONTEXT + 20} == before
-    assert {program.process.pid: CONTEXT} == nvml.pids()
 
 
 def test_memory_that_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:

@@ -52,6 +52,9 @@ def empty(size, dtype, device):
 """
 
 
+CAPPED = {"GPUFENCE_MEMORY_FRACTION": "0.1"}
+
+
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache in which the newest PyTorch seems to be installed."""
@@ -87,29 +90,9 @@ def test_a_script_is_followed_on_the_card(state: State, cache: Path) -> None:
         assert any("shrink 512Mi: 912 MiB" in line for line in program.lines)
 
 
-def test_a_cap_ends_it_in_the_frameworks_words(state: State, cache: Path) -> None:
-    """Out of memory, the program ends with what the framework says, and where that was."""
-    with tenant(state, cache, "hold 9Gi; exit 0", GPUFENCE_MEMORY_FRACTION="0.1") as program:
-        code, complaint = program.end()
-
-    assert 1 == code
-    assert "OutOfMemoryError: CUDA out of memory. More than is allowed." in complaint
-    assert "(refused at 1472 MiB)" in complaint
-
-
-def test_a_program_may_take_the_cap_away(state: State, cache: Path) -> None:
-    """Asked to, the program resets the cap by the framework's own function."""
-    told = {"GPUFENCE_MEMORY_FRACTION": "0.1"}
-    with tenant(state, cache, "--uncap", "hold 9Gi; exit 0", **told) as program:
-        code, complaint = program.end()
-
-    assert (0, "") == (code, complaint)
-
-
 def test_a_patient_program_keeps_what_it_has(state: State, cache: Path) -> None:
     """Refused, a patient program goes on with what it has, until it is stopped."""
-    told = {"GPUFENCE_MEMORY_FRACTION": "0.1"}
-    with tenant(state, cache, "--on-oom", "wait", "hold 9Gi", **told) as program:
+    with tenant(state, cache, "--on-oom", "wait", "hold 9Gi", **CAPPED) as program:
         program.until("Waiting for memory")
         held = [use.memory >> 20 for use in state.cards[0].uses]
         program.signal(signal.SIGTERM)
@@ -130,23 +113,38 @@ def test_a_program_uses_the_card_it_was_assigned(state: State, cache: Path) -> N
         assert [program.pid] == [use.pid for use in state.cards[1].uses]
 
 
-def test_without_a_card_it_is_said(state: State, cache: Path) -> None:
-    """A framework that finds no card ends as one does."""
-    with tenant(state, cache, "hold 1Gi", NVIDIA_VISIBLE_DEVICES="none") as program:
-        code, complaint = program.end()
+@pytest.mark.parametrize(
+    ("arguments", "variables", "code", "said"),
+    [
+        (("hold 9Gi; exit 0",), CAPPED, 1, "CUDA out of memory. More than is allowed."),
+        (("hold 9Gi; exit 0",), CAPPED, 1, "(refused at 1472 MiB)"),
+        (("--uncap", "hold 9Gi; exit 0"), CAPPED, 0, ""),
+        (
+            ("hold 1Gi",),
+            {"NVIDIA_VISIBLE_DEVICES": "none"},
+            1,
+            "torch.cuda.is_available() is False",
+        ),
+        (("hold 1Gi; busy 50",), {}, 2, '"busy 50" cannot be done with a real framework'),
+        (("hold 1Gi; fork 2",), {}, 2, '"fork 2" cannot be done with a real framework'),
+        (("hold 1Gi; hold 1Gi managed",), {}, 2, "cannot be done with a real framework"),
+    ],
+)
+def test_how_a_tenant_ends(
+    state: State,
+    cache: Path,
+    arguments: tuple[str, ...],
+    variables: dict[str, str],
+    code: int,
+    said: str,
+) -> None:
+    """By the framework's own words, which a cap brings, or before anything that cannot be done."""
+    with tenant(state, cache, *arguments, **variables) as program:
+        ended, complaint = program.end()
 
-    assert 1 == code
-    assert "RuntimeError: torch.cuda.is_available() is False" in complaint
-
-
-@pytest.mark.parametrize("step", ["busy 50", "fork 2", "hold 1Gi managed"])
-def test_what_only_a_simulation_can_do_is_refused(state: State, cache: Path, step: str) -> None:
-    """A step that needs kernels or a forked context is refused before anything starts."""
-    with tenant(state, cache, f"hold 1Gi; {step}") as program:
-        code, complaint = program.end()
-
-    assert 2 == code
-    assert f'script: "{step}" cannot be done with a real framework' in complaint
+    assert code == ended
+    assert said in complaint
+    assert bool(said) == bool(complaint)
 
 
 def test_a_framework_that_is_not_there_is_said(state: State, tmp_path: Path) -> None:

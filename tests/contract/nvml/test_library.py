@@ -96,23 +96,17 @@ def test_only_functions_of_nvml_are_visible(variant: build.Variant) -> None:
 
 
 def test_a_library_is_built_once(tmp_path: Path) -> None:
-    """Asked again, the cache answers with the same file."""
-    first = build.library_path(cache=tmp_path)
+    """Several who build at once get the same whole library, as do those who ask again."""
+    with ThreadPoolExecutor(3) as pool:
+        paths = list(pool.map(lambda _: build.library_path(cache=tmp_path), range(3)))
+    first = paths[0]
     built = first.stat().st_mtime_ns
     again = build.library_path(cache=tmp_path)
 
-    assert (first, built) == (again, again.stat().st_mtime_ns)
+    assert {first} == {*paths, again}
+    assert built == again.stat().st_mtime_ns
+    assert first.stat().st_size > 10_000
     assert [first.parent] == list(tmp_path.iterdir())
-
-
-def test_builders_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Several who build at once all get the same whole library and leave nothing else behind."""
-    with ThreadPoolExecutor(3) as pool:
-        paths = list(pool.map(lambda _: build.library_path(cache=tmp_path), range(3)))
-
-    assert 1 == len(set(paths))
-    assert paths[0].stat().st_size > 10_000
-    assert [paths[0].parent] == list(tmp_path.iterdir())
 
 
 def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,18 +148,6 @@ EXPORTS = {
 PIDS = (1000, 2000, 3000)
 
 
-@pytest.fixture
-def start_with_three(machine: State, start: Callable[..., Client]) -> Callable[[str], Client]:
-    """Starts a client of a variant that has three processes of 1, 2 and 3 MiB to list."""
-    for number, pid in enumerate(PIDS, start=1):
-        machine.processes.put(machine.find("0"), pid, number * MIB, kept=True)
-    return start
-
-
-def pids(processes: list[dict[str, Any]]) -> list[int]:
-    return [process["pid"] for process in processes]
-
-
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_a_variant_exports_what_its_driver_does(start: Callable[..., Client], variant: Any) -> None:
     """Each variant has the symbols of its driver, and its version."""
@@ -178,75 +160,39 @@ def test_a_variant_exports_what_its_driver_does(start: Callable[..., Client], va
     assert variant.driver == client("nvmlSystemGetDriverVersion()")
 
 
-@pytest.mark.parametrize("variant", ["current", "525"])
-def test_lists_of_24_bytes_are_read_right(
-    start_with_three: Callable[[str], Client], variant: str
+@pytest.mark.parametrize(
+    ("variant", "read", "width"),
+    [
+        ("current", list(PIDS), 24),
+        ("525", list(PIDS), 24),
+        ("535.98", "NVMLLibraryMismatchError", 16),  # neither version 3, nor an NVMLError
+        ("450", "NVMLLibraryMismatchError", 16),
+        ("535.43", [1000, 0, 0xFFFFFFFF], 32),  # 535.43 to 535.86; only the first PID is right
+        ("16-byte", [1000, 2 * MIB, 0], 16),
+    ],
+)
+def test_what_pynvml_makes_of_a_list(
+    machine: State, start: Callable[..., Client], variant: str, read: list[int] | str, width: int
 ) -> None:
-    """With the layout that pynvml expects, everything is right."""
-    client = start_with_three(variant)
+    """Three processes are read right where entries have the layout that pynvml expects."""
+    for number, pid in enumerate(PIDS, start=1):
+        machine.processes.put(machine.find("0"), pid, number * MIB, kept=True)
+    client = start(variant)
+    answer = client.ask(f"{COMPUTE}(card(0))")
+    name = f"{COMPUTE}_v3" if f"{COMPUTE}_v3" in EXPORTS[variant] else COMPUTE
 
-    assert list(PIDS) == pids(client(f"{COMPUTE}(card(0))"))
-    assert [3, 3 * 24] == client(f"touched('{COMPUTE}_v3', card(0), 5)")
-
-
-@pytest.mark.parametrize("variant", ["535.98", "450"])
-def test_a_missing_list_is_no_nvml_error(
-    start_with_three: Callable[[str], Client], variant: str
-) -> None:
-    """Without version 3 the unversioned functions raise a mismatch that is no NVMLError at all."""
-    client = start_with_three(variant)
-
-    assert "NVMLLibraryMismatchError" == client.error(f"{COMPUTE}(card(0))")
-    assert False is client("issubclass(NVMLLibraryMismatchError, NVMLError)")
-    assert "NVMLError_FunctionNotFound" == client.error(f"{COMPUTE}_v3(card(0))")
+    assert read == answer.get("error", [one["pid"] for one in answer.get("value", ())])
+    assert [3, 3 * width] == client(f"touched({name!r}, card(0), 5)")
 
 
-def test_the_second_version_helps_where_the_third_is_missing(
-    start_with_three: Callable[[str], Client],
-) -> None:
-    """Driver 535.98 answers version 2."""
-    client = start_with_three("535.98")
+def test_older_functions_stand_in(machine: State, start: Callable[..., Client]) -> None:
+    """Driver 535.98 answers version 2 of the list, and 450 the first memory info alone."""
+    machine.processes.put(machine.find("0"), 1000, MIB, kept=True)
+    middle, oldest = start("535.98"), start("450")
 
-    assert list(PIDS) == pids(client(f"{COMPUTE}_v2(card(0))"))
-
-
-def test_the_oldest_driver_has_no_list_that_pynvml_knows(
-    start_with_three: Callable[[str], Client],
-) -> None:
-    """Driver 450 only has the unversioned symbols, which pynvml does not wrap."""
-    client = start_with_three("450")
-
-    assert "NVMLError_FunctionNotFound" == client.error(f"{COMPUTE}_v2(card(0))")
-    assert [3, 3 * 16] == client(f"touched('{COMPUTE}', card(0), 5)")
-
-
-def test_a_missing_memory_info_is_a_function_not_found(
-    start_with_three: Callable[[str], Client],
-) -> None:
-    """The oldest driver has only the first memory info."""
-    client = start_with_three("450")
-
-    assert "NVMLError_FunctionNotFound" == client.error(
-        "nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2)"
-    )
-    assert 15360 * MIB == client("nvmlDeviceGetMemoryInfo(card(0)).total")
-
-
-def test_entries_of_32_bytes_are_read_as_nonsense(
-    start_with_three: Callable[[str], Client],
-) -> None:
-    """Drivers 535.43 to 535.86 write 32 bytes an entry; read as 24, only the first PID is right."""
-    client = start_with_three("535.43")
-
-    assert [1000, 0, 0xFFFFFFFF] == pids(client(f"{COMPUTE}(card(0))"))
-    assert [3, 3 * 32] == client(f"touched('{COMPUTE}_v3', card(0), 5)")
-
-
-def test_entries_of_16_bytes_are_read_as_nonsense(
-    start_with_three: Callable[[str], Client],
-) -> None:
-    """A library that writes 16 bytes an entry gives bytes for PIDs and nothing for the last."""
-    client = start_with_three("16-byte")
-
-    assert [1000, 2 * MIB, 0] == pids(client(f"{COMPUTE}(card(0))"))
-    assert [3, 3 * 16] == client(f"touched('{COMPUTE}_v3', card(0), 5)")
+    assert [1000] == [one["pid"] for one in middle(f"{COMPUTE}_v2(card(0))")]
+    assert {"NVMLError_FunctionNotFound"} == {
+        oldest.error(f"{COMPUTE}_v2(card(0))"),
+        oldest.error("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2)"),
+    }
+    assert 15360 * MIB == oldest("nvmlDeviceGetMemoryInfo(card(0)).total")

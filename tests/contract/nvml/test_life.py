@@ -1,25 +1,28 @@
-"""A life with the library, and the lists of processes in it."""
+"""A life with the library: processes in its lists, what they did, and what is kept of them."""
 
 import gc
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from gpufence.names import SIMULATOR_STATE
 from gpufence.quantity import MIB
+from simulator.nvml import layout
 from simulator.nvml.faults import Fault, NvmlCode
-from simulator.nvml.layout import FaultAction, Lists
+from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
 from tests.support.driver import Client
-from tests.support.observing import PATIENCE_SECONDS
+from tests.support.observing import PATIENCE_SECONDS, wait_until
 from tests.support.running import pid_namespace
 
-COMPUTE = "nvmlDeviceGetComputeRunningProcesses(card(0))"
+LIST = "nvmlDeviceGetComputeRunningProcesses"
+COMPUTE = f"{LIST}(card(0))"
 USED = "nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used"
+OWN = os.getpid()
 SECONDS = 10.0
 HOLDER = """
 import sys, time
@@ -63,40 +66,20 @@ def holder(machine: State) -> Iterator[subprocess.Popen[str]]:
     finish(process)
 
 
-def pids(client: Client, call: str = COMPUTE) -> list[int]:
-    return [process["pid"] for process in client(call)]
+def pids(client: Client) -> list[int]:
+    return [process["pid"] for process in client(COMPUTE)]
 
 
-def test_a_holder_is_listed_under_its_pid(client: Client, holder: subprocess.Popen[str]) -> None:
-    """
-    A process that holds memory is listed with its PID, without anybody having written it down.
-    """
-    assert [holder.pid] == pids(client)
-    assert 200 * MIB == client(USED)
-
-
-def test_a_killed_holder_is_gone_at_once(
+def test_a_holder_is_listed_until_it_is_killed(
     client: Client, machine: State, holder: subprocess.Popen[str]
 ) -> None:
-    """When a process dies, however it dies, its memory is free without anybody's help."""
+    """Nobody writes it down under its PID, and however it dies its memory is free at once."""
+    before = pids(client), client(USED)
     holder.kill()
     holder.wait(SECONDS)
 
-    assert [] == pids(client)
-    assert 0 == client(USED)
-    assert 0 == machine.cards[0].room.taken
-
-
-def test_a_client_sees_its_own_memory(client: Client, machine: State) -> None:
-    """A process that both holds memory and asks NVML is in its own list."""
-    client("from_state = __import__('simulator.nvml.state', fromlist=['State']).State")
-    client("from_path = __import__('pathlib').Path")
-    client(f"mine = from_state.open(from_path({str(machine.path)!r}))")
-    client(f"held = mine.processes.hold(mine.find('0'), {300 * MIB})")
-
-    assert [client.process.pid] == pids(client)
-    assert 300 * MIB == client(USED)
-    client("held = held.release()")
+    assert ([holder.pid], 200 * MIB) == before
+    assert ([], 0, 0) == (pids(client), client(USED), machine.cards[0].room.taken)
 
 
 def test_opening_it_again_drops_no_lock(client: Client, machine: State) -> None:
@@ -131,16 +114,6 @@ def test_a_pid_by_number_is_listed_while_it_lives(client: Client, machine: State
     process.communicate()
 
     assert [process.pid] == before
-    assert [] == pids(client)
-
-
-def test_a_kept_pid_needs_no_process(client: Client, machine: State) -> None:
-    """A PID without a /proc entry can be listed until it is released."""
-    holding = machine.processes.put(machine.find("0"), 4_000_000, MIB, kept=True)
-    before = pids(client)
-    holding.release()
-
-    assert [4_000_000] == before
     assert [] == pids(client)
 
 
@@ -204,141 +177,222 @@ def test_the_inside_does_not_see_the_outside(
     assert 200 * MIB == nested_client(USED)
 
 
-ANY_CARD = "nvmlDeviceGetComputeRunningProcesses"
-LISTS = {
-    Lists.COMPUTE: ANY_CARD,
-    Lists.GRAPHICS: "nvmlDeviceGetGraphicsRunningProcesses",
-    Lists.MPS: "nvmlDeviceGetMPSComputeRunningProcesses",
-}
-DETAILS = "nvmlDeviceGetRunningProcessDetailList(card(7), 0x01000018, {mode})"
-NOBODY = 0xFFFFFFFF
-FIRST_MADE_UP_PID = 0x3F0000
+@pytest.mark.parametrize(
+    ("processes", "capacity", "expected"),
+    [
+        (0, None, NvmlCode.SUCCESS),
+        (3, None, NvmlCode.INSUFFICIENT_SIZE),
+        (3, 2, NvmlCode.INSUFFICIENT_SIZE),
+        (3, 3, NvmlCode.SUCCESS),
+        (3, 9, NvmlCode.SUCCESS),
+    ],
+)
+def test_a_small_buffer_is_answered_with_the_size_it_takes(
+    client: Client, machine: State, processes: int, capacity: int | None, expected: NvmlCode
+) -> None:
+    """A buffer must hold the whole list; the count is right either way."""
+    for number in range(processes):
+        machine.processes.put(machine.find("0"), 1_000_001 + number, MIB, kept=True)
+
+    assert [expected, processes] == client(f"raw('{LIST}_v3', card(0), {capacity})")
 
 
-def put(machine: State, count: int = 1, card: int = 0, lists: Lists = Lists.COMPUTE) -> list[int]:
-    """List processes that need not exist, of 100, 101, 102 ... MiB."""
-    place = machine.find(str(card))
-    pids_of = list(range(1_000_001, 1_000_001 + count))
-    for number, pid in enumerate(pids_of):
-        machine.processes.put(place, pid, (100 + number) * MIB, lists=lists, kept=True)
-    return pids_of
+def test_growth_beyond_what_pynvml_allows_for_is_an_error(client: Client, machine: State) -> None:
+    """From 2 to 42 processes between its two calls raises; asked again, it works."""
+    for number in range(2):
+        machine.processes.put(machine.find("0"), 1_000_001 + number, MIB, kept=True)
+    machine.faults.add(Fault(FaultAction.PAD, LIST, argument=40, after=1, times=1))
+
+    assert "NVMLError_InsufficientSize" == client.error(COMPUTE)
+    assert 2 == len(client(COMPUTE))
 
 
-def pids_of(processes: list[dict[str, Any]]) -> list[int]:
-    return [process["pid"] for process in processes]
-
-
-@pytest.mark.parametrize("kind", list(LISTS), ids=lambda kind: kind.name.lower())
-def test_a_process_is_only_in_its_list(client: Client, machine: State, kind: Lists) -> None:
-    """A process shows up in the list of its kind and in no other."""
-    (pid,) = put(machine, lists=kind)
-
-    for other, name in LISTS.items():
-        expected = [pid] if other is kind else []
-        assert expected == pids_of(client(f"{name}(card(0))"))
-
-
-def test_an_entry_has_all_fields(client: Client, machine: State) -> None:
-    """Without MIG an entry is PID, bytes and the two ids that mean none."""
-    put(machine)
-
-    assert [
-        {
-            "pid": 1_000_001,
-            "usedGpuMemory": 100 * MIB,
-            "gpuInstanceId": NOBODY,
-            "computeInstanceId": NOBODY,
-        }
-    ] == client(f"{ANY_CARD}(card(0))")
-
-
-def test_an_empty_probe_succeeds_only_without_processes(client: Client, machine: State) -> None:
-    """Asked without a buffer, an empty list is a success; any other is too big for it."""
-    assert [NvmlCode.SUCCESS, 0] == client(f"raw('{ANY_CARD}_v3', card(0), None)")
-    put(machine, 3)
-    assert [NvmlCode.INSUFFICIENT_SIZE, 3] == client(f"raw('{ANY_CARD}_v3', card(0), None)")
+DETAILS = "nvmlDeviceGetRunningProcessDetailList"
 
 
 @pytest.mark.parametrize(
-    ("capacity", "expected"),
-    [(2, NvmlCode.INSUFFICIENT_SIZE), (3, NvmlCode.SUCCESS), (9, NvmlCode.SUCCESS)],
+    ("card", "fault", "expected"),
+    [
+        (7, Fault(FaultAction.NOT_AVAILABLE), "TypeError"),  # in pynvml itself
+        (7, Fault(FaultAction.PAD, DETAILS, argument=1, after=1), "NVMLError_InsufficientSize"),
+        (0, Fault(FaultAction.NOT_AVAILABLE), "NVMLError_ArgumentVersionMismatch"),
+    ],
+    ids=["no memory to tell", "one newcomer", "before Hopper"],
 )
-def test_a_small_buffer_is_answered_with_the_size_it_takes(
-    client: Client, machine: State, capacity: int, expected: NvmlCode
+def test_the_detail_list_is_of_little_use(
+    client: Client, machine: State, card: int, fault: Fault, expected: str
 ) -> None:
-    """A buffer must hold the whole list; the count is right either way."""
-    put(machine, 3)
+    """It has no room for growth, cannot carry unavailable memory, and is Hopper's alone."""
+    machine.processes.put(machine.find(f"{card}"), 1_000_001, MIB, kept=True)
+    machine.faults.add(fault)
 
-    assert [expected, 3] == client(f"raw('{ANY_CARD}_v3', card(0), {capacity})")
-
-
-def test_growth_within_what_pynvml_allows_for_is_unnoticed(client: Client, machine: State) -> None:
-    """
-    Room for 2n+5 entries is what pynvml asks for, so a few newcomers between its two calls fit.
-    """
-    put(machine, 2)
-    machine.faults.add(Fault(FaultAction.PAD, ANY_CARD, argument=7, after=1, times=1))
-
-    assert 9 == len(client(f"{ANY_CARD}(card(0))"))
-
-
-def test_growth_beyond_it_is_an_error_that_pynvml_does_not_retry(
-    client: Client, machine: State
-) -> None:
-    """From 2 to 42 processes between the two calls raises; asked again, it works."""
-    put(machine, 2)
-    machine.faults.add(Fault(FaultAction.PAD, ANY_CARD, argument=40, after=1, times=1))
-
-    assert "NVMLError_InsufficientSize" == client.error(f"{ANY_CARD}(card(0))")
-    assert 2 == len(client(f"{ANY_CARD}(card(0))"))
-
-
-def test_memory_that_is_not_available_arrives_as_none(client: Client, machine: State) -> None:
-    """2^64-1 becomes None, which is neither zero nor huge."""
-    put(machine)
-    machine.faults.add(Fault(FaultAction.NOT_AVAILABLE, ANY_CARD))
-
-    assert None is client(f"{ANY_CARD}(card(0))")[0]["usedGpuMemory"]
-
-
-def test_the_detail_list_cannot_carry_unavailable_memory(client: Client, machine: State) -> None:
-    """The wrapper of the detail list in pynvml stumbles over N/A with a TypeError."""
-    put(machine, card=7)
-    machine.faults.add(Fault(FaultAction.NOT_AVAILABLE))
-
-    assert "TypeError" == client.error(DETAILS.format(mode=0))
-
-
-def test_a_wrong_namespace_shows_an_empty_list(client: Client, machine: State) -> None:
-    """Success with nobody listed while the card is in use: an idle look without idleness."""
-    put(machine, 2)
-    machine.faults.add(Fault(FaultAction.KEEP, ANY_CARD, argument=0))
-
-    assert [] == client(f"{ANY_CARD}(card(0))")
-    assert 201 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
+    assert expected == client.error(f"{DETAILS}(card({card}), 0x01000018, 0)")
 
 
 def test_managed_memory_shows_on_the_device_only(client: Client, machine: State) -> None:
     """UVM memory fills the card and is charged to nobody."""
-    holding = machine.processes.put(machine.find("0"), os.getpid(), 500 * MIB)
+    holding = machine.processes.put(machine.find("0"), OWN, 500 * MIB)
     holding.resize(managed=5000 * MIB)
 
-    assert 500 * MIB == client(f"{ANY_CARD}(card(0))")[0]["usedGpuMemory"]
-    assert 5500 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
+    assert 500 * MIB == client(COMPUTE)[0]["usedGpuMemory"]
+    assert 5500 * MIB == client(USED)
 
 
-def test_the_detail_list_has_no_room_for_growth(client: Client, machine: State) -> None:
-    """Exactly n entries are what pynvml asks for there, so that one newcomer is an error."""
-    put(machine, 2, card=7)
-    machine.faults.add(
-        Fault(FaultAction.PAD, "nvmlDeviceGetRunningProcessDetailList", argument=1, after=1)
+SAMPLES = "nvmlDeviceGetProcessUtilization(card(0), {since})"
+
+
+def microseconds() -> int:
+    return time.time_ns() // 1000
+
+
+def samples_since(client: Client, since: int) -> list[dict[str, int]]:
+    """Wait until a period with work in it is over, and return its samples."""
+    question = SAMPLES.format(since=since)
+    wait_until(lambda: "error" not in client.ask(question))
+    answer: list[dict[str, int]] = client(question)
+    return answer
+
+
+def test_a_busy_process_has_a_sample(client: Client, machine: State) -> None:
+    """It has the share of each engine and the time in microseconds; an idle one has no entry."""
+    holding = machine.processes.put(machine.find("0"), OWN, MIB)
+    machine.processes.put(machine.find("0"), os.getppid(), MIB)
+    idle = client.error(SAMPLES.format(since=0))
+    began = microseconds()
+    holding.work(61, bandwidth=23, encoder=7, decoder=5)
+    (sample,) = samples_since(client, began)
+
+    assert "NVMLError_NotFound" == idle
+    assert (OWN, 61, 23, 7, 5) == (
+        sample["pid"],
+        *(sample[f"{engine}Util"] for engine in ("sm", "mem", "enc", "dec")),
     )
+    assert abs(microseconds() - sample["timeStamp"]) < 5_000_000
 
-    assert "NVMLError_InsufficientSize" == client.error(DETAILS.format(mode=0))
+
+def test_asked_for_everything_the_buffer_is_averaged(client: Client, machine: State) -> None:
+    """A timestamp of 0 averages the whole buffer: a moment of full load is a few percent."""
+    began = microseconds()
+    holding = machine.processes.put(machine.find("0"), OWN, MIB)
+    holding.work(100)
+    samples_since(client, began)
+    holding.work(0)
+
+    def share() -> int:
+        return int(client(SAMPLES.format(since=0))[0]["smUtil"])
+
+    wait_until(lambda: 0 < share() < 10)
 
 
-def test_older_cards_blame_the_version_of_the_detail_list(client: Client) -> None:
-    """Before Hopper the detail list is a version mismatch, not "not supported"."""
-    call = DETAILS.format(mode=0).replace("card(7)", "card(0)")
+def test_a_card_is_as_busy_as_its_processes(client: Client, machine: State) -> None:
+    """The card's utilization is the sum over its processes and never above 100 %."""
+    place = machine.find("0")
+    machine.processes.put(place, OWN, MIB).work(70, bandwidth=30, encoder=9)
+    machine.processes.put(place, os.getppid(), MIB).work(60, bandwidth=20, decoder=4)
 
-    assert "NVMLError_ArgumentVersionMismatch" == client.error(call)
+    assert {"gpu": 100, "memory": 50} == client("nvmlDeviceGetUtilizationRates(card(0))")
+    assert 9 == client("nvmlDeviceGetEncoderUtilization(card(0))")[0]
+    assert 4 == client("nvmlDeviceGetDecoderUtilization(card(0))")[0]
+
+
+MODE = "nvmlDeviceGetAccountingMode(card({card}))"
+PIDS = "nvmlDeviceGetAccountingPids(card(0))"
+STATS = "nvmlDeviceGetAccountingStats(card(0), {pid})"
+NOBODY = 65534
+
+
+@pytest.fixture
+def accounted(machine: State) -> State:
+    """The machine with accounting on its first card."""
+    machine.cards[0].accounting = True
+    return machine
+
+
+def most(client: Client, pid: int = OWN) -> int:
+    answer = client(STATS.format(pid=pid))
+    return int(answer["maxMemoryUsage"]) // MIB
+
+
+def test_others_than_root_may_only_look(start: Callable[..., Client], accounted: State) -> None:
+    """Who is not root may read, and neither turn the mode on or off nor clear anything."""
+    accounted.path.parent.chmod(0o755)
+    client = start()
+    client(f"[__import__('os').seteuid({NOBODY})]")
+
+    assert "NVMLError_NoPermission" == client.error("nvmlDeviceSetAccountingMode(card(1), 1)")
+    assert "NVMLError_NoPermission" == client.error("nvmlDeviceClearAccountingPids(card(0))")
+    assert 1 == client(MODE.format(card=0))
+
+
+def test_who_began_before_is_not_accounted(client: Client, machine: State) -> None:
+    """Only processes that begin while the mode is on are known."""
+    machine.processes.put(machine.find("0"), OWN, MIB)
+    machine.cards[0].accounting = True
+
+    assert "NVMLError_NotFound" == client.error(STATS.format(pid=OWN))
+    assert [] == client(PIDS)
+
+
+def test_a_process_is_known_after_its_end(client: Client, accounted: State) -> None:
+    """Of a process that was killed the most memory is still told, as not running."""
+    program = (
+        "from pathlib import Path; from simulator.nvml.state import State; import os, signal;"
+        f"state = State.open(Path(os.environ['{SIMULATOR_STATE}']));"
+        f"held = state.processes.hold(state.find('0'), {300 * MIB});"
+        f"held.resize({MIB}); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = {**os.environ, SIMULATOR_STATE: str(accounted.path)}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment) as ended:
+        ended.wait()
+    first = client(STATS.format(pid=ended.pid))
+    accounted.processes.put(accounted.find("0"), OWN, MIB)  # takes the place of its record
+    second = client(STATS.format(pid=ended.pid))
+
+    assert (300 * MIB, 0) == (first["maxMemoryUsage"], first["isRunning"])
+    assert first == second
+    assert sorted([OWN, ended.pid]) == sorted(client(PIDS))
+
+
+def test_of_one_pid_the_latest_process_counts(client: Client, accounted: State) -> None:
+    """A process that lives comes before one that had its PID, unless both are the same."""
+    place = accounted.find("0")
+    accounted.processes.put(place, OWN, 50 * MIB).release()
+    again = most(client)
+    holding = accounted.processes.put(place, OWN, MIB)
+
+    assert 50 == again
+    assert 50 == most(client)  # both records say that they are of the same process
+    holding.resize(90 * MIB)
+    assert 90 == most(client)
+
+
+def test_the_buffer_is_bounded(client: Client, accounted: State) -> None:
+    """New processes push the oldest ones out."""
+    size = client("nvmlDeviceGetAccountingBufferSize(card(0))")
+    for pid in range(1000, 1000 + size + 5):
+        accounted.processes.put(accounted.find("0"), pid, MIB).release()
+
+    assert layout.MAX_ACCOUNTS == size == len(client(PIDS))
+    assert "NVMLError_NotFound" == client.error(STATS.format(pid=1004))
+    assert 1 == most(client, 1005)
+
+
+def test_turning_it_off_clears_it(client: Client, accounted: State) -> None:
+    """What was known is gone when the mode is turned off, that of other cards is not."""
+    accounted.cards[1].accounting = True
+    accounted.processes.put(accounted.find("1"), 99, MIB).release()
+    accounted.processes.put(accounted.find("0"), OWN, MIB)
+    for mode in (0, 1):
+        client(f"nvmlDeviceSetAccountingMode(card(0), {mode})")
+
+    assert [] == client(PIDS)
+    assert [99] == client("nvmlDeviceGetAccountingPids(card(1))")
+
+
+def test_clearing_forgets_the_ended(client: Client, accounted: State) -> None:
+    """Root can have the buffer cleared of processes that have ended; those that live stay."""
+    accounted.processes.put(accounted.find("0"), OWN, MIB)
+    accounted.processes.put(accounted.find("0"), 99, MIB).release()
+    client("nvmlDeviceClearAccountingPids(card(0))")
+
+    assert [OWN] == client(PIDS)

@@ -17,6 +17,7 @@ PID = 1000
 SLICE, LEAF, OTHER = "pods.slice", "pods.slice/leaf.scope", "pods.slice/other.scope"
 NOTHING, REFUSED = "NVMLError_NotFound", "NVMLError_NotSupported"
 INVALID = "NVMLError_InvalidArgument"
+DMEM = pytest.mark.parametrize("kind", [Memacct.DMEM])
 BOTH = pytest.mark.parametrize("kind", [Memacct.MISC, Memacct.DMEM], ids=["misc", "dmem"])
 
 
@@ -53,7 +54,13 @@ class Site:
 
 
 @pytest.fixture
-def site(machine: State, tmp_path: Path) -> Iterator[Site]:
+def kind() -> Memacct:
+    return Memacct.MISC
+
+
+@pytest.fixture
+def site(machine: State, tmp_path: Path, kind: Memacct) -> Iterator[Site]:
+    machine.groups.memacct = kind
     tree = GroupTree(tmp_path / "cgroup")
     tree.add(LEAF)
     tree.add(OTHER)
@@ -62,9 +69,8 @@ def site(machine: State, tmp_path: Path) -> Iterator[Site]:
 
 
 @BOTH
-def test_a_limit_is_read_back(site: Site, kind: Memacct) -> None:
+def test_a_limit_is_read_back(site: Site) -> None:
     """What was set for a group on a card is read for both, with what the group uses since."""
-    site.machine.groups.memacct = kind
     said = site.set(LEAF, 3000, soft=1000)
     site.hold(LEAF, 500)
 
@@ -75,7 +81,6 @@ def test_a_limit_is_read_back(site: Site, kind: Memacct) -> None:
 @BOTH
 def test_a_card_has_its_own_limit(site: Site, kind: Memacct) -> None:
     """A limit of one card says nothing of another."""
-    site.machine.groups.memacct = kind
     site.set(LEAF, 3000)
     expected = REFUSED if kind is Memacct.MISC else [0, NO_LIMIT, 0]
 
@@ -83,9 +88,8 @@ def test_a_card_has_its_own_limit(site: Site, kind: Memacct) -> None:
 
 
 @BOTH
-def test_reading_takes_no_rights(site: Site, kind: Memacct) -> None:
+def test_reading_takes_no_rights(site: Site) -> None:
     """A process that is not root may read a limit and set none."""
-    site.machine.groups.memacct = kind
     site.set(LEAF, 3000)
     path = site.path(LEAF)
     with Client(site.machine.path, LIMITED, variables={ROOT: "0"}) as tenant:
@@ -104,18 +108,16 @@ def test_older_drivers_have_no_symbol(start: Callable[..., Client], tmp_path: Pa
     assert "NVMLError_FunctionNotFound" == client.error(f"limit(0, {str(tmp_path)!r}, 0)")
 
 
+@pytest.mark.parametrize("kind", [Memacct.OFF])
 def test_off_is_not_supported(site: Site) -> None:
     """A driver that was loaded without the feature says so of every group."""
-    site.machine.groups.memacct = Memacct.OFF
-
     assert REFUSED == site.set(LEAF, 3000) == site.get(LEAF)
 
 
 @BOTH
 @pytest.mark.parametrize("card", [5, 6], ids=["A100-40", "A100-80"])
-def test_mig_is_refused(site: Site, kind: Memacct, card: int) -> None:
+def test_mig_is_refused(site: Site, card: int) -> None:
     """A card that is cut, and its instances, have no limits."""
-    site.machine.groups.memacct = kind
     site.machine.cards[card].cut("1g.5gb" if card == 5 else "1g.10gb")
 
     assert REFUSED == site.set(LEAF, 3000, card=card) == site.get(LEAF, card=card)
@@ -130,27 +132,22 @@ def test_mig_is_refused(site: Site, kind: Memacct, card: int) -> None:
         pytest.param(1000, 1001, id="a request above the limit"),
     ],
 )
-def test_what_cannot_be_is_invalid(site: Site, kind: Memacct, hard: int, soft: int) -> None:
+def test_what_cannot_be_is_invalid(site: Site, hard: int, soft: int) -> None:
     """A limit above the card's total, or below what is reserved, is an invalid argument."""
-    site.machine.groups.memacct = kind
-
     assert INVALID == site.set(LEAF, hard, soft)
 
 
 @BOTH
 @pytest.mark.parametrize("hard", [0, 15360, NO_LIMIT])
-def test_all_between_is_valid(site: Site, kind: Memacct, hard: int) -> None:
+def test_all_between_is_valid(site: Site, hard: int) -> None:
     """Nothing, all of the card, and no limit can be set."""
-    site.machine.groups.memacct = kind
-
     assert "" == site.set(LEAF, hard)
     assert [0, hard, 0] == site.get(LEAF)
 
 
 @BOTH
-def test_a_group_must_be_there(site: Site, kind: Memacct) -> None:
+def test_a_group_must_be_there(site: Site) -> None:
     """A path that is not there is not found, and one that is no control group is invalid."""
-    site.machine.groups.memacct = kind
     (site.tree.root / "plain").mkdir()
 
     assert NOTHING == site.set("nowhere", 3000) == site.get("nowhere")
@@ -160,10 +157,8 @@ def test_a_group_must_be_there(site: Site, kind: Memacct) -> None:
 @pytest.mark.parametrize(
     ("kind", "said"), [(Memacct.MISC, REFUSED), (Memacct.DMEM, NOTHING)], ids=["misc", "dmem"]
 )
-def test_the_top_has_no_limit(site: Site, kind: Memacct, said: str) -> None:
+def test_the_top_has_no_limit(site: Site, said: str) -> None:
     """No limit can be set on the topmost group."""
-    site.machine.groups.memacct = kind
-
     assert said == site.set("", 3000)
 
 
@@ -180,9 +175,9 @@ def test_misc_climbs_to_the_nearest(site: Site) -> None:
     assert [0, 3000, 0] == site.get(LEAF)
 
 
+@DMEM
 def test_dmem_does_not_climb(site: Site) -> None:
     """On dmem a group answers for itself, and what is used below it counts."""
-    site.machine.groups.memacct = Memacct.DMEM
     site.set(SLICE, 5000)
     site.hold(OTHER, 200)
 
@@ -190,9 +185,9 @@ def test_dmem_does_not_climb(site: Site) -> None:
     assert [0, 5000, 200] == site.get(SLICE)
 
 
+@DMEM
 def test_dmem_needs_the_controller(site: Site) -> None:
     """A group without the controller's files takes no limit and is read as the one above it."""
-    site.machine.groups.memacct = Memacct.DMEM
     site.tree.leave_out(SLICE)
     site.set(SLICE, 5000)
 
@@ -203,9 +198,8 @@ def test_dmem_needs_the_controller(site: Site) -> None:
 @pytest.mark.parametrize(
     ("kind", "counted"), [(Memacct.MISC, 300), (Memacct.DMEM, 800)], ids=["misc", "dmem"]
 )
-def test_what_was_held_before(site: Site, kind: Memacct, counted: int) -> None:
+def test_what_was_held_before(site: Site, counted: int) -> None:
     """What a group holds when its limit is set counts on dmem, and never on misc."""
-    site.machine.groups.memacct = kind
     holding = site.hold(LEAF, 500)
     site.set(LEAF, 3000)
     holding.grow(300 * MIB)
@@ -238,9 +232,9 @@ def test_misc_keeps_a_limit_above_its_use(site: Site) -> None:
     assert "" == site.set(LEAF, 400)
 
 
+@DMEM
 def test_managed_memory_does_not_count(site: Site) -> None:
     """Managed memory is the host's business."""
-    site.machine.groups.memacct = Memacct.DMEM
     site.set(LEAF, 3000)
     site.hold(LEAF, 100, managed=5000)
 
@@ -252,9 +246,8 @@ def test_managed_memory_does_not_count(site: Site) -> None:
     [(Memacct.MISC, [0, 3000, 0]), (Memacct.DMEM, [0, NO_LIMIT, 0])],
     ids=["misc", "dmem"],
 )
-def test_a_group_made_anew(site: Site, kind: Memacct, left: list[int]) -> None:
+def test_a_group_made_anew(site: Site, left: list[int]) -> None:
     """A deleted group's limit is gone on dmem, and waits on misc for the next in its place."""
-    site.machine.groups.memacct = kind
     site.set(LEAF, 3000)
     site.tree.remove(LEAF)
     gone = site.get(LEAF)
@@ -275,9 +268,9 @@ def test_misc_may_take_another_for_it(site: Site) -> None:
     assert [0, 3000, 0] == site.get("pods.slice/new.scope")
 
 
+@DMEM
 def test_dmem_reserves_above(site: Site) -> None:
     """What leaves reserve is reserved above them, until it is lowered and not when they go."""
-    site.machine.groups.memacct = Memacct.DMEM
     site.set(LEAF, 3000, soft=1000)
     site.set(OTHER, 3000, soft=500)
     both = site.get(SLICE)

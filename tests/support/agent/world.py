@@ -1,10 +1,12 @@
 """A node on a fake clock: pods hold memory by script, and the agent looks once a second."""
 
+from __future__ import annotations
+
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from agent.attribute import attribute
 from agent.judge import judge, objection, settle
@@ -71,24 +73,43 @@ class World:
         self.pids: dict[tuple[str, str], int] = {}
         self.last_pid = 100
         self.indexed: tuple[object, PodsOnNode] | None = None
-        self.due: dict[int, list[Callable[[], None]]] = {}
+        self.due: dict[int, list[Callable[[], object]]] = {}
+        self.script: Callable[[World, int], object] = lambda _world, _second: None
         self.lists: dict[int, ProcessList | None] = {}
 
-    def add(self, pod: PodOnNode, used: int | None = 0, *, card: int = 0) -> None:
+    def add(self, pod: PodOnNode, used: int | None = 0, *, card: int = 0) -> Self:
         """Start a pod whose first container holds so much."""
         self.pods[pod.name] = pod
-        self.hold(pod.name, used, card=card)
+        return self.hold(pod.name, used, card=card)
 
-    def hold(self, name: str, used: int | None, *, card: int = 0, container: str = "main") -> None:
+    def hold(self, name: str, used: int | None, *, card: int = 0, container: str = "main") -> Self:
         if name in self.pods:
             self.holds[name, container, card] = used
+        return self
 
-    def change(self, name: str, **more: object) -> None:
-        self.pods[name] = replace(self.pods[name], **more)  # type: ignore[arg-type] # any field
+    def change(self, name: str, **more: object) -> Self:
+        if name in self.pods:
+            self.pods[name] = replace(self.pods[name], **more)  # type: ignore[arg-type] # any field
+        return self
 
-    def at(self, second: int, do: Callable[..., None], *words: object, **more: object) -> None:
-        """Have something done right before the look of that second."""
-        self.due.setdefault(second, []).append(lambda: do(*words, **more))
+    def set(self, **more: object) -> Self:
+        for name, value in more.items():
+            setattr(self, name, value)
+        return self
+
+    def remember(self, **more: object) -> Self:
+        self.memory = replace(self.memory, **more)  # type: ignore[arg-type] # any field
+        return self
+
+    def at(self, second: int, do: str, *words: object, **more: object) -> Self:
+        """Have one of the other things done right before the look of that second."""
+        self.due.setdefault(second, []).append(lambda: getattr(self, do)(*words, **more))
+        return self
+
+    def each(self, script: Callable[[World, int], object]) -> Self:
+        """Have something done right before each look."""
+        self.script = script
+        return self
 
     def restart(self, name: str) -> None:
         """Give a pod new processes."""
@@ -99,7 +120,7 @@ class World:
         self.leaving.pop(name, None)
         self.holds = {key: used for key, used in self.holds.items() if key[0] != name}
 
-    def settle_in(self) -> None:
+    def settle_in(self) -> Self:
         """Let everybody be known and past the grace when second 0 comes."""
         self.now = -1
         self.tick()
@@ -108,14 +129,14 @@ class World:
         }
         self.memory = replace(self.memory, pods=pods)
         self.now = 0
+        return self
 
-    def run(self, until: int, script: Callable[[int], None] | None = None) -> list[Act]:
-        """Look once a second up to and without `until`; before each look the script has its say."""
+    def run(self, until: int) -> list[Act]:
+        """Look once a second up to and without `until`."""
         while self.now < until:
             for do in self.due.pop(self.now, ()):
                 do()
-            if script is not None:
-                script(self.now)
+            self.script(self, self.now)
             self.tick()
             self.now += 1
         return self.acts

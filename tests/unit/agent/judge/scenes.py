@@ -1,12 +1,16 @@
 """Nodes on which something is about to happen at second 0."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import pytest
+
+from agent.model.decision import Outcome
 from agent.model.pod import PodOnNode
 from agent.model.policy import EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
-from tests.support.agent.world import World
+from tests.support.agent.world import Act, World
 from tests.support.builders import T4_BYTES
 
 OVER = LIMIT + 300 * MIB
@@ -14,6 +18,32 @@ SLIGHTLY = LIMIT + 100 * MIB  # over for reports and shortages, tolerated otherw
 WITHIN = GIB
 THEFT = 12 * GIB
 SHORT_ONLY = EvictionPolicy(evict_when=EvictWhen.SHORT)
+LITTLE = 450 * MIB
+"""So much free makes a card short."""
+
+
+class Scene(NamedTuple):
+    """
+    What happens, which pods are evicted at which seconds, and what is said of pod `a` in the end.
+    """
+
+    what: str
+    world: World
+    acts: Sequence[Act] = ()
+    outcome: Outcome | None = None
+    until: int = 300
+
+
+def scenes(*found: Scene) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("scene", found, ids=[each.what for each in found])
+
+
+def play(scene: Scene) -> None:
+    world = scene.world
+
+    assert [*scene.acts] == world.run(scene.until)
+    if scene.outcome is not None:
+        assert scene.outcome is world.outcome("a")
 
 
 def settled(*pods: PodOnNode, used: int = WITHIN, policy: EvictionPolicy | None = None) -> World:
@@ -21,8 +51,7 @@ def settled(*pods: PodOnNode, used: int = WITHIN, policy: EvictionPolicy | None 
     world = World(policy=policy or EvictionPolicy())
     for item in pods or (pod(),):
         world.add(item, used)
-    world.settle_in()
-    return world
+    return world.settle_in()
 
 
 def violating(
@@ -34,10 +63,17 @@ def violating(
     """
     Make a node on which pod `a` goes over its limit at second 0, with so much free on its card.
     """
-    world = settled(*pods, policy=policy)
-    world.hold("a", used)
+    world = settled(*pods, policy=policy).hold("a", used)
     if free is not None:
         world.free[0] = free
+    return world
+
+
+def started(*pods: PodOnNode, used: int = OVER, **more: Any) -> World:
+    """Make a node on which pods begin at second 0, each holding so much."""
+    world = World(**more)
+    for item in pods or (pod(),):
+        world.add(item, used)
     return world
 
 
@@ -70,24 +106,24 @@ def one_on_each_card(count: int, *, namespaces: int = 1) -> World:
     return world
 
 
-def full(name: str, used: int, *, free: int, policy: EvictionPolicy | None = None) -> World:
+def full(
+    used: int = SLIGHTLY,
+    *,
+    free: int = LITTLE,
+    policy: EvictionPolicy | None = None,
+    **more: Any,
+) -> World:
     """
-    Make a node on which a pod goes over its limit at second 0 on a card of which so little is free,
-    and all the rest is held by a neighbour of another team who has what it was promised.
+    Make a node on which pod `a` goes over its limit at second 0 on a card of which so little is
+    free, and all the rest is held by a neighbour of another team that has what it was promised.
     """
     held = T4_BYTES - used - free
     neighbour = pod("b", limit=held, namespace="team-b")
-    world = settled(pod(name), neighbour, policy=policy)
-    world.hold(name, used)
-    world.hold("b", held)
-    return world
+    return settled(pod("a", **more), neighbour, policy=policy).hold("a", used).hold("b", held)
 
 
 def robbed(*, free: int = 600 * MIB, policy: EvictionPolicy | None = None, **more: Any) -> World:
     """Make a node on which pod `a` takes what pod `b` was promised and does not hold yet."""
     held = T4_BYTES - THEFT - free
     neighbour = pod("b", limit=held + 2 * GIB, namespace="team-b")
-    world = settled(pod("a", **more), neighbour, policy=policy)
-    world.hold("a", THEFT)
-    world.hold("b", held)
-    return world
+    return settled(pod("a", **more), neighbour, policy=policy).hold("a", THEFT).hold("b", held)

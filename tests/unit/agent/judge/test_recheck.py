@@ -1,5 +1,6 @@
 """Limits that move, pods that asked for nothing, and the last look before an act."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,11 +28,19 @@ from tests.support.agent.builders import (
     process_of,
     uses,
 )
-from tests.support.agent.builders import pod as fenced
 from tests.support.agent.world import Act, World
 from tests.support.builders import T4_BYTES
 from tests.support.builders import pod as raw_pod
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, robbed, settled, violating
+from tests.unit.agent.judge.scenes import (
+    OVER,
+    SLIGHTLY,
+    Scene,
+    play,
+    robbed,
+    scenes,
+    settled,
+    violating,
+)
 
 UUID = CARDS[0].uuid
 POLICY = EvictionPolicy()
@@ -139,133 +148,94 @@ def limits(limit: int | None) -> dict[str, PodLimit]:
     return {} if limit is None else {item.uuid: PodLimit(limit) for item in CARDS}
 
 
-def move(world: World, to: dict[str, PodLimit], name: str = "a") -> None:
-    """Give a pod that is still there another limit."""
-    if name in world.pods:
-        world.change(name, limits=to)
-
-
 def claimed() -> dict[str, PodLimit]:
     """Build what every pod of one claim has of it."""
     return {item.uuid: PodLimit(CLAIM, claims=(("claim/r", CLAIM),)) for item in CARDS}
 
 
-def test_a_limit_that_falls_a_little_in_each_look() -> None:
-    """A limit that falls by 1 MiB in each look gives no time back."""
-    world = violating(used=12 * GIB)
-
-    def script(second: int) -> None:
-        move(world, limits(3 * GIB - second * MIB))
-
-    assert [Act(9, "a")] == world.run(100, script)[:1]
-
-
-def test_a_limit_that_falls_in_each_look_of_a_short_card() -> None:
-    """Neither does it on a card that is short."""
-    world = robbed()
-
-    def script(second: int) -> None:
-        move(world, limits(3 * GIB - second * MIB))
-
-    assert [Act(9, "a")] == world.run(100, script)[:1]
-
-
-def test_a_limit_that_goes_up_and_down() -> None:
-    """A limit that swings below what a pod holds changes nothing."""
-    world = violating(used=5 * GIB)
-
-    def script(second: int) -> None:
-        move(world, limits(3 * GIB if second % 2 else 4 * GIB))
-
-    assert [Act(30, "a")] == world.run(100, script)
-
-
-def test_a_limit_that_swings_about_what_is_held() -> None:
-    """
-    A pod is over for the seconds in which the limit was below what it holds, and no others; those
-    in between take back half as much.
-    """
-    world = violating(used=5 * GIB)
-
-    def script(second: int) -> None:
-        move(world, limits(3 * GIB if second % 10 < 9 else 8 * GIB))
-
-    assert [Act(35, "a")] == world.run(100, script)
-
-
-def test_a_limit_that_falls_below_what_a_pod_had_a_right_to() -> None:
-    """A pod that was within the limit has all of the time from the second in which it falls."""
-    world = settled(used=2 * GIB)
-    world.at(50, move, world, limits(GIB))
-
-    assert [Act(80, "a")] == world.run(100)
-
-
-def test_a_limit_that_is_unknown_for_a_second() -> None:
-    """While nothing says what a pod may hold no time is added, and none is lost."""
-    world = violating()
-
-    def script(second: int) -> None:
-        move(world, limits(3 * GIB if second % 10 else None))
-
-    # Nine of each ten seconds begin with a limit.
-    assert [Act(34, "a")] == world.run(100, script)
-
-
-def test_nobody_goes_while_the_limit_is_unknown() -> None:
-    """A pod stays for as long as nothing says what it may hold."""
-    world = violating()
-    world.at(29, move, world, {})
-
-    assert [] == world.run(100)
-    assert Outcome.UNDECLARED is world.outcome("a")
-
-
-def test_a_pod_without_a_limit_that_lets_go_is_forgotten() -> None:
-    """A pod that holds nothing any more and has no limit is held against nothing."""
-    world = violating()
-    world.at(20, move, world, {})
-    world.at(21, world.holds.clear)
-    world.run(80)
-
-    assert {} == world.memory.pods["uid-a"].watches
+def moving(world: World, to: Callable[[int], int | None]) -> World:
+    """Give pod `a` another limit before each look."""
+    return world.each(lambda world, second: world.change("a", limits=limits(to(second))))
 
 
 def sharing(thief: int, partner: int) -> World:
     """Make a node on which two pods use one claim."""
     world = settled(pod("a", limits=claimed()), pod("partner", limits=claimed()))
-    world.hold("a", thief)
-    world.hold("partner", partner)
-    return world
+    return world.hold("a", thief).hold("partner", partner)
 
 
-def test_a_partner_that_grows_in_each_look() -> None:
-    """A pod that holds more than its claim gains nothing from a partner that grows."""
-    world = sharing(8 * GIB, GIB)
+@scenes(
+    Scene(
+        "1 MiB less in each look gives no time back",
+        moving(violating(used=12 * GIB), lambda second: 3 * GIB - second * MIB),
+        [Act(9, "a")],
+        until=10,
+    ),
+    Scene(
+        "nor on a card that is short",
+        moving(robbed(), lambda second: 3 * GIB - second * MIB),
+        [Act(9, "a")],
+        until=10,
+    ),
+    Scene(
+        "up and down below what is held",
+        moving(violating(used=5 * GIB), lambda second: (3 if second % 2 else 4) * GIB),
+        [Act(30, "a")],
+        until=100,
+    ),
+    Scene(
+        "about what is held: seconds below count, the others take half as much back",
+        moving(violating(used=5 * GIB), lambda second: (3 if second % 10 < 9 else 8) * GIB),
+        [Act(35, "a")],
+        until=100,
+    ),
+    Scene(
+        "unknown for a second: nine of each ten seconds begin with a limit",
+        moving(violating(), lambda second: 3 * GIB if second % 10 else None),
+        [Act(34, "a")],
+        until=100,
+    ),
+    Scene(
+        "unknown from second 29 on",
+        violating().at(29, "change", "a", limits={}),
+        (),
+        Outcome.UNDECLARED,
+        until=100,
+    ),
+    Scene(
+        "a partner that grows gives a pod over its claim nothing",
+        sharing(8 * GIB, GIB).each(lambda world, second: world.hold("partner", GIB + second * MIB)),
+        [Act(25, "a")],
+        until=26,
+    ),
+    Scene(
+        "nor does one that leaves the claim in every other look",
+        sharing(9 * GIB, GIB).each(
+            lambda world, second: world.change(
+                "partner", limits=claimed() if second % 2 else limits(3 * GIB)
+            )
+        ),
+        [Act(22, "a")],
+        until=23,
+    ),
+    Scene(
+        "a partner within its equal part stays",
+        sharing(8 * GIB, 3 * GIB),
+        [Act(15, "a")],
+        until=100,
+    ),
+)
+def test_limits_that_move(scene: Scene) -> None:
+    """Time over the limit that applied at that time is kept, and no other is counted."""
+    play(scene)
 
-    def script(second: int) -> None:
-        world.hold("partner", GIB + second * MIB)
 
-    assert [Act(25, "a")] == world.run(100, script)[:1]
+def test_a_pod_without_a_limit_that_lets_go_is_forgotten() -> None:
+    """A pod that holds nothing any more and has no limit is held against nothing."""
+    world = violating().at(20, "change", "a", limits={}).at(21, "set", holds={})
+    world.run(80)
 
-
-def test_a_partner_that_leaves_the_claim_and_joins_it_again() -> None:
-    """Nor from a partner that is no user of the claim in every other look."""
-    world = sharing(9 * GIB, GIB)
-
-    def script(second: int) -> None:
-        move(world, claimed() if second % 2 else limits(3 * GIB), "partner")
-
-    assert 15 <= world.run(100, script)[0].second <= 30
-    assert "a" == world.acts[0].pod
-
-
-def test_an_innocent_partner_stays() -> None:
-    """A partner within its equal part stays, whatever the other one holds."""
-    world = sharing(8 * GIB, 3 * GIB)
-    world.run(100)
-
-    assert {"a"} == {act.pod for act in world.acts}
+    assert {} == world.memory.pods["uid-a"].watches
 
 
 EVICT = {names.UNDECLARED_USE: "evict"}
@@ -314,10 +284,7 @@ def test_its_namespace_says_what_becomes_of_it(
 
 def test_below_evict_it_is_only_said() -> None:
     """In mode cap it stays, and it is said that it would go."""
-    world = holding(unasked(EVICT, mode="cap"), used=GIB)
-
-    assert [] == world.run(40)
-    assert Outcome.WOULD_EVICT is world.outcome("a")
+    play(Scene("", holding(unasked(EVICT, mode="cap"), used=GIB), (), Outcome.WOULD_EVICT, 40))
 
 
 def test_many_of_them_look_like_no_wrong_unit() -> None:
@@ -327,25 +294,14 @@ def test_many_of_them_look_like_no_wrong_unit() -> None:
     assert 4 == len(holding(*pods, used=GIB).run(40))
 
 
-def test_nothing_is_promised_to_them() -> None:
-    """What they may hold at most makes no card short of it."""
-    world = World(cards=1)
-    world.add(unasked(CEILING), 100 * MIB)
-    world.add(fenced("b", limit=13 * GIB), 13 * GIB)
-    world.run(1)
+def test_they_are_promised_nothing_and_end_a_shortage() -> None:
+    """What they may hold at most makes no card short; they go for a shortage like others."""
+    quiet = World(cards=1).add(unasked(CEILING), 100 * MIB).add(pod("b", limit=13 * GIB), 13 * GIB)
+    quiet.run(1)
+    short = World(cards=1).add(unasked(EVICT), 0).add(pod("b", limit=10 * GIB), GIB).settle_in()
 
-    assert 0 == world.decision.findings[CARDS[0].uuid].owed_bytes
-
-
-def test_a_shortage_that_they_make_ends() -> None:
-    """They go for a shortage like others, though no webhook saw them."""
-    world = World(cards=1)
-    world.add(unasked(EVICT), 0)
-    world.add(fenced("b", limit=10 * GIB), GIB)
-    world.settle_in()
-    world.hold("a", T4_BYTES - GIB - 300 * MIB)
-
-    assert [Act(3, "a")] == world.run(10)
+    assert 0 == quiet.decision.findings[UUID].owed_bytes
+    assert [Act(3, "a")] == short.hold("a", T4_BYTES - GIB - 300 * MIB).run(10)
 
 
 def test_it_is_told_what_to_do() -> None:

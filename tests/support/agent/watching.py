@@ -5,7 +5,7 @@ every few seconds with all its manners.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from agent.attribute import attribute
 from agent.concerns.activity.model import (
@@ -21,7 +21,7 @@ from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.sample import CardWork, Sample, Trouble
 from agent.model.use import CpuTime, Observation, Occupant
 from gpufence.quantity import GIB
-from tests.support.agent.builders import CARDS, card_sample, pod, process_of
+from tests.support.agent.builders import CARDS, card_sample, occupant, pod, process_of
 from tests.support.builders import T4_BYTES
 
 POLICY = ActivityPolicy()
@@ -55,25 +55,43 @@ class Watched:
     observation: Observation | None = None
     index: PodsOnNode = field(default_factory=lambda: pods_on_node(()))
 
-    def add(self, name: str, pid: int, used: int | None = GIB, **more: Any) -> PodOnNode:
+    def add(self, name: str, pid: int, used: int | None = GIB, **more: Any) -> Self:
         """Start a pod of one process."""
-        made = pod(name, **more)
-        self.pods[name] = made
+        self.pods[name] = pod(name, **more)
         self.index = pods_on_node(self.pods.values())
-        self.start(name, pid)
-        self.holds[pid] = used
-        return made
+        return self.start(name, pid).hold(pid, used)
 
-    def claim(self, name: str, **more: Any) -> PodOnNode:
+    def claim(self, name: str, **more: Any) -> Self:
         """Start a pod that was given a GPU and has no process on a card."""
-        made = pod(name, claims=True, **more)
-        self.pods[name] = made
+        self.pods[name] = pod(name, claims=True, **more)
         self.index = pods_on_node(self.pods.values())
-        return made
+        return self
 
-    def start(self, name: str, pid: int) -> None:
+    def start(self, name: str, pid: int) -> Self:
         """Start a process that is on no list yet."""
         self.living[pid] = process_of(self.pods[name], pid)
+        return self
+
+    def stranger(self, pid: int, used: int) -> Self:
+        """Start a process of the node itself."""
+        self.living[pid] = occupant(pid, None, None)
+        return self.hold(pid, used)
+
+    def hold(self, pid: int, used: int | None) -> Self:
+        self.holds[pid] = used
+        return self
+
+    def let_go(self, name: str, pid: int) -> Self:
+        """Have the last process of a pod that was given the card leave it."""
+        del self.holds[pid]
+        self.pods[name] = replace(self.pods[name], claims=True)
+        self.index = pods_on_node(self.pods.values())
+        return self
+
+    def set(self, **more: object) -> Self:
+        for name, value in more.items():
+            setattr(self, name, value)
+        return self
 
     def pass_(
         self,
@@ -83,7 +101,7 @@ class Watched:
         seconds: float = POLICY.interval_seconds,
         garbled: bool = False,
         hole: bool = False,
-    ) -> None:
+    ) -> Self:
         """Let time pass, in which these processes worked, and look."""
         self.now += seconds
         work = None
@@ -93,6 +111,7 @@ class Watched:
             work = CardWork(since, self.now, percent, done, garbled)
         self.until = self.now if self.answers else None
         self.look(work)
+        return self
 
     def look(self, work: CardWork | None) -> None:
         if not self.slow:
@@ -120,14 +139,15 @@ class Watched:
         )
         self.memory = watched(self.observation, witness, self.memory, policy=POLICY, now=self.now)
 
-    def restart_agent(self) -> None:
+    def restart_agent(self) -> Self:
         """Forget everything, as a new agent and its new child do."""
-        self.memory, self.until, self.observation = NO_ACTIVITY, None, None
+        return self.set(memory=NO_ACTIVITY, until=None, observation=None)
 
-    def settle(self, times: int = 3) -> None:
-        """Look so often while nobody does anything."""
+    def settle(self, times: int = 3, percent: float = 0.0) -> Self:
+        """Look so often while no process is seen to work."""
         for _ in range(times):
-            self.pass_()
+            self.pass_(percent=percent)
+        return self
 
     def track(self, name: str) -> Track:
         return self.memory.tracks[self.pods[name].uid, UUID]

@@ -1,6 +1,8 @@
-"""How often the same is said, and what is said of what cannot be read."""
+"""How often the same is said, who is told what, and what is said of what cannot be read."""
 
 from dataclasses import replace
+
+import pytest
 
 from agent.events.episodes import (
     MOST_HELD,
@@ -81,20 +83,16 @@ def test_what_happened_and_lasts_is_renewed_as_what_lasts() -> None:
 
 
 def test_patch_says_what_is_true_now() -> None:
-    """A count is written with the message of today, for the Event of the beginning."""
+    """A count has today's message for the Event of the beginning; other topics are other Events."""
     _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
     _, episodes = damped(episodes, [notice()], 200, DAMPING)
     later = notice(message="more")
+    others = [notice(), notice("Other"), notice(topic="x")]
 
     assert (EventPatch(1, 2, later),) == damped(episodes, [later], 300, DAMPING)[0]
-
-
-def test_other_reasons_objects_and_topics() -> None:
-    """Another reason or another topic is another episode."""
-    roomy = Damping(burst=9)
-    writes, _ = damped(NO_EPISODES, [notice(), notice("Other"), notice(topic="x")], 0, roomy)
-
-    assert [1, 2, 3] == [item.serial for item in writes]
+    assert [1, 2, 3] == [
+        item.serial for item in damped(NO_EPISODES, others, 0, Damping(burst=9))[0]
+    ]
 
 
 def test_too_many_at_once() -> None:
@@ -132,21 +130,15 @@ def test_what_is_remembered_of_events_held_back_is_bounded() -> None:
     assert MOST_HELD == len(episodes.held)
 
 
-def test_allowance_is_bounded() -> None:
-    """A long silence saves up no more than the burst."""
-    _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
-    _, episodes = damped(episodes, [], 100_000, DAMPING)
-
-    assert {} == episodes.allowances
-    assert {} == episodes.running
-
-
-def test_clock_that_does_not_move() -> None:
-    """A clock that stands still, or jumps back, gives no allowance."""
+@pytest.mark.parametrize(
+    ("later", "allowances"), [(100_000, {}), (5, {"team-a": 1.0})], ids=["long", "back"]
+)
+def test_allowance_is_bounded(later: float, allowances: dict[str, float]) -> None:
+    """A long silence saves up no more than the burst, and a clock that jumps back nothing."""
     _, episodes = damped(NO_EPISODES, [notice()], 10, DAMPING)
-    _, episodes = damped(episodes, [], 5, DAMPING)
+    _, episodes = damped(episodes, [], later, DAMPING)
 
-    assert {"team-a": 1.0} == episodes.allowances
+    assert allowances == episodes.allowances
 
 
 def test_many_notices_of_one_namespace_hide_nobodys() -> None:
@@ -198,51 +190,38 @@ def messages(sample: Sample, *, seconds: float = 20.0) -> list[str]:
     return [item.message for item in found]
 
 
-def test_nothing_is_told_of_cards_that_are_well() -> None:
-    """Readable cards are no news."""
-    assert [] == messages(FINE)
+BLIND = tuple(replace(item, memory=None, processes=None) for item in FINE.cards)
+LOST = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
+NAMELESS = Trouble("index 3: no access")
+UNFENCED = Trouble("card 0: it has no memory of its own", TroubleCode.UNIFIED)
+SILENT = "it does not say how much memory is used"
+NAMELESS_SAID = cards_unidentified("n1", "index 3: no access", 20.0).message
 
 
-def test_a_lost_driver_is_told_once_for_all_cards() -> None:
-    """The trouble of all cards is one sentence."""
-    blind = tuple(replace(item, memory=None, processes=None) for item in FINE.cards)
-    trouble = Trouble("driver not loaded")
-
-    expected = nvml_unavailable("n1", "driver not loaded", 20.0).message
-    assert [expected] == messages(Sample(0.0, blind, trouble=trouble))
-
-
-def test_one_lost_card_is_told_by_name() -> None:
-    """A card that alone cannot be read is named with its own reason."""
-    lost = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
-
-    expected = card_unavailable("n1", CARDS[1], "it fell off the bus", 20.0).message
-    assert [expected] == messages(Sample(0.0, (FINE.cards[0], lost)))
-
-
-def test_a_card_without_a_reason_is_told_too() -> None:
-    """A card whose list is missing without a word gets one."""
-    quiet = CardSample(CARDS[0], memory(), None)
-    (message,) = messages(Sample(0.0, (quiet,)))
-
-    assert "it does not say how much memory is used" in message
-
-
-def test_cards_that_never_said_who_they_are_are_told() -> None:
-    """Cards without a UUID are in no sample, so the Node says that they are missing."""
-    unidentified = (Trouble("index 3: no access"),)
-
-    expected = cards_unidentified("n1", "index 3: no access", 20.0).message
-    assert [expected] == messages(replace(FINE, unidentified=unidentified))
-
-
-def test_cards_without_memory_of_their_own_are_told() -> None:
-    """What cannot be fenced is told of by itself, and is no card that nobody can read."""
-    unfenced = Trouble("card 0: it has no memory of its own", TroubleCode.UNIFIED)
-    sample = replace(FINE, unidentified=(Trouble("index 3: no access"), unfenced))
-
-    expected = cards_unidentified("n1", "index 3: no access", 20.0).message
-    assert [expected, unfenced.text] == messages(sample)
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (FINE, []),
+        (
+            Sample(0.0, BLIND, trouble=Trouble("driver not loaded")),
+            [nvml_unavailable("n1", "driver not loaded", 20.0).message],
+        ),
+        (
+            Sample(0.0, (FINE.cards[0], LOST)),
+            [card_unavailable("n1", CARDS[1], "it fell off the bus", 20.0).message],
+        ),
+        (
+            Sample(0.0, (CardSample(CARDS[0], memory(), None),)),
+            [card_unavailable("n1", CARDS[0], SILENT, 20.0).message],
+        ),
+        (replace(FINE, unidentified=(NAMELESS,)), [NAMELESS_SAID]),
+        (replace(FINE, unidentified=(NAMELESS, UNFENCED)), [NAMELESS_SAID, UNFENCED.text]),
+    ],
+    ids=["well", "no driver, once for all", "one lost", "no reason", "nameless", "unfenced"],
+)
+def test_what_cannot_be_read_is_told(sample: Sample, expected: list[str]) -> None:
+    """Of all cards at once, of a card by name, or of cards that never said which they are."""
+    assert expected == messages(sample)
 
 
 def test_what_is_over_is_forgotten() -> None:
@@ -267,18 +246,13 @@ def after(decision: Decision, before: Announced | None = None) -> tuple[Announce
     return before, [item.reason for item in found]
 
 
-def test_the_first_decision_is_news() -> None:
-    """What gives cause for the first time is said."""
-    assert [names.LIMIT_EXCEEDED] == after(OVER, NOTHING_ANNOUNCED)[1]
-
-
-def test_the_same_again_is_no_news_until_the_damping_has_to_know() -> None:
-    """A lasting cause is said again after a while, whatever its figures are by then."""
+def test_the_same_is_no_news_until_the_damping_has_to_know() -> None:
+    """A cause is said at once, and again after a while, whatever its figures are by then."""
     before, soon = after(replace(OVER, at=101.0, verdicts=(verdict(over_seconds=40.0),)))
     _, later = after(replace(OVER, at=100.0 + REPEAT_SECONDS), before)
 
+    assert [names.LIMIT_EXCEEDED] == after(OVER, NOTHING_ANNOUNCED)[1] == later
     assert [] == soon
-    assert [names.LIMIT_EXCEEDED] == later
 
 
 def test_every_change_of_a_cause_is_news() -> None:

@@ -50,6 +50,12 @@ def test_eviction_suspended() -> None:
     assert "measured in an unknown unit" in found[1].message
 
 
+EXCESS: dict[str, Any] = {
+    "containers_over": (ContainerExcess("aside", 2 * GIB, GIB),),
+    "ineffective": (Ineffective("main", 7, GIB, MIB),),
+}
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -58,31 +64,20 @@ def test_eviction_suspended() -> None:
         (verdict(Outcome.WOULD_EVICT), [names.WOULD_EVICT]),
         (verdict(Outcome.STUCK), [names.TERMINATION_STUCK]),
         (verdict(Outcome.UNDECLARED, over=False), [names.UNDECLARED]),
+        (
+            verdict(Outcome.WITHIN, over=False, **EXCESS),
+            [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE],
+        ),
+        (verdict(**EXCESS), [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE]),
+        (
+            verdict(Outcome.WITHIN, over=False, told_larger_bytes=288 * GIB),
+            [names.CAP_TOO_LOW],
+        ),
     ],
 )
 def test_what_a_verdict_gives_cause_to_say(found: Verdict, expected: list[str]) -> None:
-    """Each verdict is told by its reasons, a harmless one not at all."""
+    """Each is told by its reasons: a container over its part where the pod is not, a cap always."""
     assert expected == reasons(found)
-
-
-def test_containers_and_caps_are_told_beside_the_verdict() -> None:
-    """A container over its part is told where the pod is not, a cap that does not bite always."""
-    excess = ContainerExcess("aside", 2 * GIB, GIB)
-    more: dict[str, Any] = {
-        "containers_over": (excess,),
-        "ineffective": (Ineffective("main", 7, GIB, MIB),),
-    }
-
-    within = verdict(Outcome.WITHIN, over=False, **more)
-    assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(within)
-    assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(verdict(**more))
-
-
-def test_a_cap_that_is_too_low_is_told_of_a_pod_within_its_limit() -> None:
-    """A pod that keeps to fractions of a larger card is named, though it is within its limit."""
-    found = verdict(Outcome.WITHIN, over=False, told_larger_bytes=288 * GIB)
-
-    assert [names.CAP_TOO_LOW] == reasons(found)
 
 
 def test_findings_are_told() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent.cluster.acts import read_refusal
-from agent.model.decision import Answer, Outcome
+from agent.model.decision import Answer, Brake, Outcome
 from agent.model.policy import Budgets, EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -21,6 +21,7 @@ from tests.unit.agent.judge.scenes import (
     robbed,
     scenes,
     settled,
+    started,
     violating,
     violators,
 )
@@ -243,3 +244,16 @@ def test_pod_gone() -> None:
 
     assert acts(30) == world.run(200)
     assert {} == world.memory.offences
+
+
+def test_brakes_of_the_start_and_the_api_server() -> None:
+    """Right after the start a pod over its limit says so, as it does while pods are not known."""
+    begun = started(started_at=0, policy=EvictionPolicy(grace_seconds=0, hold_seconds=0))
+    begun.run(59)
+    stale = violating(used=OVER + GIB).each(
+        lambda world, at: world.set(reachable=not 20 < at <= 60)
+    )
+
+    assert Brake.START is begun.decision.verdicts[0].brake
+    assert [Act(60, "a")] == begun.run(70)
+    assert [Act(70, "a")] == stale.run(100)

@@ -12,7 +12,7 @@ import pytest
 from agent.fence import PodContext
 from agent.judge.reason import MOST_REMEMBERED, offended
 from agent.judge.time import BucketRules, is_due, pour
-from agent.model.decision import Answer, Brake, Outcome
+from agent.model.decision import Answer, Outcome
 from agent.model.memory import EMPTY, Memory
 from agent.model.pod import PodLimit, PodOnNode
 from agent.model.policy import EvictionPolicy
@@ -27,7 +27,6 @@ from tests.support.builders import T4_BYTES
 from tests.support.builders import pod as raw_pod
 from tests.unit.agent.judge.scenes import (
     OVER,
-    SLIGHTLY,
     WITHIN,
     Scene,
     full,
@@ -386,16 +385,3 @@ def test_what_is_remembered_of_owners_stays_bounded() -> None:
     assert [("n", "Pod", "next")] == list(offended(old, ("n", "Pod", "next"), DAY + 1, policy))
     assert MOST_REMEMBERED == len(many)
     assert ("n", "Pod", "old") not in many
-
-
-def test_brakes_of_the_start_and_the_api_server() -> None:
-    """Right after the start a pod over its limit says so, as it does while pods are not known."""
-    begun = started(started_at=0, policy=EvictionPolicy(grace_seconds=0, hold_seconds=0))
-    begun.run(59)
-    stale = violating(used=SLIGHTLY + GIB).each(
-        lambda world, at: world.set(reachable=not 20 < at <= 60)
-    )
-
-    assert Brake.START is begun.decision.verdicts[0].brake
-    assert [Act(60, "a")] == begun.run(70)
-    assert [Act(70, "a")] == stale.run(100)

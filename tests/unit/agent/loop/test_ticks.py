@@ -27,39 +27,26 @@ OVER = LIMIT + 300 * MIB
 
 
 def test_the_node_is_told_its_cards_once() -> None:
-    """Cards are published when they are first seen and when they change, not every second."""
-    node = Node()
+    """Cards are published when first seen and when they change, not while they are unreadable."""
+    node, blind = Node(), Node()
     node.tick(3)
     node.cards.driver = "590"
     node.tick(2)
+    blind.cards.trouble = Trouble("no driver")
+    blind.tick(2)
 
     assert ["580", "590"] == [item.driver for item in node.api.published]
-
-
-def test_cards_that_cannot_be_read_are_not_published() -> None:
-    """Without NVML nothing is said about cards."""
-    node = Node()
-    node.cards.trouble = Trouble("no driver")
-    node.tick(2)
-
-    assert [] == node.api.published
-
-
-def test_the_moment_knows_when_it_last_measured() -> None:
-    """While NVML is lost, looks go on and the time of the last measurement stays."""
-    node = Node()
-    node.tick()
-    measured = node.clock.now
-    node.cards.trouble = Trouble("lost")
-    node.tick(5)
-
-    assert measured == node.loop.state.measured_at
-    assert measured + 5 == node.loop.state.at
+    assert [] == blind.api.published
 
 
 def test_a_lost_driver_is_told_after_a_while() -> None:
-    """The Node gets an Event once NVML has been lost for longer than a restart takes."""
+    """
+    While NVML is lost, looks go on and the time of the last measurement stays; the Node gets an
+    Event once that takes longer than a restart does.
+    """
     node = Node()
+    node.tick()
+    measured = node.clock.now
     node.cards.trouble = Trouble("no driver")
     node.tick(10)
     early = list(node.api.reasons)
@@ -67,6 +54,7 @@ def test_a_lost_driver_is_told_after_a_while() -> None:
 
     assert [] == early
     assert [names.NVML_UNAVAILABLE] == node.api.reasons
+    assert (measured, measured + 20) == (node.loop.state.measured_at, node.loop.state.at)
 
 
 def test_a_bug_in_a_tick_hurts_nobody() -> None:
@@ -91,10 +79,8 @@ def test_ticks_are_timed_and_those_left_out_counted() -> None:
     node.cards.slow_seconds = 0.03
     node.tick()
     node.loop.tick(3)
-    counts = node.loop.state.counts
 
-    assert 2 == counts.ticks.counts[5]
-    assert 3 == counts.skipped
+    assert (2, 3) == (node.loop.state.counts.ticks.counts[5], node.loop.state.counts.skipped)
 
 
 def test_a_violation_is_counted_once() -> None:
@@ -198,17 +184,6 @@ def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
     assert ticker.stop(20)
 
 
-LONG = CONTAINER_SECONDS + 1.0
-
-
-def blind(code: Code) -> AgentState:
-    """Return what is known by an agent whose NVML has answered with this code from the start."""
-    node = Node()
-    node.cards.trouble = trouble_of(NvmlFailure(code, "nvmlInit"))
-    node.tick()
-    return node.loop.state
-
-
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
@@ -219,34 +194,25 @@ def blind(code: Code) -> AgentState:
         (Code.GPU_IS_LOST, False),
     ],
 )
+@pytest.mark.parametrize("measured", [0, 1])
 def test_only_what_a_new_container_may_have_is_worth_a_restart(
-    code: Code, *, expected: bool
+    code: Code, measured: int, *, expected: bool
 ) -> None:
     """
     Lost devices and a replaced library are the container's; a driver that is away is the node's.
+    The time without any card begins with the last one that could be read, or the start.
     """
-    state = blind(code)
-
-    assert "" == state.lost_container(state.started_at + CONTAINER_SECONDS)
-    assert expected is bool(state.lost_container(state.started_at + LONG))
-
-
-def test_a_card_that_was_read_counts_from_then() -> None:
-    """The time without any card begins with the last one that could be read."""
     node = Node()
-    node.tick()
-    measured = node.clock.now
-    node.cards.trouble = trouble_of(NvmlFailure(Code.UNKNOWN, "nvmlInit"))
+    node.tick(measured)
+    since = node.clock.now if measured else node.loop.state.started_at
+    node.cards.trouble = trouble_of(NvmlFailure(code, "nvmlInit"))
     node.tick(seconds=500.0)
     state = node.loop.state
+    lost = state.lost_container(since + CONTAINER_SECONDS + 1.0)
 
-    assert "" == state.lost_container(measured + CONTAINER_SECONDS)
-    assert state.lost_container(measured + LONG).startswith("no card can be read for 601 s")
-
-
-def test_before_the_first_look_nothing_is_wrong() -> None:
-    """An agent that has not looked yet has no reason to give up."""
-    assert "" == AgentState(0.0, 0.0).lost_container(LONG)
+    assert "" == state.lost_container(since + CONTAINER_SECONDS)
+    assert expected is lost.startswith("no card can be read for 601 s")
+    assert "" == AgentState(0.0, 0.0).lost_container(CONTAINER_SECONDS + 1.0)
 
 
 def counted(before: dict[tuple[str, str], int], verdict: Verdict) -> dict[tuple[str, str], int]:
@@ -262,22 +228,22 @@ def over(since: float | None = 5.0, **more: object) -> Verdict:
     return Verdict(item, Outcome.HOLDING, on_card(item, GIB, report_over=True, watch=watch))
 
 
-def test_a_new_violation_counts_once_for_its_namespace_and_mode() -> None:
+FULL = {(f"n{number}", "evict"): 1 for number in range(MOST_NAMESPACES)}
+
+
+@pytest.mark.parametrize(
+    ("before", "verdict", "expected"),
+    [
+        ({}, over(mode=Mode.CAP), {("team-a", "cap"): 1}),
+        (FULL, over(namespace="late"), FULL | {(OTHERS, "evict"): 1}),
+        ({}, Verdict(pod(), Outcome.WITHIN, on_card(pod(), GIB)), {}),
+        ({}, Verdict(pod(), Outcome.IDLE), {}),
+        ({}, over(since=None), {}),
+    ],
+    ids=["new", "beyond the bound", "within", "without a card", "without a beginning"],
+)
+def test_a_new_violation_counts_once_for_its_namespace_and_mode(
+    before: dict[tuple[str, str], int], verdict: Verdict, expected: dict[tuple[str, str], int]
+) -> None:
     """Each counts by where it happened and on which rung, and not again while it lasts."""
-    assert {("team-a", "cap"): 1} == counted({}, over(mode=Mode.CAP))
-
-
-def test_too_many_namespaces_are_counted_together() -> None:
-    """Beyond the bound, namespaces share one line for each mode."""
-    full = {(f"n{number}", "evict"): 1 for number in range(MOST_NAMESPACES)}
-    counts = counted(full, over(namespace="late"))
-
-    assert 1 == counts[OTHERS, "evict"]
-    assert ("late", "evict") not in counts
-
-
-def test_what_is_not_over_is_not_counted() -> None:
-    """Verdicts within their limits, without a card, or without a beginning do not count."""
-    assert {} == counted({}, Verdict(pod(), Outcome.WITHIN, on_card(pod(), GIB)))
-    assert {} == counted({}, Verdict(pod(), Outcome.IDLE))
-    assert {} == counted({}, over(since=None))
+    assert expected == counted(before, verdict)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.model.sample import NO_TROUBLE, CardMemory, GpuProcess, ProcessList, Trouble, TroubleCode
+from agent.model.sample import CardMemory, GpuProcess, ProcessList, Trouble, TroubleCode
 from agent.nvml.cards import (
     UNCHARGED_BYTES,
     CardReadings,
@@ -51,69 +51,98 @@ def test_instances_stand_for_their_card() -> None:
     assert 1 == found.cards[2].card.index
 
 
-def test_a_card_that_nobody_has_cut_offers_nothing() -> None:
-    """MIG mode without instances is a card with no memory to give."""
-    assert CardReadings(()) == card_readings({0: cut("GPU-0")}, {})
+GAP = NvmlFailure(15, "nvmlDeviceGetUUID")
+GAP_WORDS = "nvmlDeviceGetUUID: code 15"
+A, B = looked("GPU-0"), looked("GPU-1")
 
 
-def test_a_lost_card_is_still_a_card() -> None:
-    """A card known before whose index fails stays, with the reason, beside those that answer."""
-    before = known(looked("GPU-0"), looked("GPU-1"))
-    found = card_readings({0: looked("GPU-0"), 1: WHY}, before)
-    lost = found.cards[1]
+@pytest.mark.parametrize(
+    ("looks", "before", "expected"),
+    [
+        ({0: cut("GPU-0")}, (), {}),
+        ({0: A, 1: WHY}, (A, B), {"GPU-0": "", "GPU-1": WHY.text}),
+        (
+            {0: WHY},
+            (cut("GPU-0", "MIG-1", "MIG-2"),),
+            {"MIG-1": WHY.text, "MIG-2": WHY.text},
+        ),
+        ({0: A}, (A, B), {"GPU-0": ""}),
+        ({0: B, 1: WHY}, (A, B), {"GPU-0": WHY.text, "GPU-1": ""}),
+        (
+            {0: cut("GPU-0", "MIG-2"), 1: WHY},
+            (cut("GPU-0", "MIG-1"), looked("GPU-9")),
+            {"MIG-2": "", "GPU-9": WHY.text},
+        ),
+        ({0: cut("GPU-0", "MIG-1"), 1: WHY}, (A,), {"MIG-1": ""}),
+        ({0: A, 1: WHY}, (cut("GPU-0", "MIG-1"),), {"GPU-0": ""}),
+        (
+            {0: cut("GPU-0", "MIG-1", gaps=(GAP,))},
+            (cut("GPU-0", "MIG-1", "MIG-2"),),
+            {"MIG-1": "", "MIG-2": GAP_WORDS},
+        ),
+        (
+            {0: cut("GPU-0", "MIG-3", "MIG-2", gaps=(GAP,))},
+            (cut("GPU-0", "MIG-1", "MIG-2", "MIG-3"),),
+            {"MIG-1": GAP_WORDS, "MIG-2": "", "MIG-3": ""},
+        ),
+    ],
+    ids=[
+        *("not cut into any instance", "a lost card stays", "with all its instances"),
+        *("one that no index names is gone", "indices that change lose none"),
+        *("a new cut ends the old instances", "a card that is cut is no card any more"),
+        *("leaving MIG ends the instances", "an instance that fails is missed"),
+        "and keeps its place",
+    ],
+)
+def test_which_cards_there_are(
+    looks: dict[int, Looked | Trouble], before: tuple[Looked, ...], expected: dict[str, str]
+) -> None:
+    """
+    What was known and is not named now is lost with the reason there is, unless its card, or all
+    indices, show that it is gone.
+    """
+    found = card_readings(looks, known(*before)).cards
 
-    assert ("GPU-1", None, False, WHY) == (
-        lost.card.uuid,
-        lost.memory,
-        lost.there,
-        lost.trouble,
-    )
-    assert () == found.unidentified
+    assert list(expected) == [reading.card.uuid for reading in found]
+    for reading in found:
+        text = expected[reading.card.uuid]
+        assert text in reading.trouble.text
+        assert (not text) is reading.there is bool(reading.memory)
 
 
-def test_a_lost_card_takes_its_instances_along() -> None:
-    """The instances of a card that does not answer are unknown, not gone."""
-    found = card_readings({0: WHY}, known(cut("GPU-0", "MIG-1", "MIG-2")))
+def test_the_last_trouble_of_an_unknown_index_is_said() -> None:
+    """A lost card that stands at an index that works gets the first reason there is."""
+    found = card_readings({0: B, 7: WHY}, known(A, B))
 
-    assert ["MIG-1", "MIG-2"] == uuids(found)
-    assert {WHY} == {reading.trouble for reading in found.cards}
-
-
-def test_a_card_that_was_never_known_is_told_apart() -> None:
-    """An index that has never answered is no card, but is named."""
-    found = card_readings({0: looked(), 1: WHY}, {})
-
-    assert ["GPU-0"] == uuids(found)
-    assert (WHY.of_card(1),) == found.unidentified
+    assert WHY == next(item.trouble for item in found.cards if item.card.uuid == "GPU-0")
+    assert (WHY.of_card(7),) == found.unidentified
 
 
-def test_a_card_without_a_size_is_told_apart() -> None:
-    """A card whose memory was never readable cannot be described, since its size is unknown."""
-    found = card_readings({0: looked(memory=LOST)}, {})
-
-    assert () == found.cards
-    assert found.unidentified[0].text.startswith("card 0: the card has fallen off the bus")
+SHARED = NvmlFailure(Code.NOT_SUPPORTED, "nvmlDeviceGetMemoryInfo")
 
 
-def test_a_card_that_shares_the_machines_memory_is_told_apart() -> None:
-    """A card with no memory of its own is named as one on which no pod is fenced."""
-    shared = NvmlFailure(Code.NOT_SUPPORTED, "nvmlDeviceGetMemoryInfo")
-    (found,) = card_readings({0: looked(memory=shared)}, {}).unidentified
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        (WHY, TroubleCode.OTHER, "card 0: the card has fallen off the bus"),
+        (looked(memory=LOST), TroubleCode.OTHER, "card 0: the card has fallen off the bus"),
+        (
+            looked(memory=SHARED),
+            TroubleCode.UNIFIED,
+            "no memory of its own but shares the machine's",
+        ),
+        (looked(memory=CardMemory(0, 0, 0)), TroubleCode.OTHER, "it says that it has no memory"),
+    ],
+    ids=["never known", "no size", "the machine's memory", "no memory"],
+)
+def test_what_is_no_card_is_named(answer: Looked | Trouble, code: TroubleCode, words: str) -> None:
+    """An index that never said which card it is, or how large, is in no sample, and told of."""
+    found = card_readings({0: answer, 1: B}, {})
 
-    assert TroubleCode.UNIFIED == found.code
-    assert "has no memory of its own but shares the machine's" in found.text
-
-
-def test_a_card_without_memory_is_told_apart() -> None:
-    """A size of zero is no size, and nobody could have a limit there."""
-    found = card_readings({0: looked(memory=CardMemory(0, 0, 0))}, {})
-
-    assert (
-        CardReadings(
-            (), (Trouble("card 0: it says that it has no memory; look at it with nvidia-smi"),)
-        )
-        == found
-    )
+    assert ["GPU-1"] == uuids(found)
+    (trouble,) = found.unidentified
+    assert code == trouble.code
+    assert words in trouble.text
 
 
 def test_what_is_known_fills_the_gaps() -> None:
@@ -135,62 +164,6 @@ def test_a_card_that_changes_is_described_anew() -> None:
     assert ("GPU-0", 5) == (reading.card.uuid, reading.card.index)
 
 
-def test_a_card_that_is_taken_away_is_forgotten() -> None:
-    """Where every index answers, a card that none of them names is gone."""
-    assert ["GPU-0"] == uuids(card_readings({0: looked()}, known(looked(), looked("GPU-1"))))
-
-
-def test_changed_indices_lose_nobody() -> None:
-    """A lost card whose old index is another card's now has the reason of an index that fails."""
-    before = known(looked("GPU-0"), looked("GPU-1"))
-    found = card_readings({0: looked("GPU-1"), 1: WHY}, before)
-
-    assert {"GPU-0": WHY, "GPU-1": NO_TROUBLE} == {
-        item.card.uuid: item.trouble for item in found.cards
-    }
-
-
-def test_the_last_trouble_of_an_unknown_index_is_said() -> None:
-    """A lost card that stands at an index that works gets the first reason there is."""
-    before = known(looked("GPU-0"), looked("GPU-1"))
-    found = card_readings({0: looked("GPU-1"), 7: WHY}, before)
-
-    assert WHY == next(item.trouble for item in found.cards if item.card.uuid == "GPU-0")
-    assert (WHY.of_card(7),) == found.unidentified
-
-
-def test_a_new_cut_ends_the_old_instances() -> None:
-    """Instances that their card no longer has are gone, even while another card is lost."""
-    before = known(cut("GPU-0", "MIG-1"), looked("GPU-9"))
-    found = card_readings({0: cut("GPU-0", "MIG-2"), 1: WHY}, before)
-
-    assert ["MIG-2", "GPU-9"] == uuids(found)
-
-
-def test_a_card_that_is_cut_is_no_card_any_more() -> None:
-    """A whole card that turns into instances is gone, even while another card is lost."""
-    found = card_readings({0: cut("GPU-0", "MIG-1"), 1: WHY}, known(looked("GPU-0")))
-
-    assert ["MIG-1"] == uuids(found)
-
-
-def test_leaving_mig_ends_the_instances() -> None:
-    """The instances of a card that is whole again are gone, even while another card is lost."""
-    found = card_readings({0: looked("GPU-0"), 1: WHY}, known(cut("GPU-0", "MIG-1")))
-
-    assert ["GPU-0"] == uuids(found)
-
-
-def test_an_instance_that_does_not_say_who_it_is_is_missed() -> None:
-    """While an instance of a card fails, those known before and not named are unknown."""
-    gap = NvmlFailure(15, "nvmlDeviceGetUUID")
-    before = known(cut("GPU-0", "MIG-1", "MIG-2"))
-    found = card_readings({0: cut("GPU-0", "MIG-1", gaps=(gap,))}, before)
-
-    assert [True, False] == [reading.there for reading in found.cards]
-    assert "nvmlDeviceGetUUID: code 15" in found.cards[1].trouble.text
-
-
 def test_an_instance_whose_memory_fails_keeps_its_size() -> None:
     """What is known of an instance survives a failure of its memory alone."""
     before = known(cut("GPU-0", "MIG-1"))
@@ -199,15 +172,6 @@ def test_an_instance_whose_memory_fails_keeps_its_size() -> None:
 
     assert reading.card == before["MIG-1"]
     assert None is reading.memory
-
-
-def test_a_lost_instance_keeps_its_place() -> None:
-    """The order of the cards does not change with what can be read of them."""
-    gap = NvmlFailure(15, "nvmlDeviceGetUUID")
-    before = known(cut("GPU-0", "MIG-1", "MIG-2", "MIG-3"))
-    found = card_readings({0: cut("GPU-0", "MIG-3", "MIG-2", gaps=(gap,))}, before)
-
-    assert ["MIG-1", "MIG-2", "MIG-3"] == uuids(found)
 
 
 ENDING = {1, 9, 12, 18}
@@ -221,14 +185,6 @@ def test_few_codes_end_the_session(code: int) -> None:
     assert (code in LASTING) == lasts(NvmlFailure(code, "call"))
 
 
-def test_what_is_no_code_of_nvml_concerns_one_card() -> None:
-    """A surprise within a question neither ends the session nor forbids to ask again."""
-    failure = NvmlFailure(None, "nvmlDeviceGetUUID", "text that is not UTF-8")
-
-    assert not ends_session(failure)
-    assert not lasts(failure)
-
-
 @pytest.mark.parametrize("code", list(Code))
 def test_every_known_code_has_a_reason_and_a_remedy(code: Code) -> None:
     """The sentence names the call and the code, and what to do after a semicolon."""
@@ -239,18 +195,18 @@ def test_every_known_code_has_a_reason_and_a_remedy(code: Code) -> None:
     assert not said.startswith("the driver fails") or code is Code.ARGUMENT_VERSION_MISMATCH
 
 
-def test_other_codes_are_told_by_number() -> None:
-    """A code that nobody has heard of is shown as it is."""
-    said = trouble_of(NvmlFailure(4242, "nvmlCall")).text
-
-    assert said.startswith("the driver fails (nvmlCall: code 4242)")
-
-
-def test_a_failure_without_a_code_tells_its_text() -> None:
-    """What went wrong outside NVML is quoted."""
-    said = trouble_of(NvmlFailure(None, "nvmlDeviceGetUUID", "text that is not UTF-8")).text
-
-    assert said.startswith('nvmlDeviceGetUUID: "text that is not UTF-8"; ')
+@pytest.mark.parametrize(
+    ("failure", "begins"),
+    [
+        (NvmlFailure(4242, "nvmlCall"), "the driver fails (nvmlCall: code 4242)"),
+        (NvmlFailure(None, "nvmlCall", "no UTF-8"), 'nvmlCall: "no UTF-8"; '),
+    ],
+)
+def test_other_failures_are_told_as_they_are(failure: NvmlFailure, begins: str) -> None:
+    """By their number or their text; none ends the session or forbids to ask again."""
+    assert trouble_of(failure).text.startswith(begins)
+    assert not ends_session(failure)
+    assert not lasts(failure)
 
 
 PACE = ListPace(interval_seconds=1.0, list_seconds=10.0, moved_bytes=64 * MIB)
@@ -284,13 +240,9 @@ def test_a_list_is_due_by_movement_or_age(
     assert due == list_is_due(last(used_before, age), used, NOW, PACE)
 
 
-def test_a_first_list_is_due() -> None:
-    """A card that was never listed is listed at once."""
+def test_a_first_list_and_a_failed_one_are_due() -> None:
+    """A card that was never listed is listed at once; an attempt that may succeed is repeated."""
     assert list_is_due(None, 0, NOW, PACE)
-
-
-def test_a_failed_list_is_due_again() -> None:
-    """An attempt that may succeed when repeated is repeated."""
     assert list_is_due(last(again=True), 0, NOW, PACE)
 
 
@@ -304,19 +256,13 @@ def test_the_lists_are_merged() -> None:
     assert ListAttempt(NOW, GIB, expected) == list_attempt(answer, card_memory(GIB), NOW, None)
 
 
-def test_mps_clients_mark_the_card() -> None:
-    """Anybody in the list of MPS clients makes the card one whose clients cannot be told apart."""
+def test_what_a_list_may_be() -> None:
+    """A client of MPS marks the card; no answer leaves the list unknown, with its reason."""
     listing = list_attempt(listed(99.0, mps=(GpuProcess(1, GIB),)), card_memory(GIB), NOW, None)
 
     assert listing.mps
     assert ProcessList(99.0, (GpuProcess(1, GIB),)) == listing.processes
-
-
-def test_a_missing_answer_is_tried_again() -> None:
-    """No answer leaves the list unknown, with its reason."""
-    expected = ListAttempt(NOW, None, trouble=SLOW, again=True)
-
-    assert expected == list_attempt(SLOW, None, NOW, None)
+    assert ListAttempt(NOW, None, trouble=SLOW, again=True) == list_attempt(SLOW, None, NOW, None)
 
 
 @pytest.mark.parametrize(
@@ -355,19 +301,17 @@ def test_a_lasting_doubt_is_not_renewed_each_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "used"),
-    [((), UNCHARGED_BYTES), ((GpuProcess(7, 1),), 9 * GIB), ((GpuProcess(7, None),), 9 * GIB)],
-    ids=["idle", "charged", "unknown"],
+    ("shown", "memory"),
+    [
+        ((), card_memory(UNCHARGED_BYTES)),
+        ((GpuProcess(7, 1),), card_memory(9 * GIB)),
+        ((GpuProcess(7, None),), card_memory(9 * GIB)),
+        ((), None),
+    ],
+    ids=["idle", "charged", "unknown", "without memory"],
 )
-def test_other_lists_are_believed(shown: tuple[GpuProcess, ...], used: int) -> None:
-    """What nobody is charged with may be there as long as somebody is, or as it is little."""
-    listing = list_attempt(listed(99.0, *shown), card_memory(used), NOW, None)
+def test_other_lists_are_believed(shown: tuple[GpuProcess, ...], memory: CardMemory | None) -> None:
+    """What no process is charged with may be there as long as some is, or as it is little."""
+    listing = list_attempt(listed(99.0, *shown), memory, NOW, None)
 
     assert ProcessList(99.0, shown) == listing.processes
-
-
-def test_without_memory_the_list_is_believed() -> None:
-    """A card that does not tell its use may still list its processes."""
-    listing = list_attempt(listed(99.0), None, NOW, None)
-
-    assert ProcessList(99.0, ()) == listing.processes

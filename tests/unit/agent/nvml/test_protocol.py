@@ -178,64 +178,45 @@ def read(library: Library) -> tuple[GpuProcess, ...] | NvmlFailure:
     return lists.read(DEVICE, "Compute")
 
 
-def test_one_call_is_enough() -> None:
-    """A short list needs no probing for its length."""
-    library = Library()
-
-    assert (GpuProcess(1000, MIB),) == read(library)
-    assert [64] == library.calls
+ONE = (GpuProcess(1000, MIB),)
 
 
-def test_an_older_version_is_found() -> None:
-    """Without the newest function the one before it is asked."""
-    assert (GpuProcess(1000, MIB),) == read(Library(V3.replace("_v3", "_v2")))
-    assert (GpuProcess(1000, MIB),) == read(Library(V3.replace("_v3", "")))
-
-
-def test_no_version_at_all_is_a_missing_function() -> None:
-    """A library that has no such function says so as NVML would."""
-    expected = NvmlFailure(Code.FUNCTION_NOT_FOUND, V3.removesuffix("_v3"))
-
-    assert expected == read(Library("nvmlInit"))
-
-
-def test_more_room_is_made() -> None:
-    """A long list is asked for again with twice the room it needs."""
-    library = Library(count=100)
-
-    assert 100 == len(read(library))
-    assert [64, 200] == library.calls
+@pytest.mark.parametrize(
+    ("library", "expected", "calls"),
+    [
+        (Library(), ONE, [64]),
+        (Library(V3.replace("_v3", "_v2")), ONE, [64]),
+        (Library(V3.replace("_v3", "")), ONE, [64]),
+        (Library("nvmlInit"), NvmlFailure(Code.FUNCTION_NOT_FOUND, V3.removesuffix("_v3")), []),
+        (
+            Library(V3, *[Code.INSUFFICIENT_SIZE] * 99, count=2**31),
+            NvmlFailure(Code.INSUFFICIENT_SIZE, V3),
+            [64, 65536, 65536, 65536],
+        ),
+        (Library(V3, Code.NOT_SUPPORTED), NvmlFailure(Code.NOT_SUPPORTED, V3), [64]),
+        (Library(garbage=1), ONE, [64, 64]),
+    ],
+    ids=[
+        *("one call is enough", "an older version", "the oldest", "no version at all"),
+        *("a storm ends somewhere", "a code that will not change", "caught in a change"),
+    ],
+)
+def test_how_a_list_is_asked_for(
+    library: Library, expected: tuple[GpuProcess, ...] | NvmlFailure, calls: list[int]
+) -> None:
+    """By the newest function there is, again where that may help, and in bounded room."""
+    assert expected == read(library)
+    assert calls == library.calls
 
 
 def test_room_that_was_made_stays() -> None:
-    """The next list of the same length takes one call."""
+    """A long list is asked for again with twice its room, and the next one takes one call."""
     library = Library(count=100)
     lists = ProcessLists(library)  # type: ignore[arg-type]  # stands in for a CDLL
-    lists.read(DEVICE, "Compute")
-    lists.read(DEVICE, "Compute")
+    found = [lists.read(DEVICE, "Compute") for _ in range(2)]
 
+    assert [100, 100] == [len(each) for each in found]
     assert [64, 200, 200] == library.calls
-
-
-def test_a_storm_ends_somewhere() -> None:
-    """After a few attempts the list is given up, and the room it may take is bounded."""
-    library = Library(V3, *[Code.INSUFFICIENT_SIZE] * 99, count=2**31)
-
-    assert NvmlFailure(Code.INSUFFICIENT_SIZE, V3) == read(library)
-    assert [64, 65536, 65536, 65536] == library.calls
-
-
-def test_other_codes_end_it_at_once() -> None:
-    """A code that will not change is not asked for again."""
-    library = Library(V3, Code.NOT_SUPPORTED)
-
-    assert NvmlFailure(Code.NOT_SUPPORTED, V3) == read(library)
-    assert 1 == len(library.calls)
-
-
-def test_an_odd_answer_is_asked_for_again() -> None:
-    """A list caught in the middle of a change is read at the second attempt."""
-    assert (GpuProcess(1000, MIB),) == read(Library(garbage=1))
 
 
 def test_a_layout_that_nobody_knows_is_a_failure() -> None:

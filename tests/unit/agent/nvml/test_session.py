@@ -41,38 +41,29 @@ def test_a_hanging_question_costs_half_a_sample(session: Session, script: Script
 
 
 @pytest.mark.parametrize(
-    ("question", "words"),
+    ("question", "answer", "words"),
     [
-        (COUNT, "how many cards there are"),
-        (processes_of("GPU-0"), "for the processes of card GPU-0"),
+        (COUNT, HANG, "asked how many cards there are, the driver gave no answer"),
+        (processes_of("GPU-0"), HANG, "asked for the processes of card GPU-0, the driver gave no"),
+        (processes_of("GPU-0"), CRASH, "signal 11 (Segmentation fault)"),
+        (look(1), NONSENSE, "does not make sense"),
     ],
 )
-def test_a_hang_is_said_in_words(
-    session: Session, script: Script, question: Question, words: str
+def test_what_ends_a_child_is_said_until_the_next_one_is_well(
+    session: Session, script: Script, question: Question, answer: str, words: str
 ) -> None:
-    """The trouble names what was asked."""
-    script.answers[question] = HANG
-    ask(session, script, [question])
+    """The trouble names what was asked, or how the child ended, and no line is guessed at."""
+    good, script.answers[question] = script.answers[question], answer
+    answered = ask(session, script, [question])
+    said, killed = session.trouble.text, script.children[0].killed
+    script.answers[question] = good
 
-    assert f"asked {words}, the driver gave no answer" in session.trouble.text
-
-
-def test_the_next_child_clears_the_trouble(session: Session, script: Script) -> None:
-    """Once the new child has opened NVML, all is well again."""
-    script.answers[look(1)] = HANG
-    ask(session, script)
-    script.answers[look(1)] = looked("GPU-1")
-
+    assert [] == answered
+    assert words in said
+    assert killed
+    assert not session.avoided(question)
     assert 4 == len(ask(session, script))
     assert "" == session.trouble.text
-
-
-def test_a_crash_says_how_the_child_ended(session: Session, script: Script) -> None:
-    """The trouble of a crash names the signal."""
-    script.answers[processes_of("GPU-0")] = CRASH
-
-    assert [] == ask(session, script, [processes_of("GPU-0")])
-    assert "signal 11 (Segmentation fault)" in session.trouble.text
 
 
 def test_what_concerns_one_card_does_not(session: Session, script: Script) -> None:
@@ -81,16 +72,6 @@ def test_what_concerns_one_card_does_not(session: Session, script: Script) -> No
 
     assert 4 == len(ask(session, script))
     assert (1, "") == (session.started, session.trouble.text)
-
-
-def test_nonsense_ends_the_child(session: Session, script: Script) -> None:
-    """A line that is no answer is not guessed at."""
-    script.answers[look(1)] = NONSENSE
-
-    assert ["count", "look 0"] == ask(session, script)
-    assert script.children[0].killed
-    assert "does not make sense" in session.trouble.text
-    assert not session.avoided(look(1))
 
 
 def test_an_answer_to_nothing_is_ignored(session: Session, script: Script) -> None:
@@ -102,22 +83,17 @@ def test_an_answer_to_nothing_is_ignored(session: Session, script: Script) -> No
 
 
 def test_a_slow_driver_is_not_killed(session: Session, script: Script) -> None:
-    """Answers that each come in time count, those that do not fit come with the next sample."""
+    """What does not fit comes with the next sample, which waits for it and asks no more."""
     script.seconds = 1.5
     session.ready(script.clock() + 4)
+    first = ask(session, script)
+    asked: list[list[str]] = []
+    again = script.asked_since(lambda: asked.append(ask(session, script, [look(1), look(2)])))
 
-    assert ["count", "look 0"] == ask(session, script)
-    assert ["look 1", "look 2"] == ask(session, script, [look(1), look(2)])
+    assert ["count", "look 0"] == first
+    assert [["look 1", "look 2"]] == asked
+    assert [] == again
     assert 1 == session.started
-
-
-def test_a_question_that_is_open_is_not_asked_twice(session: Session, script: Script) -> None:
-    """What the child has not come to yet is waited for, not repeated."""
-    script.seconds = 1.5
-    session.ready(script.clock() + 4)
-    ask(session, script)
-
-    assert [COUNT, look(0)] == script.asked_since(lambda: ask(session, script))
 
 
 def test_a_list_that_comes_late_is_an_answer(session: Session, script: Script) -> None:
@@ -170,37 +146,26 @@ def test_opening_does_not_take_for_ever(session: Session, script: Script) -> Non
 
 
 def test_before_it_is_open_nothing_else_is_asked(session: Session, script: Script) -> None:
-    """A child that is still opening NVML is not asked anything else."""
+    """A child that is still opening NVML is asked nothing else, and killed at the end."""
     script.answers[OPEN] = HANG
+    answered = ask(session, script)
+    session.close()
 
-    assert [] == ask(session, script)
+    assert [] == answered
     assert [OPEN] == script.asked
-
-
-def test_after_its_end_nothing_is_started(session: Session, script: Script) -> None:
-    """A session that was closed has let its child end and starts no other."""
-    ask(session, script)
-    session.close()
-
-    assert script.children[0].closed
-    assert [] == ask(session, script)
-    assert 1 == session.started
-
-
-def test_a_hanging_child_is_not_waited_for(session: Session, script: Script) -> None:
-    """At the end a child that owes an answer is killed."""
-    script.answers[OPEN] = HANG
-    session.ready(script.clock() + 1)
-    session.close()
-
     assert (True, False) == (script.children[0].killed, script.children[0].closed)
 
 
-def test_a_session_that_never_began_can_be_closed(session: Session) -> None:
-    """Closing needs no child."""
+def test_after_its_end_nothing_is_started(session: Session, script: Script) -> None:
+    """A session that was closed has let its child end, if there was one, and starts no other."""
+    ask(session, script)
     session.close()
+    never = Session(SETTINGS, script.start, script.clock)
+    never.close()
 
-    assert 0 == session.started
+    assert script.children[0].closed
+    assert [] == ask(session, script)
+    assert (1, 0) == (session.started, never.started)
 
 
 @pytest.mark.parametrize("harm", [HANG, CRASH])
@@ -218,28 +183,22 @@ def test_a_question_that_ends_two_children_is_left_out(
     assert not session.avoided(look(0))
 
 
-def test_what_has_not_changed_is_said_in_the_same_words(session: Session, script: Script) -> None:
-    """Who logs a new trouble does not log this one each second."""
+def test_a_question_left_out_is_tried_again(session: Session, script: Script) -> None:
+    """After a while it is asked again; answered, nothing is held against it."""
     script.answers[look(1)] = HANG
     ask(session, script)
     ask(session, script)
     first = session.avoided(look(1))
     script.clock.now += 17
-
-    assert first == session.avoided(look(1))
-
-
-def test_a_question_left_out_is_tried_again(session: Session, script: Script) -> None:
-    """After a while it is asked again, and if it is answered, nothing is held against it."""
-    script.answers[look(1)] = HANG
-    ask(session, script)
-    ask(session, script)
-    script.clock.now += 61
+    same = session.avoided(look(1))
+    script.clock.now += 44
     script.answers[look(1)] = looked("GPU-1")
-
-    assert 4 == len(ask(session, script))
+    well = ask(session, script)
     script.answers[look(1)] = HANG
     ask(session, script)
+
+    assert first == same  # so that it is logged once
+    assert 4 == len(well)
     assert not session.avoided(look(1))
 
 
@@ -248,11 +207,9 @@ def test_a_question_that_goes_on_doing_harm_is_left_out_for_longer(
 ) -> None:
     """The third child in a row that it ends doubles the time."""
     script.answers[look(1)] = HANG
-    ask(session, script)
-    ask(session, script)
-    script.clock.now += 61
-    ask(session, script)
-    script.clock.now += 100
+    for seconds in (0, 61, 100):
+        ask(session, script)
+        script.clock.now += seconds
 
     assert "ended 3 NVML processes" in session.avoided(look(1)).text
     script.clock.now += 21

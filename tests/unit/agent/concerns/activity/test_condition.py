@@ -77,36 +77,32 @@ def test_the_condition_names_the_very_pod() -> None:
     assert "the driver cannot tell" == change.message
 
 
-def test_idle_takes_a_minute() -> None:
-    """Who has been idle for less is not called so, and goes on saying what he said."""
-    assert [] == Pods("False").says(IDLE._replace(idle_since=NOW - 59.0))
+YOUNG = UNKNOWN._replace(idle_since=NOW)
+TAKEN_BACK = [("Unknown", "NotMeasurable")]
 
 
-def test_who_has_just_come_says_nothing() -> None:
-    """A pod that was seen only once is no news."""
-    assert [] == Pods().says(UNKNOWN._replace(idle_since=NOW))
-
-
-def test_a_new_agent_takes_back_what_it_cannot_know() -> None:
-    """What the agent before said is unknown to the new one, at its first look."""
-    assert [("Unknown", "NotMeasurable")] == Pods("True").says(UNKNOWN._replace(idle_since=NOW))
-
-
-def test_a_new_agent_has_to_watch_for_a_minute_itself() -> None:
-    """A True of the agent before is taken back also where the new one has begun to know."""
-    young = IDLE._replace(idle_since=NOW - 5.0)
-
-    assert [("Unknown", "NotMeasurable")] == Pods("True").says(young)
-
-
-def test_who_holds_nothing_and_claims_nothing_is_not_known_to_be_idle() -> None:
-    """A pod that has left its cards, and was given none, takes its word back."""
-    assert [("Unknown", "NotMeasurable")] == Pods("True").says()
-
-
-def test_who_never_said_anything_and_holds_nothing_says_nothing() -> None:
-    """Pods without GPU memory that were given no GPU get no condition."""
-    assert [] == Pods().says()
+@pytest.mark.parametrize(
+    ("shown", "track", "expected"),
+    [
+        ("False", IDLE._replace(idle_since=NOW - 59.0), []),
+        ("", YOUNG, []),
+        ("True", YOUNG, TAKEN_BACK),
+        ("True", IDLE._replace(idle_since=NOW - 5.0), TAKEN_BACK),
+        ("True", None, TAKEN_BACK),
+        ("", None, []),
+        ("True", IDLE, []),
+    ],
+    ids=[
+        *("idle takes a minute", "seen only once", "a new agent's first look"),
+        *("a new agent has to watch for a minute itself", "holds and claims nothing any more"),
+        *("never did", "stands as it should"),
+    ],
+)
+def test_what_is_said_depends_on_what_stands_there(
+    shown: str, track: PodTrack | None, expected: list[tuple[str, str]]
+) -> None:
+    """What is not known is taken back where an agent has said it, and is no news elsewhere."""
+    assert expected == Pods(shown).says(track)
 
 
 def test_who_has_ended_says_nothing() -> None:
@@ -115,11 +111,6 @@ def test_who_has_ended_says_nothing() -> None:
     pods.pod = replace(pods.pod, ended=True)
 
     assert [] == pods.says(BUSY)
-
-
-def test_what_is_shown_is_no_news() -> None:
-    """A condition that stands as it should is not written again."""
-    assert [] == Pods("True").says(IDLE)
 
 
 def test_what_was_just_written_is_not_written_again() -> None:
@@ -169,11 +160,7 @@ def test_a_message_has_a_bound() -> None:
 @pytest.fixture
 def card() -> Watched:
     """A card with a pod that has done nothing for a while beside one that holds no memory."""
-    made = Watched()
-    made.add("a", 1)
-    made.claim("claims")
-    made.settle()
-    return made
+    return Watched().add("a", 1).claim("claims").settle()
 
 
 def test_the_busy_share_is_that_of_a_minute(card: Watched) -> None:
@@ -185,39 +172,26 @@ def test_the_busy_share_is_that_of_a_minute(card: Watched) -> None:
     assert (0.25, 0.0) == (card.whole("a").busy_share, card.whole("claims").busy_share)
 
 
-def test_the_busy_share_ends_a_minute_later(card: Watched) -> None:
-    """What is older than a minute is forgotten."""
-    card.settle(12)
-    card.pass_([1])
-    card.settle(12)
-
-    assert (0.0, ()) == (card.whole("a").busy_share, card.whole("a").used)
-
-
 def test_the_busy_share_of_a_young_pod_is_that_of_its_time() -> None:
     """What was not watched does not count: who worked ever since is busy all the time."""
-    card = Watched()
-    card.add("a", 1)
-    shares = []
-    for workers in ([1], [1], (), [1]):
-        card.pass_(workers)
-        shares.append(card.whole("a").busy_share)
+    card = Watched().add("a", 1)
+    shares = [card.pass_(done).whole("a").busy_share for done in ([1], [1], (), [1])]
 
     assert [1.0, 1.0, 0.5, 2 / 3] == shares
 
 
-def test_a_hole_is_not_counted_as_rest(card: Watched) -> None:
-    """After a hole the share is that of the time since."""
+def test_what_the_busy_share_forgets(card: Watched) -> None:
+    """A hole is no rest, and what is older than a minute is forgotten."""
+    card.settle(12).pass_([1], hole=True).pass_([1])
+    hole = card.whole("a").busy_share
     card.settle(12)
-    card.pass_([1], hole=True)
-    card.pass_([1])
 
-    assert 1.0 == card.whole("a").busy_share
+    assert 1.0 == hole
+    assert (0.0, ()) == (card.whole("a").busy_share, card.whole("a").used)
 
 
 def test_who_works_half_of_the_time_is_half_busy(card: Watched) -> None:
     """Of a time in which a pod worked, the share counts that the driver gives it."""
-    card.settle(12)
     for _ in range(12):
         card.pass_({1: 0.5})
 

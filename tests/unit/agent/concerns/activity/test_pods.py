@@ -1,7 +1,6 @@
 """What a pod does on all cards of its node together."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from agent.model.pod import pods_on_node
 from agent.model.sample import Sample, Trouble
 from agent.model.use import Observation
 from gpufence.quantity import GIB
-from tests.support.agent.builders import occupant, pod
+from tests.support.agent.builders import pod
 from tests.support.agent.watching import POLICY, Watched
 
 NOW = 1000.0
@@ -54,11 +53,7 @@ def state(track: PodTrack) -> tuple[str, str]:
 @pytest.fixture
 def card() -> Watched:
     """A card with a pod that has done nothing for a while beside one that holds no memory."""
-    made = Watched()
-    made.add("a", 1)
-    made.claim("claims")
-    made.settle()
-    return made
+    return Watched().add("a", 1).claim("claims").settle()
 
 
 @pytest.mark.parametrize(
@@ -116,158 +111,98 @@ def test_nothing_is_known_of_pods_that_claim_and_hold_nothing() -> None:
     assert {} == found.pods
 
 
-def test_a_claim_without_memory_is_idle(card: Watched) -> None:
-    """A pod that was given a GPU and never touched it is idle since it was first seen."""
-    assert ("idle", "NoKernels") == state(card.whole("claims"))
-    assert 2 * POLICY.interval_seconds == card.whole("claims").idle_seconds(card.now)
+IDLE_STATE, BUSY_STATE = ("idle", "NoKernels"), ("busy", "Busy")
+UNKNOWN_STATE = ("unknown", "NotMeasurable")
+
+
+@pytest.mark.parametrize(
+    ("happens", "expected", "seconds"),
+    [
+        (lambda card: card, IDLE_STATE, 10.0),
+        (lambda card: card.start("claims", 7).pass_([7]), BUSY_STATE, 0.0),
+        (lambda card: card.start("claims", 7).hold(7, GIB).settle(3), IDLE_STATE, 10.0),
+        (lambda card: card.pass_([7]).settle(2), IDLE_STATE, 10.0),
+        (lambda card: card.stranger(9, GIB).pass_([9], percent=50), IDLE_STATE, 15.0),
+        (lambda card: card.pass_([1], percent=50), IDLE_STATE, 15.0),
+        (lambda card: card.settle(1, percent=90).settle(1), IDLE_STATE, 20.0),
+        (lambda card: card.settle(7, percent=90).settle(2), IDLE_STATE, 10.0),
+        (lambda card: card.pass_(hole=True), UNKNOWN_STATE, None),
+        (lambda card: card.pass_(hole=True).pass_(), IDLE_STATE, 5.0),
+        (lambda card: card.set(listed=False).pass_(), UNKNOWN_STATE, None),
+        (lambda card: card.set(answers=False).pass_(), UNKNOWN_STATE, None),
+        (lambda card: card.set(mps={1}).pass_(), UNKNOWN_STATE, None),
+    ],
+    ids=[
+        *("never touched it", "works before a list names it", "begins to hold memory"),
+        *("a worker has ended", "a process of the node", "a neighbour works"),
+        *("a moment of load of no process", "half a minute of it", "a hole", "after a hole"),
+        *("an unreadable card", "a driver that does not tell", "MPS"),
+    ],
+)
+def test_a_claim_without_memory(
+    card: Watched,
+    happens: Callable[[Watched], Watched],
+    expected: tuple[str, str],
+    seconds: float | None,
+) -> None:
+    """
+    A pod that was given a GPU and holds nothing is idle while every card is watched and all work
+    there is known to be of others.
+    """
+    happens(card)
+    whole = card.whole("claims")
+
+    assert (expected, seconds) == (state(whole), whole.idle_seconds(card.now))
+    assert (expected == UNKNOWN_STATE) == bool(whole.why) == (whole.busy_share is None)
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (lambda card: card.pass_([7]), "process 7"),
+        (
+            lambda card: card.hold(9, GIB).pass_(),
+            "process 9 is there, which cannot be attributed",
+        ),
+        (
+            lambda card: card.let_go("a", 1).settle().pass_(None, percent=1),
+            "work there cannot be attributed",
+        ),
+    ],
+    ids=["a worker that has ended", "a process that no one knows", "an instance at work"],
+)
+def test_work_that_may_be_a_claims(
+    card: Watched, happens: Callable[[Watched], Watched], why: str
+) -> None:
+    """What cannot be attributed may be of a pod that holds nothing."""
+    assert why in happens(card).whole("claims").why
 
 
 def test_a_claim_counts_from_when_it_is_seen(card: Watched) -> None:
     """However long the cards have been watched, a pod's own time begins with the pod."""
-    card.claim("late")
-    card.pass_()
-    card.pass_()
+    card.claim("late").settle(2)
 
     assert POLICY.interval_seconds == card.whole("late").idle_seconds(card.now)
 
 
-def test_work_without_memory_is_work(card: Watched) -> None:
-    """A process that works and is on no list yet makes its pod busy."""
-    card.start("claims", 7)
-    card.pass_([7])
-
-    assert ("busy", "Busy") == state(card.whole("claims"))
-    assert 0.0 == card.whole("claims").idle_seconds(card.now)
-
-
-def test_a_claim_that_begins_to_hold_memory_is_followed(card: Watched) -> None:
-    """Its first process on a card ends its idle time."""
-    card.start("claims", 7)
-    card.holds[7] = GIB
-    card.settle(3)
-
-    assert ("idle", "NoKernels") == state(card.whole("claims"))
-    assert 10.0 == card.whole("claims").idle_seconds(card.now)
-
-
 def test_a_claim_that_gives_all_back_begins_anew(card: Watched) -> None:
-    """
-    A pod whose last process on the card has gone was busy a moment ago, and is idle after that.
-    """
-    del card.holds[1]
-    card.pods["a"] = replace(card.pods["a"], claims=True)
-    card.index = pods_on_node(card.pods.values())
-    card.pass_()
-    then = state(card.whole("a"))
-    card.pass_()
+    """A pod whose last process has left the card was busy a moment ago, and is idle after that."""
+    then = state(card.let_go("a", 1).pass_().whole("a"))
+    seconds = [card.pass_().whole("a").idle_seconds(card.now) for _ in range(3)]
 
-    assert (("busy", "Loading"), ("idle", "NoKernels")) == (then, state(card.whole("a")))
-    assert 5.0 == card.whole("a").idle_seconds(card.now)
+    assert (("busy", "Loading"), IDLE_STATE) == (then, state(card.whole("a")))
+    assert [5.0, 10.0, 15.0] == seconds
 
 
-SPOILED: dict[str, Callable[[Watched], None]] = {
-    "an unreadable card": lambda card: setattr(card, "listed", False),
-    "a driver that does not tell": lambda card: setattr(card, "answers", False),
-    "MPS": lambda card: card.mps.add(1),
-}
-
-
-@pytest.mark.parametrize("trouble", SPOILED)
-def test_a_card_that_is_not_watched_hides_claims(card: Watched, trouble: str) -> None:
-    """Where any card does not tell, nobody who holds nothing is idle, and his time begins anew."""
-    SPOILED[trouble](card)
-    card.pass_()
-
-    assert ("unknown", "NotMeasurable") == state(card.whole("claims"))
-    assert card.whole("claims").why
-    assert card.whole("claims").idle_since is None
-    assert card.whole("claims").busy_share is None
-
-
-def test_a_worker_that_has_ended_may_be_a_claim(card: Watched) -> None:
-    """A process that came, worked and went may have been that of a pod that holds nothing."""
-    card.pass_([7])
-    during = card.whole("claims")
-    card.settle(2)
-
-    assert "process 7" in during.why
-    assert 10.0 == card.whole("claims").idle_seconds(card.now)
-
-
-def test_a_process_that_nobody_knows_may_be_a_claims(card: Watched) -> None:
-    """
-    While a process on the card cannot be looked up, nobody who holds nothing is known to be idle.
-    """
-    card.holds[9] = GIB
-    card.pass_()
-
-    assert "process 9 is there, which cannot be attributed" == card.whole("claims").why
-
-
-def test_a_process_of_the_node_is_no_claims(card: Watched) -> None:
-    """One that is known to be of no pod leaves claims idle."""
-    card.living[9] = occupant(9, None, None)
-    card.holds[9] = GIB
-    card.pass_([9], percent=50)
-
-    assert ("idle", "NoKernels") == state(card.whole("claims"))
-
-
-def test_a_neighbour_that_works_is_no_claims(card: Watched) -> None:
-    """Load that is known to be another pod's leaves claims idle."""
-    card.pass_([1], percent=50)
-
-    assert 15.0 == card.whole("claims").idle_seconds(card.now)
-
-
-def test_work_on_an_instance_that_nobody_holds_is_anybodys() -> None:
-    """Where nobody tells processes apart and no pod holds memory, work may be that of a claim."""
-    card = Watched()
-    card.claim("claims")
-    card.settle()
-    card.pass_(None, percent=1)
-
-    assert "work there cannot be attributed" == card.whole("claims").why
-
-
-def test_a_card_that_is_busy_alone_has_somebody(card: Watched) -> None:
-    """
-    Load without a worker makes claims unknown at once, and after half a minute their time begins
-    anew.
-    """
-    card.pass_(percent=90)
-    card.pass_()
-    forgiven = card.whole("claims").idle_seconds(card.now)
-    for _ in range(7):
-        card.pass_(percent=90)
-    card.settle(2)
-
-    assert (20.0, 10.0) == (forgiven, card.whole("claims").idle_seconds(card.now))
-
-
-def test_a_hole_begins_claims_anew(card: Watched) -> None:
-    """After an answer that does not follow the one before, a claim's time begins anew."""
-    card.pass_(hole=True)
-    during = state(card.whole("claims"))
-    card.pass_()
-
-    assert ("unknown", "NotMeasurable") == during
-    assert 5.0 == card.whole("claims").idle_seconds(card.now)
-
-
-def test_without_a_card_claims_are_unknown() -> None:
-    """On a node that shows no card nobody is idle."""
-    assert "no card of the node can be read" == told(cards=(), claims=True).why
-
-
-def test_a_card_that_is_not_identified_hides_claims() -> None:
-    """Who holds nothing may work on a card that has never said which one it is."""
+def test_cards_that_are_not_there_hide_claims() -> None:
+    """Where no card, or one that never said which it is, can be read, no claim is idle."""
     sample = Sample(NOW, (), unidentified=(Trouble("index 3: no access"),))
     observation = Observation(sample, pods_on_node([pod("a", claims=True)]), {})
     found = pods_watched(
         observation, ActivityMemory(), {"GPU-0": CARD}, {}, [], mean_seconds=60.0, now=NOW
     )
 
+    assert "no card of the node can be read" == told(cards=(), claims=True).why
     assert "a card of the node has never said which one it is" == found.pods[UID].why
 
 
@@ -309,36 +244,19 @@ def test_who_rests_on_is_not_worked_out_anew(card: Watched) -> None:
     assert 15.0 == card.whole("a").idle_seconds(card.now)
 
 
-def test_who_gave_all_back_is_not_busy_for_ever(card: Watched) -> None:
-    """What a pod did when it was last seen to do something ends with the next answer."""
-    del card.holds[1]
-    card.pods["a"] = replace(card.pods["a"], claims=True)
-    card.index = pods_on_node(card.pods.values())
-    card.settle(4)
+@pytest.mark.parametrize(
+    ("cards", "past", "tracks", "expected"),
+    [
+        ((CARD._replace(working={UID: 1.0}),) * 2, NOW - 20, (BUSY, BUSY), 0.25),
+        ((CARD._replace(until=NOW - 2), CARD), NOW - 12, (IDLE, BUSY), 0.3),
+        ((CARD, CARD._replace(working={UID: 0.5})), NOW - 20, (IDLE,), 0.125),
+    ],
+    ids=["two at once count once", "until the card heard of last", "where it holds nothing"],
+)
+def test_the_share_of_work_on_several_cards(
+    cards: tuple[CardTrack, ...], past: float, tracks: tuple[Track, ...], expected: float
+) -> None:
+    """A pod is busy for the time in which it used any of them, as far as all have told."""
+    track = PodTrack(idle_since=NOW - 20, known_since=past)
 
-    assert ("idle", "NoKernels") == state(card.whole("a"))
-    assert 15.0 == card.whole("a").idle_seconds(card.now)
-
-
-def test_work_on_two_cards_at_once_counts_once() -> None:
-    """A pod that uses two cards at the same time is busy for that time, not twice."""
-    cards = (CARD._replace(working={UID: 1.0}),) * 2
-    past = PodTrack(idle_since=NOW - 20, known_since=NOW - 20)
-
-    assert 0.25 == told(BUSY, BUSY, past=past, cards=cards).busy_share
-
-
-def test_the_share_ends_with_the_card_that_was_heard_of_last() -> None:
-    """Of two cards that answer one after the other, the time that both have told of counts."""
-    cards = (CARD._replace(until=NOW - 2), CARD)
-    past = PodTrack(idle_since=NOW - 20, known_since=NOW - 12)
-
-    assert 0.3 == told(IDLE, BUSY, past=past, cards=cards).busy_share
-
-
-def test_work_on_a_card_where_it_holds_nothing_counts() -> None:
-    """Who works before a list names it is at work all the same."""
-    cards = (CARD, CARD._replace(working={UID: 0.5}))
-    past = PodTrack(idle_since=NOW - 20, known_since=NOW - 20)
-
-    assert 0.125 == told(IDLE, past=past, cards=cards).busy_share
+    assert expected == told(*tracks, past=track, cards=cards).busy_share

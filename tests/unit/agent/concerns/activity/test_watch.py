@@ -1,4 +1,4 @@
-"""Who is busy, who is idle since when, and of whom nobody knows."""
+"""What pods do on one card: busy, idle since when, or unknown."""
 
 from collections.abc import Callable
 
@@ -10,6 +10,8 @@ from tests.support.agent.builders import occupant
 from tests.support.agent.watching import POLICY, UUID, Watched
 
 BUSY = ("busy", "Busy")
+LOADING = ("busy", "Loading")
+COMPUTES = ("busy", "CPUBusy")
 IDLE = ("idle", "NoKernels")
 UNKNOWN = ("unknown", "NotMeasurable")
 
@@ -17,188 +19,147 @@ UNKNOWN = ("unknown", "NotMeasurable")
 @pytest.fixture
 def card() -> Watched:
     """A card with two pods that have done nothing for a while."""
-    made = Watched()
-    made.add("a", 1)
-    made.add("b", 2)
-    made.settle()
-    return made
+    return Watched().add("a", 1).add("b", 2).settle()
 
 
-def test_who_has_just_come_is_not_idle() -> None:
-    """The first look has nothing to compare with, so it makes nobody idle."""
-    card = Watched()
-    card.add("a", 1)
-    card.pass_()
-
-    assert UNKNOWN == card.state("a")
-    assert card.idle_seconds("a") is None
-
-
-def test_idle_counts_from_when_one_is_watched(card: Watched) -> None:
-    """A pod that does nothing is idle since the first look at it."""
-    assert IDLE == card.state("a")
-    assert 2 * POLICY.interval_seconds == card.idle_seconds("a")
-
-
-def test_kernels_make_busy_for_the_pod_alone(card: Watched) -> None:
-    """One process that worked makes its pod busy, and the neighbour stays idle."""
-    card.pass_([1], percent=40)
-
-    assert BUSY == card.state("a")
-    assert IDLE == card.state("b")
-    assert (0.0, 15.0) == (card.idle_seconds("a"), card.idle_seconds("b"))
-
-
-def test_idle_begins_when_the_work_ends(card: Watched) -> None:
-    """After work the time counts from the last look that showed some."""
-    card.pass_([1])
-    card.settle(2)
-
-    assert IDLE == card.state("a")
-    assert 10.0 == card.idle_seconds("a")
-
-
-def test_busy_seconds_add_up(card: Watched) -> None:
-    """Time between two looks in which there was work counts whole, also over a hole in between."""
-    card.pass_([1])
-    card.pass_([1])
-    card.pass_(hole=True)
-    card.settle(2)
-
-    assert 10.0 == card.track("a").busy_seconds
-
-
-@pytest.mark.parametrize("moved", [64 * MIB, -64 * MIB])
-def test_memory_that_moves_is_loading(card: Watched, moved: int) -> None:
-    """A pod that takes or gives back 64 MiB is busy."""
-    card.holds[1] = GIB + moved
-    card.pass_()
-
-    assert ("busy", "Loading") == card.state("a")
-
-
-def test_memory_that_creeps_is_loading_in_the_end(card: Watched) -> None:
-    """Small steps add up: what counts is the way from where the memory last stood."""
+def creeping(card: Watched) -> Watched:
     for step in range(1, 5):
-        card.holds[1] = GIB + step * 16 * MIB
-        card.pass_()
-
-    assert ("busy", "Loading") == card.state("a")
+        card.hold(1, GIB + step * 16 * MIB).pass_()
+    return card
 
 
-def test_memory_that_moves_beside_a_slow_list(card: Watched) -> None:
-    """While a driver is slow with the list, memory that moves may be anybody's."""
-    card.slow = True
-    card.holds[1] = 2 * GIB
-    card.pass_()
-
-    assert UNKNOWN == card.state("a") == card.state("b")
-
-
-def test_a_process_that_comes_is_loading(card: Watched) -> None:
-    """A pod whose processes on the card are others than before is busy."""
-    card.start("a", 7)
-    card.holds[7] = MIB
-    card.pass_()
-
-    assert ("busy", "Loading") == card.state("a")
+def working(card: Watched, pid: int) -> Watched:
+    for _ in range(8):
+        card.pass_([pid], percent=90)
+    return card
 
 
 @pytest.mark.parametrize(
-    ("seconds", "state"), [(0.2, IDLE), (0.25, ("busy", "CPUBusy")), (5.0, ("busy", "CPUBusy"))]
+    ("happens", "a", "b"),
+    [
+        (lambda card: card, IDLE, IDLE),
+        (lambda card: card.pass_([1], percent=40), BUSY, IDLE),
+        (lambda card: card.pass_([1]).settle(2), IDLE, IDLE),
+        (lambda card: card.hold(1, GIB + 64 * MIB).pass_(), LOADING, IDLE),
+        (lambda card: card.hold(1, GIB - 64 * MIB).pass_(), LOADING, IDLE),
+        (creeping, LOADING, IDLE),
+        (lambda card: card.start("a", 7).hold(7, MIB).pass_(), LOADING, IDLE),
+        (lambda card: card.set(cpu={1: 0.2}).pass_(), IDLE, IDLE),
+        (lambda card: card.set(cpu={1: 0.25}).pass_(), COMPUTES, IDLE),
+        (lambda card: card.set(cpu={1: 5.0}).pass_(), COMPUTES, IDLE),
+        (
+            lambda card: (
+                card.start("a", 7).hold(7, MIB).settle(2).set(cpu={1: 0.15, 7: 0.15}).pass_()
+            ),
+            COMPUTES,
+            IDLE,
+        ),
+        (lambda card: card.set(silent={1}).pass_(), UNKNOWN, IDLE),
+        (lambda card: card.pass_([1], hole=True), BUSY, UNKNOWN),
+        (lambda card: card.start("a", 7).pass_([7]), BUSY, IDLE),
+        (lambda card: working(card, 2), IDLE, BUSY),
+        (lambda card: working(card.stranger(9, MIB), 9), IDLE, IDLE),
+        (lambda card: card.pass_(None, percent=0.01), BUSY, BUSY),
+        (lambda card: card.pass_(None, percent=0.0), IDLE, IDLE),
+        (lambda card: card.hold(1, None).pass_(), UNKNOWN, IDLE),
+    ],
+    ids=[
+        *("watched", "kernels", "work that has ended", "memory taken", "memory given back"),
+        *("memory that creeps", "a process that comes", "a loop that waits", "CPU", "much CPU"),
+        *("CPU of two processes", "CPU that cannot be read", "work after a hole"),
+        *("a worker on no list", "a busy neighbour", "a busy process of the node"),
+        *("an instance at work", "an instance at rest", "memory that is hidden"),
+    ],
 )
-def test_the_cpu_counts(card: Watched, seconds: float, state: tuple[str, str]) -> None:
-    """A twentieth of a core by the processes on the card is work; a loop that waits takes less."""
-    card.cpu[1] = seconds
-    card.pass_()
+def test_what_a_pod_does(
+    card: Watched,
+    happens: Callable[[Watched], Watched],
+    a: tuple[str, str],
+    b: tuple[str, str],
+) -> None:
+    """Any sign of work makes busy the pod whose it is, and idle is what shows none."""
+    happens(card)
 
-    assert state == card.state("a")
-
-
-def test_the_cpu_of_several_processes_is_added_up(card: Watched) -> None:
-    """Each takes too little alone, together they compute."""
-    card.start("a", 7)
-    card.holds[7] = MIB
-    card.settle(2)
-    card.cpu |= {1: 0.15, 7: 0.15}
-    card.pass_()
-
-    assert ("busy", "CPUBusy") == card.state("a")
+    assert (a, b) == (card.state("a"), card.state("b"))
 
 
-def test_a_server_that_spins_may_leave_its_cpu_out() -> None:
-    """Of a pod that says so only the card counts, and its CPU time is not even read."""
-    card = Watched()
-    card.add("a", 1, cpu_ignored=frozenset({"main"}))
-    card.settle()
-    card.cpu[1] = 5.0
-    card.pass_()
-
-    assert IDLE == card.state("a")
-
-
-def test_cpu_that_cannot_be_read_is_unknown(card: Watched) -> None:
-    """Without the CPU time of any of its processes nobody knows whether a pod computes."""
-    card.silent.add(1)
-    card.pass_()
-
-    assert UNKNOWN == card.state("a")
-    assert IDLE == card.state("b")
-
-
-SPOILED: dict[str, Callable[[Watched], None]] = {
-    "an unreadable card": lambda card: setattr(card, "listed", False),
-    "a driver that does not tell": lambda card: setattr(card, "answers", False),
-    "MPS": lambda card: card.mps.add(1),
-}
-
-
-@pytest.mark.parametrize("trouble", SPOILED)
-def test_what_cannot_be_measured_is_unknown(card: Watched, trouble: str) -> None:
-    """Where the card does not tell, everybody on it is unknown, and says why."""
-    SPOILED[trouble](card)
-    card.pass_()
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda card: card.set(listed=False).pass_(),
+        lambda card: card.set(answers=False).pass_(),
+        lambda card: card.set(mps={1}).pass_(),
+        lambda card: card.set(slow=True).hold(1, 2 * GIB).pass_(),
+        lambda card: card.pass_([2], garbled=True),
+        lambda card: card.pass_(hole=True),
+        lambda card: card.restart_agent().pass_(),
+        lambda card: card.pass_(percent=5),
+        lambda card: card.pass_([7]),
+    ],
+    ids=[
+        *("an unreadable card", "a driver that does not tell", "MPS", "memory beside a slow list"),
+        *("entries of zombies", "a hole", "a new agent", "load of no process"),
+        "a worker that has ended",
+    ],
+)
+def test_what_cannot_be_measured_is_unknown(
+    card: Watched, happens: Callable[[Watched], Watched]
+) -> None:
+    """Where the card does not tell, every pod on it is unknown, and says why."""
+    happens(card)
 
     assert UNKNOWN == card.state("a") == card.state("b")
     assert card.track("a").why
 
 
-def test_time_begins_anew_after_unknown(card: Watched) -> None:
-    """What was idle before a look that failed is not added to what is idle after it."""
-    card.answers = False
-    card.pass_()
-    card.answers = True
-    card.settle(3)
+@pytest.mark.parametrize(
+    ("happens", "seconds"),
+    [
+        (lambda card: card, 10.0),
+        (lambda card: card.pass_([1]), 0.0),
+        (lambda card: card.pass_([2]), 15.0),
+        (lambda card: card.pass_([1]).settle(2), 10.0),
+        (lambda card: card.set(answers=False).pass_().set(answers=True).settle(3), 10.0),
+        (lambda card: card.pass_(percent=5).pass_(), 20.0),
+        (lambda card: card.settle(6, percent=90).settle(2), 5.0),
+    ],
+    ids=[
+        *("since the first look", "while at work", "beside work", "since the work ended"),
+        *("since it is known again", "a forgiven moment", "half a minute of load of no process"),
+    ],
+)
+def test_since_when_it_is_idle(
+    card: Watched, happens: Callable[[Watched], Watched], seconds: float
+) -> None:
+    """Time counts from the last sign of work, or from when all of it was watched again."""
+    assert seconds == happens(card).idle_seconds("a")
 
-    assert IDLE == card.state("a")
-    assert 10.0 == card.idle_seconds("a")
 
-
-def test_garbled_figures_count_for_nothing(card: Watched) -> None:
-    """With entries of zombies in it the whole answer is worth nothing."""
-    card.pass_([2], garbled=True)
-
-    assert UNKNOWN == card.state("a") == card.state("b")
-
-
-def test_a_hole_begins_anew(card: Watched) -> None:
-    """
-    An answer that does not follow the one before leaves time in which there may have been work.
-    """
-    card.pass_(hole=True)
+def test_who_has_just_come_is_not_idle() -> None:
+    """The first look has nothing to compare with, so it makes no pod idle."""
+    card = Watched().add("a", 1).pass_()
 
     assert UNKNOWN == card.state("a")
+    assert card.idle_seconds("a") is None
 
 
-def test_work_in_a_look_after_a_hole_is_work(card: Watched) -> None:
-    """Busy is certain also where nobody knows what was before."""
-    card.pass_([1], hole=True)
+def test_busy_seconds_add_up(card: Watched) -> None:
+    """Time between two looks in which there was work counts whole, also over a hole in between."""
+    card.pass_([1]).pass_([1]).pass_(hole=True).settle(2)
 
-    assert BUSY == card.state("a")
+    assert 10.0 == card.track("a").busy_seconds
+
+
+def test_a_server_that_spins_may_leave_its_cpu_out() -> None:
+    """Of a pod that says so only the card counts, and its CPU time is not even read."""
+    card = Watched().add("a", 1, cpu_ignored=frozenset({"main"})).settle()
+    card.set(cpu={1: 5.0}).pass_()
+
+    assert IDLE == card.state("a")
 
 
 def test_silence_is_unknown(card: Watched) -> None:
-    """Nobody is idle on a card of which nothing was heard for three intervals."""
+    """No pod is idle on a card of which nothing was heard for three intervals."""
     assert card.observation is not None
     work = card.observation.sample.cards[0].work
     card.now += POLICY.gap_seconds
@@ -210,92 +171,9 @@ def test_silence_is_unknown(card: Watched) -> None:
     assert (IDLE, UNKNOWN) == (before, card.state("a"))
 
 
-def test_a_restart_begins_anew(card: Watched) -> None:
-    """A new agent knows of nobody that he is idle."""
-    card.restart_agent()
-    card.pass_()
-
-    assert UNKNOWN == card.state("a")
-
-
-def test_a_card_that_is_busy_alone_is_suspicious(card: Watched) -> None:
-    """
-    A card that says it is busy while no process is makes everybody unknown at once; once is
-    forgiven.
-    """
-    card.pass_(percent=5)
-    during = card.state("a")
-    card.pass_()
-
-    assert (UNKNOWN, IDLE) == (during, card.state("a"))
-    assert 20.0 == card.idle_seconds("a")
-
-
-def test_a_card_that_stays_busy_alone_has_somebody(card: Watched) -> None:
-    """After half a minute of load that is nobody's, what was idle before counts no more."""
-    for _ in range(6):
-        card.pass_(percent=90)
-    card.pass_()
-    card.pass_()
-
-    assert IDLE == card.state("a")
-    assert 5.0 == card.idle_seconds("a")
-
-
-def test_a_busy_neighbour_explains_the_card(card: Watched) -> None:
-    """Load that belongs to a process that is known makes nobody else unknown."""
-    for _ in range(8):
-        card.pass_([2], percent=90)
-
-    assert (IDLE, BUSY) == (card.state("a"), card.state("b"))
-
-
-def test_a_process_of_the_node_explains_the_card(card: Watched) -> None:
-    """So does load of a process that is known to belong to no pod."""
-    card.living[9] = occupant(9, None, None)
-    card.holds[9] = MIB
-    for _ in range(8):
-        card.pass_([9], percent=90)
-
-    assert IDLE == card.state("a")
-
-
-def test_a_worker_on_no_list_is_looked_up(card: Watched) -> None:
-    """A process that has started since the list was made works for its pod."""
-    card.start("a", 7)
-    card.pass_([7])
-
-    assert (BUSY, IDLE) == (card.state("a"), card.state("b"))
-
-
-def test_a_worker_that_has_ended_may_be_anybodys(card: Watched) -> None:
-    """A process that came, worked and went between two lists leaves nobody idle."""
-    card.pass_([7])
-
-    assert UNKNOWN == card.state("a") == card.state("b")
-    assert "process 7" in card.track("a").why
-
-
-def test_on_an_instance_all_work(card: Watched) -> None:
-    """Where nobody tells processes apart, work is everybody's."""
-    card.pass_(None, percent=0.01)
-
-    assert BUSY == card.state("a") == card.state("b")
-
-
-def test_an_instance_that_rests_is_idle(card: Watched) -> None:
-    """An instance without any work makes its pods idle."""
-    card.pass_(None, percent=0.0)
-
-    assert IDLE == card.state("a")
-
-
-def test_a_pod_that_hides_its_memory_is_unknown(card: Watched) -> None:
-    """What holds an amount that the driver does not say may be loading."""
-    card.holds[1] = None
-    card.pass_()
-
-    assert UNKNOWN == card.state("a")
+def test_a_worker_that_has_ended_is_named(card: Watched) -> None:
+    """A process that came, worked and went between two lists may have been any pod's."""
+    assert "process 7" in card.pass_([7]).track("a").why
 
 
 def test_who_leaves_is_forgotten(card: Watched) -> None:
@@ -311,7 +189,7 @@ def test_who_leaves_is_forgotten(card: Watched) -> None:
 
 def test_a_neighbour_of_the_agent_is_told_by_its_container(card: Watched) -> None:
     """
-    Of a worker whose cgroup shows no pod the container decides, and nobody is known by a container
+    Of a worker whose cgroup shows no pod the container decides, and no pod is known by a container
     that the API server does not know.
     """
     owner = card.living[1].owner

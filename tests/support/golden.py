@@ -1,6 +1,7 @@
 """Files of what was reviewed, and how one is written anew after a change on purpose."""
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
@@ -13,3 +14,16 @@ def assert_reviewed(file: Path, shown: str) -> None:
     anew = "on purpose? GPUFENCE_GOLDEN=write in front of the call writes it anew: read `git diff`"
 
     assert file.read_text(encoding="utf-8") == shown, f"{file.name} is not what is shown; {anew}"
+
+
+def assert_cases(file: Path, cases: Mapping[str, Iterable[str]]) -> None:
+    """Compare what each case shows with a file in which it stands below its title."""
+    lines = [line for title, shown in cases.items() for line in (title, *shown, "")]
+    assert_reviewed(file, "".join(f"{line}\n" for line in lines))
+
+
+def changed(before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """Return what is said in place of what was said before."""
+    old, new = list(before), list(after)
+    gone = [f"  - {line}" for line in old if line not in new]
+    return [*gone, *(f"  + {line}" for line in new if line not in old)]

@@ -17,7 +17,7 @@ from controller.model import (
 )
 from gpufence import names
 from gpufence.idle import write_note
-from tests.support.golden import assert_reviewed
+from tests.support.golden import assert_cases
 from tests.support.release import NOW, cluster, idle_pod, owner_state, waiting_pod
 
 RULES = ReleaseRules()
@@ -62,8 +62,8 @@ def worker(
 
 def assert_decided(name: str, cases: Cases, shown: Callable[[Case], Iterator[str]]) -> None:
     """Compare what is decided in each case with the file of that name."""
-    lines = (line for title, case in cases.items() for line in (title, *shown(case), ""))
-    assert_reviewed(Path(__file__).with_name(f"{name}.txt"), "".join(f"{x}\n" for x in lines))
+    file = Path(__file__).with_name(f"{name}.txt")
+    assert_cases(file, {title: shown(case) for title, case in cases.items()})
 
 
 def whole(case: Case) -> Iterator[str]:

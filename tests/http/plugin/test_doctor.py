@@ -10,10 +10,14 @@ import trustme
 import yaml
 
 from gpufence import names
+from kubectl_gpufence.pods import STATUS_PORT, read_status_pod
+from kubectl_gpufence.reader import AGENT_LABEL, WEBHOOK_LABEL
 from kubectl_gpufence.verbs.doctor.installation import HOOKS, POLICIES
 from tests.support.plugin import ABSENT, DENIED, NODE, Desk, agent_pod, listed, namespace
 from tests.support.servers import Answer, Exchange, refusal, reply
+from tests.support.tree import found
 from tools import ROOT
+from tools.manifests import objects
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -26,6 +30,7 @@ SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 TARGET = "/apis/apps/v1/namespaces/team-a/deployments/quality"
 TRIED = "POST /api/v1/namespaces/team-a/pods"
 KINDS = ("namespaces", "nodes", "pods", "events")
+AUTHORITY = trustme.CA()
 EXAMPLE = ROOT / "deploy" / "examples" / "keda" / "scaled-object.yaml"
 OBJECTS = (
     SYSTEM,
@@ -40,17 +45,12 @@ OBJECTS = (
 @pytest.fixture
 def healthy(desk: Desk) -> Desk:
     """Script an installation in which everything is well."""
-    authority = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
-    hooks = [
-        {"name": name, "failurePolicy": "Ignore", "clientConfig": {"caBundle": authority}}
-        for name in HOOKS
-    ]
     endpoint = {"addresses": ["10.0.0.1"], "conditions": {"ready": True}}
     desk.get("/version", reply({"gitVersion": "v1.37.1"}))
     for path in OBJECTS:
         desk.get(path, reply({"kind": "Something"}))
     desk.get(DEPLOYMENT, reply({"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}))
-    desk.get(OBJECTS[2], reply({"webhooks": hooks}))
+    desk.get(OBJECTS[2], hooks_with(encoded(AUTHORITY.cert_pem.bytes())))
     desk.get(SLICES, listed({"endpoints": [endpoint]}))
     for kind in ("resourceslices", "deviceclasses"):
         desk.get(f"/apis/resource.k8s.io/v1/{kind}", listed())
@@ -84,6 +84,79 @@ def test_a_webhook_that_does_not_tell_its_certificate_is_left_out(healthy: Desk)
     healthy.get(METRICS, DENIED)
 
     assert "gpufence-webhook-a" not in healthy.run("doctor").out
+
+
+NONE = "holds no certificate that can be read"
+
+
+def hooks_with(bundle: str) -> Answer:
+    hooks = [
+        {"name": name, "failurePolicy": "Ignore", "clientConfig": {"caBundle": bundle}}
+        for name in HOOKS
+    ]
+    return reply({"webhooks": hooks})
+
+
+def encoded(*pems: bytes) -> str:
+    return base64.b64encode(b"".join(pems)).decode()
+
+
+@pytest.mark.parametrize(
+    ("bundle", "said"),
+    [
+        ("%%%", NONE),
+        (encoded(b"\xff\xfe"), NONE),
+        (encoded(b"no certificate"), NONE),
+        (encoded(AUTHORITY.issue_cert("a.test").cert_chain_pems[0].bytes()), NONE),
+        (encoded(AUTHORITY.cert_pem.bytes(), trustme.CA().cert_pem.bytes()), "is valid (2 CAs, "),
+        ("", "is empty: the API server trusts no webhook"),
+    ],
+    ids=["no base64", "no text", "no PEM", "no CA", "two", "empty"],
+)
+def test_each_ca_of_a_bundle_has_its_time(healthy: Desk, bundle: str, said: str) -> None:
+    """What is no bundle, if only a server's certificate, is called so."""
+    healthy.get(OBJECTS[2], hooks_with(bundle))
+
+    assert said in healthy.run("doctor").out
+
+
+@pytest.mark.parametrize("page", [f"{EXPIRES}x 1", f"{EXPIRES} much", f'{EXPIRES}{{a="b"}} 3'])
+def test_a_metric_is_found_by_its_whole_name(healthy: Desk, page: str) -> None:
+    """Neither a longer name nor one with labels is taken for it, nor what is no number."""
+    healthy.get(METRICS, reply(f"# HELP {EXPIRES} 12\n{page}\n".encode()))
+
+    assert "gpufence-webhook-a has no certificate to serve with" in healthy.run("doctor").out
+
+
+def names_of(kind: str) -> set[str]:
+    return {item["metadata"]["name"] for item in objects() if item["kind"] == kind}
+
+
+def test_what_is_looked_for_is_what_the_manifests_install() -> None:
+    """No hook, policy or object is missed, and none asked for that does not exist."""
+    hooks = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)["webhooks"]
+
+    assert set(HOOKS) == {hook["name"] for hook in hooks}
+    assert set(POLICIES) == names_of("ValidatingAdmissionPolicy")
+    assert set(POLICIES) == names_of("ValidatingAdmissionPolicyBinding")
+    assert names.POLICY_CONFIGMAP in names_of("ConfigMap")
+    assert names.SYSTEM_NAMESPACE in names_of("Namespace")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "label"),
+    [
+        ("DaemonSet", "gpufence-agent", AGENT_LABEL),
+        ("Deployment", names.WEBHOOK_SERVICE, WEBHOOK_LABEL),
+    ],
+)
+def test_agents_and_webhooks_are_found_by_their_labels(kind: str, name: str, label: str) -> None:
+    """The labels and the status port are those of the pods' templates."""
+    template = found(kind, name)["spec"]["template"]
+    key, _, value = label.partition("=")
+
+    assert value == template["metadata"]["labels"][key]
+    assert STATUS_PORT == read_status_pod(template).port
 
 
 def test_what_is_absent_is_wrong(healthy: Desk) -> None:
@@ -175,8 +248,8 @@ def scaled(healthy: Desk) -> Desk:
 
 
 def autoscalers(scaled: Desk) -> list[tuple[str, str]]:
-    found = scaled.run("doctor", "-o", "json").json["checks"]
-    return [(each["level"], each["said"]) for each in found if each["subject"] == "autoscalers"]
+    checks = scaled.run("doctor", "-o", "json").json["checks"]
+    return [(each["level"], each["said"]) for each in checks if each["subject"] == "autoscalers"]
 
 
 def test_the_example_is_well(scaled: Desk) -> None:

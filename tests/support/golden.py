@@ -1,8 +1,10 @@
 """Files of what was reviewed, and how one is written anew after a change on purpose."""
 
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 
@@ -27,3 +29,13 @@ def changed(before: Iterable[str], after: Iterable[str]) -> list[str]:
     old, new = list(before), list(after)
     gone = [f"  - {line}" for line in old if line not in new]
     return [*gone, *(f"  + {line}" for line in new if line not in old)]
+
+
+def leaves(value: Any, path: str = " ") -> Iterator[str]:
+    """Write a document as a line for each value in it."""
+    if isinstance(value, dict | list | tuple) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from leaves(item, f"{path} {key}")
+    else:
+        yield f"{path}: {json.dumps(value)}"

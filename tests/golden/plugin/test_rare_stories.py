@@ -1,7 +1,7 @@
 """What `explain` says of rare pods, in place of what it says of a pod within its limit."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from kubectl_gpufence.verbs.explain.record import PodRecord, read_events
 from kubectl_gpufence.view import Display
 from tests.support import builders
 from tests.support.builders import container, gpushare, pod
-from tests.support.golden import assert_cases, changed
+from tests.support.golden import assert_cases, changed, leaves
 from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import explained, holding
 from tests.support.rewriting import rewritten_with_claims, with_old_slots
@@ -191,16 +191,6 @@ def test_events_of_agents_are_told_in_order() -> None:
         "2026-01-02T00:00:01Z GPUMemoryLimitExceeded (4 times): over",
         "2026-01-02T00:00:02Z GPUMemoryEvicted: out",
     ] == [item.sentence for item in events]
-
-
-def leaves(value: Any, path: str = " ") -> Iterator[str]:
-    """Write a document as a line for each value in it."""
-    if isinstance(value, dict | list) and value:
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            yield from leaves(item, f"{path} {key}")
-    else:
-        yield f"{path}: {json.dumps(value)}"
 
 
 GONE_CARD = pod_row(

@@ -1,0 +1,197 @@
+"""What programs read of tables, and the dashboard's page of one look, value by value."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufence.capped import Ending
+from gpufence.quantity import GIB
+from gpufence.snapshot import EndedRow
+from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
+from kubectl_gpufence.cluster_view import ClusterAnswers
+from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
+from kubectl_gpufence.pods import SeenEvent, read_event
+from kubectl_gpufence.verbs.dashboard.model import page_model
+from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
+from kubectl_gpufence.view import records
+from tests.support.golden import assert_cases, assert_reviewed, leaves
+from tests.support.plugin import (
+    agent,
+    card_row,
+    cluster,
+    pod_row,
+    seen_pod,
+    snapshot,
+    use_row,
+)
+from tests.support.plugin_cases import odd, odd_cards, silent, stale, typical
+from tests.support.verb_cases import led
+
+FILES = Path(__file__).parent / "values"
+TWO = (card_row(), card_row(1))
+UNFENCED = "card 1: GB10 (GPU-b) has no memory of its own but shares the machine's"
+DRIVER = (pod_row(use_row(fence="driver")), pod_row(use_row(fence="driver"), uid="u2"))
+BLIND = snapshot(cards=(card_row(used_bytes=None, free_bytes=None),), trouble="NVML is gone")
+ENDING = Ending("main", 137, "OOMKilled", "2026-01-02T03:04:05Z", 5, "CrashLoopBackOff", "oom")
+CALM = ENDING._replace(reason="Error", restarts=1, waiting="", out_of_memory="")
+FAILING = cluster(replace(seen_pod(), endings=(ENDING, CALM)), agents=(agent(snapshot()),))
+ROWS = (pod_row(use_row(2 * GIB)), pod_row(use_row(GIB), uid="u2", namespace="team-b"))
+FULL = card_row(used_bytes=4 * GIB, unattributed_bytes=GIB // 2, total_bytes=8 * GIB)
+LATE = FULL._replace(used_bytes=GIB, unattributed_bytes=None)
+
+
+def on(*cards: Any, rows: tuple[Any, ...] = (), **more: Any) -> ClusterAnswers:
+    """Build what an agent says of these cards."""
+    return cluster(agents=(agent(snapshot(*rows, cards=cards, **more)),))
+
+
+def page(found: ClusterAnswers, *events: SeenEvent, namespace: str = "") -> Any:
+    return page_model(found, namespace, events)
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "pods": lambda: records(POD_FIELDS, pod_lines(odd(), "")),
+    "cards": lambda: records(CARD_FIELDS, card_lines(odd_cards())),
+    "cards-silent": lambda: records(CARD_FIELDS, card_lines(silent())),
+    "cards-of-drivers": lambda: records(CARD_FIELDS, card_lines(on(TWO[0], rows=DRIVER))),
+    "nodes": lambda: records(NODE_FIELDS, node_lines(odd_cards())),
+    "owners": lambda: records(IDLE_FIELDS, idle_lines(led(), "")),
+    "page": lambda: page(typical()),
+    "page-silent": lambda: page(silent()),
+    "page-cards": lambda: page(odd_cards())["cards"],
+    "page-of-namespace": lambda: page(on(FULL, rows=ROWS), namespace="team-a"),
+    "page-of-late-sums": lambda: page(on(LATE, rows=ROWS))["cards"],
+    "page-of-endings": lambda: [pod["endings"] for pod in page(FAILING)["pods"]],
+    "page-of-alike-cards": lambda: page(on(*TWO))["nodes"],
+    "page-of-mixed-cards": lambda: page(on(TWO[0], card_row(1, model="", busy_share=0.874))),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_are_those_reviewed(name: str) -> None:
+    """What is unknown is null and never zero, amounts are exact, and words are those of tables."""
+    shown = "".join(f"{line.strip()}\n" for line in leaves(VALUES[name]()))
+
+    assert_reviewed(FILES / f"{name}.txt", shown)
+
+
+def test_every_verdict_of_the_page_is_that_of_the_table() -> None:
+    """Where nothing is counted down the words are the same; where something is, they begin so."""
+    for found in (typical(), odd(), silent(), stale()):
+        for line, pod in zip(pod_lines(found, ""), page(found)["pods"], strict=True):
+            assert verdict_on(line).text.startswith(pod["verdict"]["text"][0])
+            assert pod["verdict"]["over"] or verdict_on(line).text == pod["verdict"]["text"][0]
+
+
+OOM = Ending("trainer", 1, waiting="CrashLoopBackOff", out_of_memory="CUDA out of memory")
+ENDED = EndedRow("trainer", "", "too small", certain=True)
+UNFENCED_AGENT = (agent(snapshot()._replace(pods=())),)
+TEAM_B = pod_row(uid="u9", namespace="team-b", name="other")
+
+
+def ended(*endings: Ending, row: Any = None) -> ClusterAnswers:
+    """Build a pod whose containers ended so, of which its agent says this, if it answers."""
+    agents = () if row is None else (agent(snapshot(row)),)
+    return cluster(replace(seen_pod(), endings=endings), agents=agents)
+
+
+def idle(row: Any) -> Any:
+    return row._replace(uses=())
+
+
+POD_VERDICTS: dict[str, ClusterAnswers] = {
+    "agents may not be asked": cluster(seen_pod(), may_ask=False),
+    "its agent may not be asked": cluster(seen_pod(), agents=(agent(None, "no", denied=True),)),
+    "no agent": cluster(seen_pod()),
+    "not fenced": cluster(seen_pod(mode=None), agents=UNFENCED_AGENT),
+    "a successor of the same name": cluster(seen_pod(uid="new"), agents=(agent(snapshot()),)),
+    "one of another namespace": cluster(agents=(agent(snapshot(pod_row(), TEAM_B)),)),
+    "in a crash loop at its cap": ended(OOM),
+    "ended at its cap": ended(OOM._replace(waiting="")),
+    "refused at its start": ended(OOM._replace(refused="no")),
+    "its agent is certain": ended(row=pod_row(ended=(ENDED,))),
+    "its agent is not": ended(row=idle(pod_row(ended=(ENDED._replace(certain=False),)))),
+    "it has run well since": ended(OOM, row=pod_row()),
+    "a crash loop of which its agent knows nothing": ended(OOM, row=idle(pod_row())),
+    "ended, and holds nothing": ended(OOM._replace(waiting=""), row=idle(pod_row())),
+    "an eviction counts more": ended(row=pod_row(use_row(outcome="evict"), ended=(ENDED,))),
+}
+CARD_STATES: dict[str, ClusterAnswers] = {
+    "a card beside one without memory": on(TWO[0], trouble=UNFENCED),
+    "a card that cannot be read": cluster(agents=(agent(BLIND),)),
+}
+
+
+def test_verdicts_of_tables_are_those_reviewed() -> None:
+    """What was not asked is no fact, an end for want of memory is, and use counts by UID alone."""
+    pods = {
+        title: [f"  {line.name}: {verdict_on(line).text}" for line in pod_lines(found, "team-a")]
+        for title, found in POD_VERDICTS.items()
+    }
+    cards = {title: [f"  {x.state}" for x in card_lines(at)] for title, at in CARD_STATES.items()}
+
+    assert_cases(FILES / "verdicts.txt", {**pods, **cards})
+
+
+EVENT = {
+    "metadata": {"creationTimestamp": "2026-01-02T03:00:00Z"},
+    "involvedObject": {"kind": "Pod", "namespace": "team-a", "name": "trainer-0"},
+    "reason": "GPUMemoryLimitExceeded",
+    "message": "holds too much\x1b[2J",
+    "type": "Warning",
+    "count": 3,
+    "lastTimestamp": "2026-01-02T03:04:05Z",
+}
+API, GONE, HERE = (
+    *("team-a/ReplicaSet/api-7d9f", "team-a/Pod/api-7d9f-gone1"),
+    "team-a/Pod/api-7d9f-x2x4k",
+)
+OWNED = (
+    pod_row(use_row(GIB), uid="u1", name="api-7d9f-x2x4k", owner="ReplicaSet/api-7d9f"),
+    pod_row(use_row(GIB), uid="u2", name="net-worker-0", owner="PyTorchJob/net"),
+    pod_row(use_row(GIB), uid="u3", owner=""),
+)
+
+
+def said(about: str, at: int = 0, reason: str = "Over", **changes: Any) -> SeenEvent:
+    moment = f"2026-01-02T03:04:{at:02}Z"
+    return SeenEvent(moment, reason, 1, f"of {about}", about)._replace(**changes)
+
+
+EPISODES: dict[str, tuple[SeenEvent, ...]] = {
+    **{
+        f"about {about}": (said(about),)
+        for about in (
+            *(HERE, GONE, API, "team-a/Deployment/api", "team-a/Deployment/api-7d9f"),
+            *("team-a/StatefulSet/api", "team-a/Pod/api-7d9f-two-x2x4k", "team-a/Pod/lonely"),
+            *("team-b/Pod/api-7d9f-gone1", "team-b/Deployment/api", "Node/gpu-1"),
+            "team-a/Pod/net-worker-1",
+        )
+    },
+    "one is of pods and their owner": (
+        said(API, 9, times=7),
+        said(GONE, 5, times=3, since="2026-01-02T03:00:00Z"),
+        said(HERE, 7, warning=True),
+        said(HERE, 1, "Evicted"),
+    ),
+    "one of an owner alone": (said(API, 2, times=7), said("Node/gpu-1", 1)),
+    **{
+        f"ends by {reason}": (said(GONE, 5, reason), said("team-a/Pod/alone", 3, reason))
+        for reason in ("GPUMemoryEvicted", "GPUMemoryCapReached")
+    },
+    "as the API server has it": (read_event(EVENT),),
+    "of an Event that says little": (
+        read_event({"involvedObject": {"kind": "Node"}, "count": "many"}),
+    ),
+}
+
+
+def test_episodes_are_those_reviewed() -> None:
+    """Events belong to the owner of their pod, also of one that is gone, and are one for each."""
+    found = replace(cluster(agents=(agent(snapshot(*OWNED)),)), pods=())
+    cases = {title: leaves(page(found, *events)["episodes"]) for title, events in EPISODES.items()}
+
+    assert_cases(FILES / "episodes.txt", cases)

@@ -231,6 +231,7 @@ AGAINST = {
     "it comes back by itself": {"words": FREE},
     "it is to be kept": {"words": WORDS._replace(keep_until=NOW + 3600)},
     "it is to be kept for less than its notice": {"words": WORDS._replace(keep_until=NOW + 400)},
+    "it is to be kept, and comes back by itself": {"words": FREE._replace(keep_until=NOW + 3600)},
     "it was to be kept": {"words": WORDS._replace(keep_until=NOW - 1)},
     "it came back a while ago": {"note": CAME_BACK},
     "it came back long ago": {

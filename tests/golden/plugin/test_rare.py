@@ -31,6 +31,7 @@ from kubectl_gpufence.verbs.doctor.installation import (
     read_class,
     read_labelled,
     read_published,
+    read_quota,
 )
 from kubectl_gpufence.verbs.doctor.starting import is_rolling
 from kubectl_gpufence.verbs.explain.injected import ShareFigures, formula
@@ -101,6 +102,16 @@ def seen_nodes(node: SeenNode) -> Changes:
     return {"nodes": MaybeHidden({NODE: node})}
 
 
+TEAMS = of(*(LabelledNamespace(name, "evict") for name in ("team-a", "team-b")))
+
+
+def quota(*counted: str) -> Changes:
+    """Build two teams, of which one has a quota on these resources."""
+    hard = dict.fromkeys(counted, "8")
+    raw = {"metadata": {"namespace": "team-a"}, "spec": {"hard": hard}}
+    return {"namespaces": TEAMS, "quotas": of(read_quota(raw))}
+
+
 AWAY: Any = {"deployment": MaybeHidden(), "slices": of()}
 URL = "https://127.0.0.1:4433"
 SHORT = (0.0, verb_cases.NOW + verb_cases.DAY)
@@ -149,6 +160,11 @@ STATES: dict[str, Changes] = {
     },
     "evicted again and again": {"events": of(EVICTED, ON_POD, AGAIN, ONCE)},
     "evicted once": {"events": of(ONCE)},
+    "no quota": {"namespaces": TEAMS},
+    "a quota on CPU": quota("cpu"),
+    "a quota on GPU memory": quota("cpu", "requests.aliyun.com/gpu-mem"),
+    "a quota on claims": quota("gpu.deviceclass.resource.k8s.io/devices"),
+    "quotas are hidden": {"namespaces": TEAMS, "quotas": HIDDEN},
 }
 
 

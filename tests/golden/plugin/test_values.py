@@ -9,10 +9,10 @@ import pytest
 
 from gpufence.capped import Ending
 from gpufence.quantity import GIB
-from gpufence.snapshot import EndedRow
+from gpufence.snapshot import EndedRow, PodActivityRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers
-from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines, verdict_on
+from kubectl_gpufence.pod_lines import POD_FIELDS, idle_for, pod_lines, verdict_on
 from kubectl_gpufence.pods import SeenEvent, read_event
 from kubectl_gpufence.verbs.dashboard.model import page_model
 from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
@@ -32,6 +32,11 @@ from tests.support.verb_cases import led
 
 FILES = Path(__file__).parent / "values"
 TWO = (card_row(), card_row(1))
+AT_WORK = (
+    card_row(busy_share=0.874, celsius=61, watts=42, most_watts=70),
+    card_row(1, celsius=0, watts=9),
+    card_row(2),
+)
 UNFENCED = "card 1: GB10 (GPU-b) has no memory of its own but shares the machine's"
 DRIVER = (pod_row(use_row(fence="driver")), pod_row(use_row(fence="driver"), uid="u2"))
 BLIND = snapshot(cards=(card_row(used_bytes=None, free_bytes=None),), trouble="NVML is gone")
@@ -66,7 +71,8 @@ VALUES: dict[str, Callable[[], Any]] = {
     "page-of-late-sums": lambda: page(on(LATE, rows=ROWS))["cards"],
     "page-of-endings": lambda: [pod["endings"] for pod in page(FAILING)["pods"]],
     "page-of-alike-cards": lambda: page(on(*TWO))["nodes"],
-    "page-of-mixed-cards": lambda: page(on(TWO[0], card_row(1, model="", busy_share=0.874))),
+    "page-of-cards-at-work": lambda: [card["facts"] for card in page(on(*AT_WORK))["cards"]],
+    "page-of-mixed-cards": lambda: page(on(TWO[0], card_row(1, model=""))),
 }
 
 
@@ -116,6 +122,9 @@ POD_VERDICTS: dict[str, ClusterAnswers] = {
     "its agent is not": ended(row=idle(pod_row(ended=(ENDED._replace(certain=False),)))),
     "it has run well since": ended(OOM, row=pod_row()),
     "a crash loop of which its agent knows nothing": ended(OOM, row=idle(pod_row())),
+    "a crash loop that its agent takes for loading": ended(
+        OOM, row=idle(pod_row(activity=PodActivityRow("busy", 0.0, "Loading")))
+    ),
     "ended, and holds nothing": ended(OOM._replace(waiting=""), row=idle(pod_row())),
     "an eviction counts more": ended(row=pod_row(use_row(outcome="evict"), ended=(ENDED,))),
 }
@@ -128,7 +137,10 @@ CARD_STATES: dict[str, ClusterAnswers] = {
 def test_verdicts_of_tables_are_those_reviewed() -> None:
     """What was not asked is no fact, an end for want of memory is, and use counts by UID alone."""
     pods = {
-        title: [f"  {line.name}: {verdict_on(line).text}" for line in pod_lines(found, "team-a")]
+        title: [
+            f"  {line.name}: {verdict_on(line).text}, idle {idle_for(line).text}"
+            for line in pod_lines(found, "team-a")
+        ]
         for title, found in POD_VERDICTS.items()
     }
     cards = {title: [f"  {x.state}" for x in card_lines(at)] for title, at in CARD_STATES.items()}
@@ -168,6 +180,7 @@ EPISODES: dict[str, tuple[SeenEvent, ...]] = {
             *(HERE, GONE, API, "team-a/Deployment/api", "team-a/Deployment/api-7d9f"),
             *("team-a/StatefulSet/api", "team-a/Pod/api-7d9f-two-x2x4k", "team-a/Pod/lonely"),
             *("team-b/Pod/api-7d9f-gone1", "team-b/Deployment/api", "Node/gpu-1"),
+            *("team-a/ReplicaSet/api-5c6d7f8b", "team-a/Job/nightly-29412345"),
             "team-a/Pod/net-worker-1",
         )
     },

@@ -1,35 +1,46 @@
 """
 What holds for all tests: no deadline for an example on a machine that may be busy, long first, what
-computes between what waits, and coverage where it is needed, since it slows down by half.
+computes between what waits, one control plane for a folder, and coverage where it is needed, since
+it slows down by half.
 """
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
 from coverage import Coverage
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # it ships no types
 
 from tests.support import running
 from tests.support.running import Running, examples
 from tools import ROOT
 
 LONG_FIRST: Final = (
-    "tests/integration/agent/chaos/",
     "tests/adversary/test_live",
     "tests/integration/test_story",
-    "tests/integration/controller/",
-    "tests/integration/deploy/test_apply",
-    "tests/integration/claims/",
-    "tests/integration/certs/",
-    "tests/integration/agent/",
-    "tests/integration/plugin/",
     "tests/integration/",
     "tests/contract/",
     "tests/http/",
 )
+ON_PLANES: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
+    "controller": (0.0, ("controller/",)),
+    "agent": (0.0, ("agent/",)),
+    "deploy": (0.3, ("deploy/",)),
+    "others": (
+        0.45,
+        (
+            *("certs/", "claims/", "controlplane/", "kube/", "node/", "plugin/", "webhook/"),
+            "test_dashboards",
+        ),
+    ),
+}
+"""
+What one worker runs for its control planes, and when its turn is between 0 and 1: a control plane
+takes six seconds to start, and a core's thirtieth part while nobody asks it for anything.
+"""
 COMPUTING: Final = (
     "tests/adversary/test_judge",
     "tests/golden/",
@@ -67,11 +78,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     running.try_what_can_be(config, items)
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
-    when = _spread([item.nodeid.partition("::")[0] for item in items])
-    items.sort(key=lambda item: when[item.nodeid.partition("::")[0]])
+    when = _spread([_unit(item.nodeid.partition("::")[0]) for item in items])
+    items.sort(key=lambda item: when[_unit(item.nodeid.partition("::")[0])])
     for item in items:
         if item.nodeid.startswith(UNCOVERED) or not (EVERYTHING or item.nodeid.startswith(COVERED)):
             item.add_marker(pytest.mark.no_cover)
+
+
+class OnePlane(LoadFileScheduling):  # type: ignore[misc] # as above
+    """Hands out files, but what runs on the same control planes to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _unit(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OnePlane | None:
+    return OnePlane(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -113,14 +136,25 @@ def followed() -> Iterator[None]:
         yield
 
 
-def _spread(paths: Sequence[str]) -> dict[str, float]:
+def _unit(path: str) -> str:
+    """Name what stays on one worker with a file: itself, or all that runs on its control planes."""
+    below = path.removeprefix("tests/integration/")
+    if below != path:
+        for name, (_, beginnings) in ON_PLANES.items():
+            if below.startswith(beginnings):
+                return name
+    return path
+
+
+def _spread(units: Sequence[str]) -> dict[str, float]:
     """
-    Return when each file has its turn, between 0 and 1: those that wait and those that compute each
-    in their order, and both all the time.
+    Return when each has its turn, between 0 and 1: files that wait and those that compute each in
+    their order, and both all the time.
     """
-    when: dict[str, float] = {}
+    when = {name: moment for name, (moment, _) in ON_PLANES.items()}
     for computing, part in ((False, WAITING_PART), (True, 1.0)):
-        kind = [each for each in dict.fromkeys(paths) if each.startswith(COMPUTING) is computing]
+        files = [each for each in dict.fromkeys(units) if each not in ON_PLANES]
+        kind = [each for each in files if each.startswith(COMPUTING) is computing]
         when |= {path: part * place / len(kind) for place, path in enumerate(kind)}
     return when
 

@@ -1,5 +1,5 @@
 """
-One real control plane for all tests of a session, one fresh namespace for each.
+One real control plane for tests that follow each other, one fresh namespace for each.
 
 Its programs are built before the first test begins, where no test's timeout runs and progress can
 be seen.
@@ -41,7 +41,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     assert capture is not None
     with capture.global_and_fixture_disabled():
         Assets.from_environment(os.environ).ensure(
-            FULL if "full_control_plane" in used else PLAIN, Progress(sys.stderr)
+            FULL if {"full_control_plane", "full_assets"} & used else PLAIN, Progress(sys.stderr)
         )
         if "helm_program" in used:
             HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
@@ -54,12 +54,18 @@ def assets() -> Assets:
 
 
 @pytest.fixture(scope="session")
+def full_assets(assets: Assets) -> Assets:
+    """The same with scheduler and controller manager."""
+    return assets
+
+
+@pytest.fixture(scope="session")
 def helm_program(assets: Assets) -> Path:
     """Helm, built by now."""
     return HELM.ensure(assets, Progress(sys.stderr))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(assets: Assets) -> Iterator[ControlPlane]:
     """Run etcd and the API server; a test that stops the API server starts it again."""
     with ControlPlane.start(assets) as plane:
@@ -73,7 +79,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def full_control_plane(assets: Assets) -> Iterator[ControlPlane]:
     """A control plane with scheduler and controller manager, so that pods find nodes."""
     with ControlPlane.start(assets, PlaneOptions(scheduler=True, controller_manager=True)) as plane:

@@ -56,7 +56,7 @@ STEPS = (
 )
 
 
-@pytest.mark.usefixtures("full_control_plane")
+@pytest.mark.usefixtures("full_assets")
 def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
     """
     The demo shows a pod rewritten and another one evicted, and stays where it was to be kept, until
@@ -81,7 +81,7 @@ def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("full_control_plane")
+@pytest.mark.usefixtures("full_assets")
 def test_the_story_of_two_colleagues_happens() -> None:
     """
     An idle worker is announced and released for the job that needs its card, and comes back when
@@ -99,7 +99,7 @@ def test_the_story_of_two_colleagues_happens() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("full_control_plane")
+@pytest.mark.usefixtures("full_assets")
 def test_the_story_of_the_driver_happens() -> None:
     """
     A tenant is refused by the driver and not evicted; where the driver is asked for nothing, the
@@ -115,7 +115,7 @@ def test_the_story_of_the_driver_happens() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("full_control_plane")
+@pytest.mark.usefixtures("full_assets")
 def test_the_story_of_three_models_happens() -> None:
     """
     What is measured becomes a proposal, then the limit, and the cards hold twice the models; from

@@ -138,6 +138,7 @@ def test_failed_start_leaves_nothing(assets: Assets, temporary: Path, tmp_path: 
     assert [] == list(temporary.iterdir())
 
 
+@pytest.mark.nightly
 def test_named_folder_is_kept(assets: Assets, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A folder that the caller named keeps logs and data for inspection."""
     folder = tmp_path_factory.mktemp("n")

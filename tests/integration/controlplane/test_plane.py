@@ -268,7 +268,9 @@ def running(log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], P
             process.kill()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "ending", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)]
+)
 def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: int) -> None:
     """The printed kubeconfig works with kubectl, and Ctrl-C or SIGTERM ends everything cleanly."""
     kubectl = assets.ensure(["kubectl"], Progress())["kubectl"]
@@ -287,6 +289,7 @@ def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: in
     assert "control plane ready in" in (tmp_path / "said").read_text()
 
 
+@pytest.mark.nightly
 def test_end_of_a_part_is_told(assets: Assets, tmp_path: Path) -> None:
     """When etcd dies the command ends too, and says which program it was."""
     del assets

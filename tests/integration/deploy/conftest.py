@@ -18,7 +18,7 @@ FOREIGN_KINDS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(assets: Assets) -> Iterator[ControlPlane]:
     """Run an API server with controllers, which know the foreign kinds that components speak of."""
     with ControlPlane.start(assets, PlaneOptions(controller_manager=True)) as running:

@@ -1,9 +1,11 @@
-"""The images as they are built: who they start as, what is in them, and what is not."""
+"""The script that builds the images, and the images as they are built."""
 
 import json
 import os
 import stat
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,190 @@ from simulator.cluster.images.archives import ImageArchives
 from simulator.progress import Progress
 from tests.integration.deploy.rendering import Unpacked, unpack
 from tests.support.tree import PACKAGES, found, pod_spec
-from tools.manifests import BASE, COMPONENTS
+from tools import ROOT
+from tools.manifests import BASE, COMPONENTS, DEPLOY, REGISTRY
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]  # the first one builds the images
+SCRIPT = DEPLOY / "images" / "build"
+ENGINE = """#!/bin/sh
+if [ "$1" = version ] || [ "$1" = --version ]; then exit {works}; fi
+echo "{name} $*" >> "$LOG"
+"""
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+class Machine:
+    """A machine with some engines on its PATH, which note how they were called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+
+    def engine(self, name: str, *, works: bool = True) -> None:
+        path = self.folder / name
+        path.write_text(ENGINE.format(name=name, works=0 if works else 1), encoding="utf-8")
+        path.chmod(0o755)
+
+    def build(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        # The real engines of this machine are out of reach.
+        tools = self.folder / "tools"
+        if not tools.exists():
+            tools.mkdir()
+            for name in ("sh", "sed", "head", "dirname", "mkdir", "rm", "cat"):
+                (tools / name).symlink_to(f"/usr/bin/{name}")
+        return subprocess.run(
+            ["/bin/sh", SCRIPT, *arguments],
+            env={"PATH": f"{self.folder}:{tools}", "LOG": str(self.log), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def calls(self) -> list[str]:
+        return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_all_images_are_built_by_default(machine: Machine) -> None:
+    """Each program becomes an image of the project's version."""
+    machine.engine("docker")
+
+    done = machine.build()
+
+    assert 0 == done.returncode, done.stderr
+    assert [
+        f"docker build --build-arg PROGRAM={program} --target {program} "
+        f"--tag {REGISTRY}/{program}:{VERSION} --file deploy/images/Dockerfile ."
+        for program in ("webhook", "agent", "certs", "controller")
+    ] == machine.calls
+
+
+@pytest.mark.parametrize("name", ["podman", "buildah"])
+def test_an_engine_that_does_not_answer_is_passed_over(machine: Machine, name: str) -> None:
+    """A docker without its daemon is no reason to give up."""
+    machine.engine("docker", works=False)
+    machine.engine(name)
+
+    done = machine.build("agent")
+
+    assert 0 == done.returncode, done.stderr
+    assert [name] == [call.split()[0] for call in machine.calls]
+
+
+def test_no_engine_is_told_with_the_remedy(machine: Machine) -> None:
+    """Without any engine the last line says what to install."""
+    done = machine.build()
+
+    assert 2 == done.returncode
+    assert "apt install buildah" in done.stderr
+
+
+def test_base_name_and_tag_can_be_chosen(machine: Machine) -> None:
+    """What is said on the command line arrives at the engine."""
+    machine.engine("podman")
+
+    machine.build("--base", "b:1", "--name", "example.com/x", "--tag", "t", "certs")
+
+    assert (
+        "podman build --build-arg BASE=b:1 --build-arg PROGRAM=certs --target certs "
+        "--tag example.com/x/certs:t --file deploy/images/Dockerfile ."
+    ) == machine.calls[0]
+
+
+def test_buildah_lets_everything_be_of_one_moment(machine: Machine) -> None:
+    """
+    For a release files and compiled modules are of the sources' moment, and images are folders.
+    """
+    machine.engine("buildah")
+
+    machine.build("--moment", "7", "--oci", f"{machine.folder}/oci", "certs")
+    built, pushed = machine.calls
+
+    assert (
+        "buildah build --format docker --timestamp 7 --build-arg SOURCE_DATE_EPOCH=7 "
+        "--build-arg PROGRAM=certs --target certs "
+        f"--tag {REGISTRY}/certs:{VERSION} --file deploy/images/Dockerfile ."
+    ) == built
+    assert (
+        f"buildah push --quiet --format oci {REGISTRY}/certs:{VERSION} "
+        f"oci:{machine.folder}/oci/certs:{VERSION}"
+    ) == pushed
+
+
+@pytest.mark.parametrize("option", ["--moment", "--oci"])
+def test_other_engines_know_no_moment(machine: Machine, option: str) -> None:
+    """What only buildah can is asked of no other."""
+    machine.engine("docker")
+
+    done = machine.build(option, "7")
+
+    assert 2 == done.returncode
+    assert "--moment and --oci take buildah, and this is docker" in done.stderr
+    assert [] == machine.calls
+
+
+def test_the_machines_package_index_is_handed_on(machine: Machine) -> None:
+    """The index by its variable, files as secrets, which stay out of the image."""
+    machine.engine("docker")
+
+    machine.build("certs", PIP_INDEX_URL="x", PIP_CERT="/ca", PIP_CONFIG_FILE="/pip")
+
+    assert (
+        "--build-arg PIP_INDEX_URL --secret id=ca,src=/ca --secret id=pip,src=/pip"
+        in (machine.calls[0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpufence", "docker.io/gpufence/certs:1"),
+        (REGISTRY, f"{REGISTRY}/certs:1"),
+        ("example.com/gpufence", "example.com/gpufence/certs:1"),
+        ("localhost:5000/gpufence", "localhost:5000/gpufence/certs:1"),
+        ("localhost/gpufence", "localhost/gpufence/certs:1"),
+    ],
+)
+def test_archives_carry_the_name_that_nodes_look_for(
+    machine: Machine, name: str, expected: str, tmp_path: Path
+) -> None:
+    """Of a name without a registry the container runtimes of nodes make one of docker.io."""
+    machine.engine("buildah")
+
+    machine.build("--save", str(tmp_path / "out"), "--name", name, "--tag", "1", "certs")
+
+    assert machine.calls[-1].endswith(f"docker-archive:{tmp_path}/out/certs.tar:{expected}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plugin",), '"plugin" is neither an option nor one of webhook, agent, certs, controller'),
+        (("--tag",), "--tag wants a value"),
+        (("--engine", "nerdctl"), '"nerdctl" is not there or does not answer'),
+    ],
+)
+def test_a_mistake_is_named(machine: Machine, arguments: tuple[str, ...], words: str) -> None:
+    """A mistake in the call ends it with 2, before anything is built."""
+    machine.engine("docker")
+
+    done = machine.build(*arguments)
+
+    assert 2 == done.returncode
+    assert words in done.stderr
+    assert [] == machine.calls
+
+
+def test_help_is_there(machine: Machine) -> None:
+    """Help names every option, and builds nothing."""
+    told = machine.build("--help").stdout
+
+    assert all(option in told for option in ("--engine", "--base", "--name", "--tag", "--save"))
+
 
 PROGRAMS = {
     "webhook": ("Deployment", "gpufence-webhook", BASE),
@@ -50,6 +233,8 @@ def distributions(image: Unpacked) -> set[str]:
     return {path.name.partition("-")[0].lower().replace("_", "-") for path in folders}
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_it_starts_as_the_manifest_says_on_a_root_it_cannot_write(
     image: Unpacked, program: str
 ) -> None:
@@ -63,6 +248,8 @@ def test_it_starts_as_the_manifest_says_on_a_root_it_cannot_write(
     assert f"usage: {container['command'][0]}" in answer.stdout
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_its_root_really_cannot_be_written(image: Unpacked) -> None:
     """The start above proves something: writing does fail there."""
     answer = image.run("python3", "-c", "open('/opt/gpufence/x', 'w')")
@@ -70,6 +257,8 @@ def test_its_root_really_cannot_be_written(image: Unpacked) -> None:
     assert "Read-only file system" in answer.stderr
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_it_has_its_own_trade_and_no_other(image: Unpacked, program: str) -> None:
     """
     The agent has NVML and no web framework, the webhook the reverse, the certificates neither.
@@ -81,6 +270,8 @@ def test_it_has_its_own_trade_and_no_other(image: Unpacked, program: str) -> Non
     assert not there & {"kubernetes", "pip", "setuptools", "uv-build"}
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_it_holds_one_program(image: Unpacked, program: str) -> None:
     """
     Of our own code there is what the program imports, and its one command; and the plugin in the
@@ -96,6 +287,8 @@ def test_it_holds_one_program(image: Unpacked, program: str) -> None:
     assert expected == {name for name in commands if not name.startswith("python")}
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_nothing_in_it_installs_or_compiles(image: Unpacked) -> None:
     """There is neither an installer of Python packages nor a compiler."""
     folders = ("bin", "usr/bin", "usr/local/bin", "opt/gpufence/bin")
@@ -108,6 +301,8 @@ def test_nothing_in_it_installs_or_compiles(image: Unpacked) -> None:
     ]
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_nothing_in_it_changes_the_user(image: Unpacked) -> None:
     """No file is setuid or setgid."""
     special = [
@@ -117,6 +312,8 @@ def test_nothing_in_it_changes_the_user(image: Unpacked) -> None:
     assert [] == special
 
 
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_it_lists_what_it_holds(image: Unpacked) -> None:
     """The bill of materials names every Python package, and Debian's."""
     bill = json.loads((image.root / "opt/gpufence/sbom.cdx.json").read_text(encoding="utf-8"))

@@ -109,7 +109,7 @@ def test_no_message_is_lost_and_no_replica_waits(compared: Compared) -> None:
 
 def test_the_plain_broker_of_other_tests_is_like_this_one(site: KedaSite) -> None:
     """What tests ask of the broker that other tests have, they get from RabbitMQ."""
-    command = (sys.executable, "-m", "pytest", "-q", "-n0", "tests/contract/broker")
+    command = (sys.executable, "-m", "pytest", "-q", "-n0", "tests/contract/test_broker.py")
     told = os.environ | {"GPUFENCE_TEST_BROKER": str(site.broker.stomp)}
     done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
 

@@ -211,36 +211,6 @@ def test_the_grace_covers_the_draining() -> None:
     assert needed < webhook_spec()["terminationGracePeriodSeconds"]
 
 
-def test_the_webhook_may_read_and_nothing_else() -> None:
-    """Its rights are exactly what its watches and its questions take."""
-    rules = found("ClusterRole", names.WEBHOOK_SERVICE)["rules"]
-    rights = {resource: set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
-
-    assert {
-        "nodes": {"get", "list", "watch"},
-        "namespaces": {"get", "list", "watch"},
-        "pods": {"get"},
-        "resourceclaims": {"get"},
-        "resourceclaimtemplates": {"get"},
-        "deviceclasses": {"get"},
-        "resourceslices": {"list", "watch"},
-    } == rights
-    assert webhook_spec()["serviceAccountName"] == names.WEBHOOK_SERVICE
-
-
-def test_the_pod_satisfies_the_restricted_standard() -> None:
-    """It runs as nobody, without privileges, on a file system it cannot write."""
-    security = container()["securityContext"]
-
-    assert webhook_spec()["securityContext"]["runAsNonRoot"] is True
-    assert "RuntimeDefault" == webhook_spec()["securityContext"]["seccompProfile"]["type"]
-    assert {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    } == security
-
-
 def test_one_of_two_stays_through_a_drain() -> None:
     """There are two replicas, and a disruption takes one at a time."""
     deployment = found("Deployment", names.WEBHOOK_SERVICE)

@@ -15,15 +15,17 @@ from typing import Final
 
 from simulator.progress import Progress
 from tests.scale import report
-from tests.scale.real_agents import (
+from tests.scale.measuring import (
     SLOW,
     Fleet,
+    measure_churn,
+    measure_plugin,
     measure_return,
     measure_start,
     real_agents,
     resting,
+    services,
 )
-from tests.scale.service import measure_churn, measure_plugin, services
 from tests.scale.size import MOST_NODES, MOST_PODS, Size
 from tests.scale.stage import Stage, staged
 from tests.support.observing import Figure, as_text

@@ -10,10 +10,10 @@ from gpufence.snapshot import read_snapshot, write_snapshot
 from tests.scale import size
 from tests.scale.__main__ import read_size
 from tests.scale.agents import PlayedAgents, snapshot
-from tests.scale.audit import Audit
+from tests.scale.objects import Template
 from tests.scale.report import as_table
-from tests.scale.seed import Template
 from tests.scale.size import Size
+from tests.scale.stage import Audit
 
 SMALL = Size(nodes=10, pods=95, silent=3)
 

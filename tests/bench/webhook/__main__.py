@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench._report import report
-from tests.bench.webhook import bindings, cpu, footprint, throughput
+from tests.bench.webhook import parts as measured
 from tests.support.authority import Authority, write_files
 from tests.support.observing import Figure
 
@@ -24,10 +24,12 @@ def parts() -> dict[str, Callable[[], list[Figure]]]:
         return run
 
     return {
-        "cpu": cpu.measure,
-        "throughput": in_folder(lambda folder: throughput.measure(folder, authority)),
-        "memory": in_folder(lambda folder: footprint.measure(folder, authority)),
-        "bindings": in_folder(lambda folder: bindings.measure(folder / "secret", authority)),
+        "cpu": measured.measure_cpu,
+        "throughput": in_folder(lambda folder: measured.measure_throughput(folder, authority)),
+        "memory": in_folder(lambda folder: measured.measure_memory(folder, authority)),
+        "bindings": in_folder(
+            lambda folder: measured.measure_bindings(folder / "secret", authority)
+        ),
     }
 
 

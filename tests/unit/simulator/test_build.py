@@ -1,6 +1,5 @@
 """What is built or fetched once, pinned, and kept in the cache."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,38 +30,10 @@ def test_cache_folder_follows_the_convention(environment: dict[str, str], folder
     assert Path(folder) == cache_folder(environment)
 
 
-def test_homeless_user_is_told() -> None:
-    """Without any place for a cache the error says which variable to set."""
-    with pytest.raises(BuildError, match="neither XDG_CACHE_HOME nor HOME"):
-        cache_folder({})
-
-
 def test_given_folder_must_exist() -> None:
     """A KUBEBUILDER_ASSETS that leads nowhere is an error, not a reason to build."""
     with pytest.raises(BuildError, match="KUBEBUILDER_ASSETS is '/nowhere', which is not a folder"):
         Assets.from_environment({"KUBEBUILDER_ASSETS": "/nowhere", "HOME": "/"})
-
-
-def test_relative_given_folder_holds_after_a_move(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A relative KUBEBUILDER_ASSETS is fixed once, since programs run in another folder."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "given").mkdir()
-    assets = Assets.from_environment({"KUBEBUILDER_ASSETS": "given", "HOME": "/"})
-
-    assert tmp_path / "given" == assets.given
-
-
-def test_command_prints_where_programs_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`build` prints a path per component."""
-    (tmp_path / "etcd").touch()
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    status = main(["etcd"])
-
-    assert (0, f"{tmp_path}/etcd\n") == (status, capsys.readouterr().out)
 
 
 def test_command_knows_its_components(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,34 +50,6 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def test_every_staging_module_is_of_the_same_release() -> None:
-    """All replaced modules carry the minor and patch of Kubernetes itself."""
-    lines = (recipes.SOURCES / "go.mod").read_text().splitlines()
-    replaced = [line.split()[-1] for line in lines if " => " in line]
-
-    assert ["v0.37.1"] * 31 == replaced
-
-
-def test_every_component_is_kept_by_the_module_file() -> None:
-    """Each component's package is a tool of go.mod, so that tidying keeps what it needs."""
-    lines = {line.strip() for line in (recipes.SOURCES / "go.mod").read_text().splitlines()}
-
-    assert {known.package for known in recipes.COMPONENTS} <= lines
-
-
-def test_programs_are_told_their_version() -> None:
-    """The linker writes the Kubernetes version into the programs."""
-    flags = recipes.read_recipe().module.linker_flags
-
-    assert "version.gitVersion=v1.37.1 " in flags
-    assert flags.endswith("version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37")
-
-
-def test_digest_is_stable(tmp_path: Path) -> None:
-    """Equal sources share a cache folder, wherever they lie."""
-    assert recipes.read_recipe().digest == recipes.read_recipe(copied(tmp_path)).digest
-
-
 @pytest.mark.parametrize("name", ["go.mod", "go.sum"])
 def test_changed_sources_get_a_folder_of_their_own(tmp_path: Path, name: str) -> None:
     """A change in either module file changes the cache folder."""
@@ -115,44 +58,6 @@ def test_changed_sources_get_a_folder_of_their_own(tmp_path: Path, name: str) ->
     before, after = recipes.read_recipe(), recipes.read_recipe(tmp_path)
 
     assert before.cache_folder(tmp_path) != after.cache_folder(tmp_path)
-
-
-def test_module_file_without_version_is_told(tmp_path: Path) -> None:
-    """A go.mod that pins no Kubernetes is an error that names the file."""
-    (copied(tmp_path) / "go.mod").write_text("module none\n\ngo 1.26.0\n")
-
-    with pytest.raises(BuildError, match=r"go\.mod has no line that matches"):
-        recipes.read_recipe(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("1.26", (1, 26, 0)), ("1.26.8", (1, 26, 8)), ("1.27rc1", (1, 27, 0)), ("2.0.1-x", (2, 0, 1))],
-)
-def test_version_is_read(text: str, version: recipes.Version) -> None:
-    """Go's ways of writing a version are all read."""
-    assert version == recipes.parse_version(text)
-
-
-@pytest.mark.parametrize(
-    ("machine", "name"),
-    [("x86_64", "linux-amd64"), ("aarch64", "linux-arm64"), ("riscv64", "linux-riscv64")],
-)
-def test_platform_is_named_as_go_does(
-    monkeypatch: pytest.MonkeyPatch, machine: str, name: str
-) -> None:
-    """Machines carry Go's names."""
-    monkeypatch.setattr("platform.machine", lambda: machine)
-
-    assert name == recipes.platform_name()
-
-
-def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Off Linux the error says what is needed."""
-    monkeypatch.setattr("platform.system", lambda: "Darwin")
-
-    with pytest.raises(BuildError, match="runs on Linux, this is Darwin; use a Linux machine"):
-        recipes.platform_name()
 
 
 PROGRAMS = pytest.mark.parametrize("program", [HELM, COSIGN], ids=lambda one: one.name)
@@ -172,15 +77,6 @@ def test_the_pin_is_a_line_of_a_go_sum(program: Published, module: str) -> None:
 
     assert module == pin.module
     assert pin.sum.startswith("h1:")
-
-
-@PROGRAMS
-def test_another_pin_has_another_folder(program: Published, tmp_path: Path) -> None:
-    """A program of one version is never taken for that of another."""
-    pin = program.read_pin()
-    other = replace(pin, sum="h1:other")
-
-    assert program.folder_of(pin, tmp_path) != program.folder_of(other, tmp_path)
 
 
 @PROGRAMS
@@ -218,13 +114,6 @@ def test_the_c_library_stays_the_machines() -> None:
     assert (OPUS, BROWSER) == debian.unpacked(debian.planned(URIS))
 
 
-def test_a_waiting_person_hears_how_much_it_is() -> None:
-    """The step names the package, how many others come with it, and their size."""
-    said = debian.described("chromium", (OPUS, BROWSER))
-
-    assert "fetching Debian's chromium and 1 packages that it needs, 77 MiB" == said
-
-
 def test_apt_writes_into_its_folder_alone() -> None:
     """Lists, archives and caches are below the folder; what is installed is the machine's."""
     lines = debian.settings(Path("/cache/one")).splitlines()
@@ -234,27 +123,6 @@ def test_apt_writes_into_its_folder_alone() -> None:
         "/var/lib/dpkg/status",
         *(f"/cache/one/{name}" for name in ("state", "cache", "cache/archives")),
     } == folders
-
-
-def test_a_program_finds_its_own_libraries() -> None:
-    """The launcher puts the unpacked folders first, and leaves its process to the program."""
-    text = debian.launcher(CHROMIUM.programs[0], ["usr/lib/a", "usr/lib/b"])
-
-    assert '"$here/root/usr/lib/a:$here/root/usr/lib/b${LD_LIBRARY_PATH' in text
-    assert text.endswith('exec "$here/root/usr/lib/chromium/chromium" "$@"\n')
-
-
-@pytest.mark.parametrize(
-    ("released", "name"),
-    [
-        ({"ID": "debian", "VERSION_ID": "12"}, "debian-12-x86_64"),
-        ({"ID": "debian"}, "debian-0-x86_64"),  # testing and sid have no number
-        ({}, "linux-0-x86_64"),
-    ],
-)
-def test_a_system_has_its_own_folder(released: dict[str, str], name: str) -> None:
-    """What was unpacked for one release is not started on another."""
-    assert name == debian.system_name(released, "x86_64")
 
 
 def test_what_the_machine_has_is_taken(tmp_path: Path) -> None:

@@ -1,27 +1,27 @@
-"""What is typed to the simulator, and what it says meanwhile."""
+"""What is typed to the simulator, what it says meanwhile, and environments of frameworks."""
 
 import io
 import itertools
 import json
-import os
-import time
-from dataclasses import replace
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from gpufence.errors import InvalidError
 from simulator.__main__ import COMMANDS, main
 from simulator.cluster import needs
-from simulator.cluster.__main__ import main as cluster
-from simulator.cluster.__main__ import parser
 from simulator.cluster.images.archives import OTHERS, PLUGIN, PRODUCT, SHARED, ImageArchives
-from simulator.cluster.images.builder import base_name
 from simulator.cluster.needs import Missing
-from simulator.cluster.setup import ClusterOptions, ImageError
 from simulator.controlplane import Assets, BuildError
 from simulator.controlplane import recipe as recipes
-from simulator.keda.build import PIN, ensure, folder_of, read_pin
+from simulator.keda.build import ensure
 from simulator.progress import Progress
+from simulator.wheels import install
+from simulator.wheels.catalog import WHEEL_SETS, find_wheels
+from simulator.wheels.install import WheelsError
+from simulator.wheels.launch import visible
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,44 +31,6 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert 0 == status
     assert all(f"  {command.name} " in shown for command in COMMANDS)
-
-
-def test_unknown_command_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """A misspelt command is quoted back beside the known ones."""
-    assert 2 == main(["contrlplane"])
-    assert "no command 'contrlplane'" in capsys.readouterr().err
-
-
-def test_arguments_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
-    """What follows the command is the command's own."""
-    with pytest.raises(SystemExit, match="0"):
-        main(["controlplane", "--help"])
-    assert "--controller-manager" in capsys.readouterr().out
-
-
-def test_the_defaults_are_the_options() -> None:
-    """Who names nothing gets what a program gets that names nothing."""
-    arguments = parser().parse_args([])
-
-    assert ClusterOptions() == ClusterOptions(
-        arguments.node, arguments.cards, arguments.gpushare_unit
-    )
-
-
-def test_preparing_and_cleaning_exclude_each_other() -> None:
-    """One does not do two things that start nothing."""
-    with pytest.raises(SystemExit):
-        cluster(["--prepare", "--clean"])
-
-
-def test_help_names_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever asks learns what to install."""
-    with pytest.raises(SystemExit):
-        cluster(["--help"])
-    shown = capsys.readouterr().out
-
-    assert "containernetworking-plugins" in shown
-    assert "--install" in shown
 
 
 NOTHING = Missing((), ())
@@ -81,11 +43,6 @@ def test_a_machine_without_programs_lacks_all(tmp_path: Path) -> None:
 
     assert set(needs.PACKAGES) <= set(found.things)
     assert {"containerd", "runc", "buildah", "mmdebstrap", "build-essential"} <= set(found.packages)
-
-
-def test_root_on_a_full_machine_has_no_problem() -> None:
-    """Nothing is wrong where nothing is missing."""
-    assert [] == needs.problems(0, NOTHING, GROUPS)
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -142,14 +99,6 @@ def made(builder: FakeBuilder, tmp_path: Path) -> list[Path]:
     return images(tmp_path, builder).ensure(Progress())
 
 
-def test_a_base_is_made_once(tmp_path: Path) -> None:
-    """A base that the store has is not made again."""
-    builder = FakeBuilder(base_name())
-    made(builder, tmp_path)
-
-    assert "mmdebstrap" not in {command[0] for command in builder.commands}
-
-
 def test_unchanged_sources_build_nothing(tmp_path: Path) -> None:
     """The second time nothing is run at all."""
     first = made(FakeBuilder(), tmp_path)
@@ -178,27 +127,6 @@ def test_a_change_builds_what_it_is_in(tmp_path: Path, file: str, programs: list
     assert programs == builder.programs()
 
 
-def test_the_latest_archives_stay(tmp_path: Path) -> None:
-    """Of each image the two archives that were used last are kept."""
-    for number in range(5):
-        (tmp_path / "sources" / "agent" / "file").parent.mkdir(parents=True, exist_ok=True)
-        images(tmp_path, FakeBuilder())
-        (checkout(tmp_path / "sources") / "agent" / "file").write_text(str(number))
-        for path in made(FakeBuilder(), tmp_path):
-            os.utime(path, (number, number))
-
-    assert 2 == len(list((tmp_path / "images").glob("agent-*.tar")))
-    assert 1 == len(list((tmp_path / "images").glob("pause-*.tar")))
-
-
-def test_images_need_the_sources(tmp_path: Path) -> None:
-    """Without a checkout it is said what is missing."""
-    (tmp_path / "sources").mkdir()
-
-    with pytest.raises(ImageError, match="built from a checkout"):
-        made(FakeBuilder(), tmp_path)
-
-
 FAKE_GO = """#!/bin/sh
 [ "$1" = version ] && echo go version go1.99.0 linux/amd64 && exit
 cat {answer}
@@ -212,40 +140,6 @@ def go_that_fetches(folder: Path, answer: dict[str, str]) -> str:
     go.write_text(FAKE_GO.format(answer=folder / "answer"))
     go.chmod(0o755)
     return str(folder)
-
-
-def test_the_pin_is_a_line_of_a_go_sum() -> None:
-    """Module, version and checksum are read from one place."""
-    pin = read_pin()
-
-    assert ("github.com/kedacore/keda/v2", "v2.21.0") == (pin.module, pin.version)
-    assert pin.sum.startswith("h1:")
-
-
-def test_a_pin_of_another_shape_is_refused(tmp_path: Path) -> None:
-    """A file that is no line of a go.sum says what it should be."""
-    (tmp_path / "keda.sum").write_text("keda v2\n")
-
-    with pytest.raises(BuildError, match="a module, its version and its checksum"):
-        read_pin(tmp_path / "keda.sum")
-
-
-def test_another_pin_has_another_folder(tmp_path: Path) -> None:
-    """Programs of one version are never taken for those of another."""
-    pin = read_pin(PIN)
-
-    assert folder_of(pin, tmp_path) != folder_of(replace(pin, sum="h1:other"), tmp_path)
-
-
-def test_what_is_there_is_not_built(tmp_path: Path) -> None:
-    """Programs in the cache are found without Go."""
-    assets = Assets(recipes.read_recipe(), tmp_path, None, {"PATH": ""}, ())
-    folder = folder_of(read_pin(), tmp_path)
-    (folder / "crds").mkdir(parents=True)
-    for name in ("keda-operator", "keda-adapter"):
-        (folder / name).touch()
-
-    assert folder / "keda-operator" == ensure(assets, Progress()).operator
 
 
 @pytest.mark.parametrize(
@@ -267,13 +161,6 @@ def test_another_module_is_not_built(tmp_path: Path, answer: dict[str, str], sai
 NEVER = 3600.0
 
 
-class Terminal(io.StringIO):
-    """A stream that calls itself a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 def test_log_has_a_line_for_beginning_and_end() -> None:
     """In a log a step has a line when it begins and one with its duration."""
     stream = io.StringIO()
@@ -284,44 +171,89 @@ def test_log_has_a_line_for_beginning_and_end() -> None:
     assert "building etcd (1/3) ...\nbuilding etcd (1/3) ... 2.5 s, done\n" == stream.getvalue()
 
 
-def test_failed_step_is_called_so() -> None:
-    """A step that raises is told as failed, and the error goes on."""
-    stream = io.StringIO()
-    with (
-        pytest.raises(ZeroDivisionError),
-        Progress(stream, every_seconds=NEVER).step("dividing"),
+TORCH = find_wheels("torch-2.10")
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def pretend(cache: Path) -> Path:
+    """Make what a finished build leaves."""
+    folder = install.folder_of(TORCH, cache)
+    (folder / "bin").mkdir(parents=True)
+    (folder / ".built").write_text("".join(f"{one}\n" for one in TORCH.requirements))
+    return folder
+
+
+def test_an_environment_is_found_by_its_name() -> None:
+    """A name means one environment, a framework's name its newest."""
+    assert "torch-2.10" == find_wheels("torch-2.10").name
+    assert "torch-2.15" == find_wheels("torch").name
+    assert "2.10.0" == TORCH.version
+
+
+def test_an_unknown_name_is_refused_with_the_choices() -> None:
+    """A name that means nothing is answered with those that do."""
+    with pytest.raises(
+        InvalidError, match=r'wheels: "torch-1\.0" is not known; use one of torch-2'
     ):
-        _ = 1 / 0
-
-    assert stream.getvalue().endswith("s, failed\n")
+        find_wheels("torch-1.0")
 
 
-def test_terminal_ticks_in_place() -> None:
-    """On a terminal the line is overwritten and ended once."""
-    stream = Terminal()
-    clock = itertools.count(start=0.0, step=291.0).__next__
-    with Progress(stream, every_seconds=NEVER, clock=clock).step("building"):
-        pass
+def test_only_a_finished_build_counts(tmp_path: Path) -> None:
+    """An environment without its mark, or with that of other pins, is not there."""
+    before = install.is_built(TORCH, tmp_path)
+    folder = pretend(tmp_path)
+    after = install.is_built(TORCH, tmp_path)
+    (folder / ".built").write_text("torch==2.10.1\n")
 
-    assert "\r\x1b[Kbuilding ... 0 s\r\x1b[Kbuilding ... 291.0 s, done\n" == stream.getvalue()
-
-
-def test_long_step_shows_that_it_lives() -> None:
-    """While a step goes on, its seconds are told again and again."""
-    stream = io.StringIO()
-    deadline = time.monotonic() + 10
-    with Progress(stream, every_seconds=0.001).step("waiting"):
-        while stream.getvalue().count("\n") < 3 and time.monotonic() < deadline:
-            time.sleep(0.001)
-
-    assert stream.getvalue().count("waiting ...") >= 3
+    assert (False, True, False) == (before, after, install.is_built(TORCH, tmp_path))
 
 
-def test_without_a_stream_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    """Progress that nobody watches writes nowhere."""
-    progress = Progress()
-    progress.say("anything")
-    with progress.step("something"):
-        pass
+def test_what_is_not_built_is_named_with_its_size(tmp_path: Path) -> None:
+    """Who asks for an environment that is not there learns how to build it, and how large it is."""
+    with pytest.raises(WheelsError, match=r"make frameworks ONLY=torch-2\.10 \(6961 MiB\)"):
+        install.python_of(TORCH, tmp_path)
 
-    assert ("", "") == tuple(capsys.readouterr())
+
+def test_a_full_disk_is_refused_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no room nothing is begun, and all numbers are said."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, 5000 << 20))
+
+    with pytest.raises(WheelsError, match=r"needs 6961 MiB and 4096 to spare, .* has 5000"):
+        install.build([TORCH], Progress(), tmp_path)
+    assert not install.folder_of(TORCH, tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, {}),
+        ({"NVIDIA_VISIBLE_DEVICES": "all"}, {}),
+        ({"NVIDIA_VISIBLE_DEVICES": "GPU-1"}, {"CUDA_VISIBLE_DEVICES": "GPU-1"}),
+        ({"NVIDIA_VISIBLE_DEVICES": "none"}, {"CUDA_VISIBLE_DEVICES": "none"}),
+        ({"NVIDIA_VISIBLE_DEVICES": "GPU-1", "CUDA_VISIBLE_DEVICES": "0"}, {}),
+    ],
+)
+def test_a_container_sees_the_cards_it_was_assigned(
+    own: dict[str, str], expected: dict[str, str]
+) -> None:
+    """
+    What the device plugin assigned is what CUDA shows, unless the program chose among it itself.
+    """
+    assert expected == visible(own)
+
+
+def test_removal_takes_environments_alone(tmp_path: Path) -> None:
+    """What is removed is the environments; whatever else is in the cache stays."""
+    folder = pretend(tmp_path)
+    (folder.parent / "mine").mkdir()
+    install.remove(WHEEL_SETS, Progress(), tmp_path)
+
+    assert not folder.exists()
+    assert (folder.parent / "mine").exists()

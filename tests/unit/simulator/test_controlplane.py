@@ -1,8 +1,6 @@
 """The command lines of a control plane, of today's Kubernetes and of older ones."""
 
-import base64
 import json
-import socket
 import stat
 import tempfile
 from collections import defaultdict
@@ -11,19 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from simulator.controlplane import Assets, BuildError, PlaneOptions, identities, programs
+from simulator.controlplane import Assets, BuildError, identities, programs
 from simulator.controlplane import recipe as recipes
-from simulator.controlplane.build import main
 from simulator.controlplane.errors import StartError
-from simulator.controlplane.folders import PREFIX, given_folder, sweep, temporary_folder
+from simulator.controlplane.folders import PREFIX, given_folder, sweep
 from simulator.controlplane.identities import (
-    PemPair,
     write_secret,
 )
 from simulator.controlplane.modules import ModulePin
 from simulator.controlplane.older import Release, ensure, read_releases
-from simulator.controlplane.processes import HeldPort
-from simulator.controlplane.programs import LOOPBACK
 from simulator.progress import Progress
 from tests.unit.simulator.test_commands import go_that_fetches
 
@@ -35,16 +29,6 @@ def short_path() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_temporary_folder_disappears(short_path: Path) -> None:
-    """Leaving a temporary folder removes it with all that is in it."""
-    folder = temporary_folder(short_path)
-    (folder.path / "data").mkdir()
-    (folder.path / "data" / "file").touch()
-    folder.leave()
-
-    assert [] == list(short_path.iterdir())
-
-
 def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
     """A folder that nobody holds any more is removed."""
     abandoned = tmp_path / f"{PREFIX}abandoned"
@@ -53,16 +37,6 @@ def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
 
     assert [abandoned] == sweep(tmp_path)
     assert not abandoned.exists()
-
-
-def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
-    """Other names, and links that carry our name to elsewhere, are left alone."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
-
-    assert [] == sweep(tmp_path)
-    assert elsewhere.exists()
 
 
 def test_named_folder_must_be_empty(short_path: Path) -> None:
@@ -83,88 +57,7 @@ def test_named_folder_serves_one(short_path: Path) -> None:
         folder.leave()
 
 
-def test_long_name_leaves_no_room_for_sockets(tmp_path: Path) -> None:
-    """A folder whose name is too long for sockets in it is refused."""
-    with pytest.raises(StartError, match=r"longer than 92 bytes.*choose a shorter one"):
-        given_folder(tmp_path / ("x" * 90))
-
-
 SERVER = identities.ServerIdentity("https://127.0.0.1:6443", b"authority")
-
-
-def test_secret_is_for_its_owner_only(tmp_path: Path) -> None:
-    """A file with a key can be read by nobody else."""
-    path = write_secret(tmp_path / "key", b"secret")
-
-    assert (0o600, b"secret") == (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
-
-
-def test_certificate_file_is_complete() -> None:
-    """A kubeconfig for a certificate holds server, authority, certificate and key."""
-    document = json.loads(identities.with_certificate(SERVER, PemPair(b"certificate", b"key")))
-    encoded = {
-        name: base64.b64encode(name.encode()).decode()
-        for name in ("authority", "certificate", "key")
-    }
-
-    assert {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": "simulator",
-                "cluster": {
-                    "server": "https://127.0.0.1:6443",
-                    "certificate-authority-data": encoded["authority"],
-                },
-            }
-        ],
-        "users": [
-            {
-                "name": "user",
-                "user": {
-                    "client-certificate-data": encoded["certificate"],
-                    "client-key-data": encoded["key"],
-                },
-            }
-        ],
-        "contexts": [{"name": "simulator", "context": {"cluster": "simulator", "user": "user"}}],
-        "current-context": "simulator",
-    } == document
-
-
-@pytest.fixture
-def held() -> Iterator[HeldPort]:
-    """A port that is ours."""
-    port = HeldPort()
-    yield port
-    port.release()
-
-
-def test_held_port_refuses_connections(held: HeldPort) -> None:
-    """While nobody listens, clients are refused at once."""
-    with socket.socket() as client, pytest.raises(ConnectionRefusedError):
-        client.connect((LOOPBACK, held.number))
-
-
-def test_held_port_is_kept_from_others(held: HeldPort) -> None:
-    """A program that does not know about sharing cannot take the port."""
-    with socket.socket() as thief, pytest.raises(OSError, match="in use"):
-        thief.bind((LOOPBACK, held.number))
-
-
-def test_sharing_program_gets_the_connections(held: HeldPort) -> None:
-    """A program that shares the port and listens gets every connection."""
-    with socket.socket() as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        server.bind((LOOPBACK, held.number))
-        server.listen()
-        for _ in range(20):
-            with socket.create_connection((LOOPBACK, held.number), timeout=5) as client:
-                accepted, address = server.accept()
-                accepted.close()
-
-                assert client.getsockname() == address
 
 
 FOLDER = Path("/folder")
@@ -193,12 +86,6 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("command", [*COMMANDS.values(), programs.etcd(site())])
-def test_no_feature_gate_is_touched(command: list[str]) -> None:
-    """Nothing alpha is switched on and no API is added."""
-    assert [] == [word for word in command if "feature-gates" in word or "runtime-config" in word]
-
-
 def test_etcd_opens_no_port() -> None:
     """All addresses of etcd are sockets in the folder."""
     addresses = [
@@ -209,35 +96,6 @@ def test_etcd_opens_no_port() -> None:
 
     assert 5 == len(addresses)
     assert all(address.startswith("unix:///folder/") for address in addresses)
-
-
-def test_servers_start_in_order() -> None:
-    """What others depend on is started before them."""
-    options = PlaneOptions(scheduler=True, controller_manager=True)
-
-    assert [
-        programs.ETCD,
-        programs.API_SERVER,
-        programs.CONTROLLER_MANAGER,
-        programs.SCHEDULER,
-    ] == options.servers
-
-
-def test_groups_are_handed_on_only_where_that_is_asked_for() -> None:
-    """The front proxy's certificate is used with aggregation, and not without."""
-    options = PlaneOptions(aggregation=True)
-
-    assert "--requestheader-allowed-names=front-proxy" in programs.api_server(site(options))
-    assert not any("requestheader" in word for word in programs.api_server(site()))
-
-
-def test_options_of_the_controller_manager_come_last() -> None:
-    """What a caller wants of the controller manager overrides what it has anyway."""
-    options = PlaneOptions(controller_options=("--leader-elect=true",))
-
-    assert (
-        "--leader-elect=true" == programs.controller_manager(site(options), FOLDER / "config")[-1]
-    )
 
 
 OWN = """module k8s.io/kubernetes
@@ -292,25 +150,9 @@ def test_releases_take_the_place_of_the_staging_folder() -> None:
     assert BUILT == release().go_mod(OWN)
 
 
-def test_another_checksum_has_another_folder(tmp_path: Path) -> None:
-    """A program is never taken for one of other sources."""
-    assert release().folder(tmp_path) != release("h1:other=").folder(tmp_path)
-
-
 def assets_with(tmp_path: Path, path: str = "") -> Assets:
     environment = {"PATH": path, "HOME": str(tmp_path)}
     return Assets(recipes.read_recipe(), tmp_path / "cache", None, environment, ())
-
-
-def test_what_is_there_is_not_built(tmp_path: Path) -> None:
-    """An API server in the cache is found without Go."""
-    assets = assets_with(tmp_path)
-    folder = read_releases()["1.30"].folder(assets.cache)
-    folder.mkdir(parents=True)
-    for name in PROGRAMS:
-        (folder / name).touch()
-
-    assert folder == ensure(assets, "1.30", Progress())
 
 
 def test_unknown_minor_is_told(tmp_path: Path) -> None:
@@ -360,16 +202,18 @@ def test_the_modules_own_sums_and_ours_are_what_is_built_from(tmp_path: Path) ->
     assert built.endswith("cache of its own: .build-\n")
 
 
-def test_command_prints_the_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`build --kubernetes all` prints a folder for each minor and builds nothing else."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folders = [one.folder(tmp_path / "gpufence") for one in read_releases().values()]
-    for folder in folders:
-        folder.mkdir(parents=True)
-        for name in PROGRAMS:
-            (folder / name).touch()
-    status = main(["--kubernetes", "all"])
+def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
+    """Other names, and links that carry our name to elsewhere, are left alone."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
 
-    assert (0, [str(folder) for folder in folders]) == (status, capsys.readouterr().out.split())
+    assert [] == sweep(tmp_path)
+    assert elsewhere.exists()
+
+
+def test_secret_is_for_its_owner_only(tmp_path: Path) -> None:
+    """A file with a key can be read by nobody else."""
+    path = write_secret(tmp_path / "key", b"secret")
+
+    assert (0o600, b"secret") == (stat.S_IMODE(path.stat().st_mode), path.read_bytes())

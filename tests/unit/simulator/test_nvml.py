@@ -13,9 +13,8 @@ from simulator.nvml.__main__ import describe
 from simulator.nvml.cards import read_cards
 from simulator.nvml.errors import CardFullError, StateFileError, TableFullError
 from simulator.nvml.faults import FUNCTIONS, Fault, NvmlCode, span
-from simulator.nvml.file import ProcessIdentity
 from simulator.nvml.groups import GroupTree
-from simulator.nvml.layout import MAX_FUNCTIONS, FaultAction, Lists, Memacct
+from simulator.nvml.layout import FaultAction, Lists, Memacct
 from simulator.nvml.state import State
 from tests.support.driver import set_limit
 
@@ -35,25 +34,6 @@ def test_an_allocation_beyond_the_card_changes_nothing(state: State) -> None:
 
     assert 10 * GIB == first.memory
     assert (5 * GIB, T4_FREE - 10 * GIB) == (caught.value.wanted, caught.value.free)
-
-
-def test_the_last_byte_can_be_taken(state: State) -> None:
-    """A card can be filled to the byte and not one byte further."""
-    holding = state.processes.hold(state.find("0"), T4_FREE)
-
-    assert 0 == state.cards[0].room.free
-    with pytest.raises(CardFullError):
-        holding.grow(1)
-
-
-def test_managed_memory_counts(state: State) -> None:
-    """Managed memory needs room like any other."""
-    holding = state.processes.hold(state.find("0"), 10 * GIB)
-    holding.resize(managed=4 * GIB)
-
-    with pytest.raises(CardFullError):
-        holding.resize(managed=5 * GIB)
-    assert (10 * GIB, 4 * GIB) == (holding.memory, holding.managed)
 
 
 def test_an_instance_has_its_own_room(state: State) -> None:
@@ -85,15 +65,6 @@ def test_there_is_an_end_to_processes(state: State) -> None:
         state.processes.hold(state.find("0"))
 
 
-def test_an_identity_is_that_of_proc() -> None:
-    """A process's start time is what /proc says of it, whatever its name looks like."""
-    identity = ProcessIdentity.own()
-    with open("/proc/self/stat", encoding="utf-8") as file:  # noqa: PTH123 - as a reader would
-        fields = file.read().rpartition(")")[2].split()
-
-    assert (os.getpid(), int(fields[19])) == (identity.pid, identity.started)
-
-
 @pytest.mark.parametrize("name", ["0", "1", "0:0", "1:2", "GPU-x", "", "-1"])
 def test_cards_are_found_or_named(state: State, name: str) -> None:
     """A card is found by index, an unknown name is answered with the known ones."""
@@ -114,17 +85,6 @@ def test_faults_can_be_read_back(state: State) -> None:
     numbers = [state.faults.add(fault) for fault in faults]
 
     assert list(zip(numbers, faults, strict=True)) == list(state.faults.active())
-
-
-def test_a_second_opener_sees_the_same(state: State) -> None:
-    """Who opens the file later sees and changes the same machine."""
-    state.processes.put(state.find("0"), os.getpid(), GIB)
-    again = State.open(state.path)
-    again.cards[0].extra = 7
-
-    assert state.cards[0].uuid == again.cards[0].uuid
-    assert GIB == again.cards[0].uses[0].memory
-    assert 7 == state.cards[0].extra
 
 
 @pytest.mark.parametrize("content", [None, b"", b"x" * 100, b"\0" * 200_000])
@@ -213,19 +173,6 @@ def test_cards_are_a_list_of_models(text: str, expected: list[str]) -> None:
     assert expected == keys(text)
 
 
-def test_a_cut_card_names_its_instances() -> None:
-    """Behind a colon stand the instances of a card in MIG mode."""
-    (card,) = read_cards("A100-80:3g.40gb+1g.10gb")
-
-    assert card.instances is not None
-    assert ["3g.40gb", "1g.10gb"] == [profile.name for profile in card.instances]
-
-
-def test_a_card_can_be_in_mig_mode_without_instances() -> None:
-    """A bare colon is MIG mode before anybody has cut the card."""
-    assert () == read_cards("H100:")[0].instances
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -279,12 +226,6 @@ def test_a_name_from_nowhere_is_refused() -> None:
         span("open")
 
 
-def test_all_functions_fit_the_state() -> None:
-    """There is a counter for each function."""
-    assert len(FUNCTIONS) <= MAX_FUNCTIONS
-    assert len(FUNCTIONS) == len(set(FUNCTIONS))
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "cards"
@@ -294,33 +235,6 @@ def path(tmp_path: Path) -> Path:
 
 def run(*words: object) -> int:
     return shell.main([str(word) for word in words])
-
-
-def test_a_process_can_be_put_and_shown(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was put on a card shows."""
-    run("put", path, "--card", 1, "--pid", os.getpid(), "--memory", "3Gi", "--lists", "mps")
-    run("show", path)
-
-    assert f"PID {os.getpid()}: 3072 MiB, mps" in capsys.readouterr().out
-
-
-def test_faults_come_and_go(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fault is numbered when made and removed by that number or with all others."""
-    run("fault", path, "return", "gpu_is_lost", "--card", 1)
-    run("fault", path, "delay", 5000, "--function", "nvmlInit", "--after", 1)
-    run("show", path)
-    shown = capsys.readouterr().out
-    run("clear", path, 0)
-    run("show", path)
-    fewer = capsys.readouterr().out
-    run("clear", path)
-    run("show", path)
-
-    assert "fault 0: return 15 in * on the card at place 1" in shown
-    assert "fault 1: delay 5000 in nvmlInit on every card, after 1 calls" in shown
-    assert "fault 0" not in fewer
-    assert "fault 1" in fewer
-    assert "fault" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -342,34 +256,3 @@ def test_what_cannot_be_is_one_line(
     assert 1 == code
     assert 1 == len(captured.err.splitlines())
     assert complaint in captured.err
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("put", "--card", "0", "--pid", "1", "--memory", "1", "--lists", "x"), "is none of"),
-        (("fault", "return", "gpu"), "neither a number nor a code"),
-        (("melt",), "invalid choice"),
-    ],
-)
-def test_wrong_words_are_usage_errors(
-    path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
-) -> None:
-    """Words outside the grammar end with the usage and exit code 2."""
-    with pytest.raises(SystemExit) as ended:
-        run(words[0], path, *words[1:])
-
-    assert 2 == ended.value.code
-    assert complaint in capsys.readouterr().err
-
-
-def test_a_program_of_cuda_is_told_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked for CUDA, what a client needs includes the driver's folder and the runtime."""
-    run("env", path)
-    plain = capsys.readouterr().out
-    run("env", path, "--cuda", 13)
-    more = capsys.readouterr().out
-
-    assert "LD_PRELOAD" not in plain
-    assert "libcudart.so.13" in more
-    assert "/cuda-" in more.split("LD_LIBRARY_PATH=")[1].split(":")[0]

@@ -8,7 +8,7 @@ import pytest
 from gpufence.errors import InvalidError
 from gpufence.quantity import GIB, MIB
 from simulator.nvml.state import State
-from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError, StoppedError
+from simulator.workload.errors import NoCardError, OutOfMemoryError, StoppedError
 from simulator.workload.frameworks import FRAMEWORKS
 from simulator.workload.memory import AllocatorProgram, FrameworkMemory, choose_cards
 from simulator.workload.run import RunContext, ScriptRun
@@ -62,30 +62,6 @@ def actions(text: str) -> list[Action]:
 def test_each_action_has_its_words(text: str, expected: Action) -> None:
     """A step is one action."""
     assert [expected] == actions(text)
-
-
-def test_steps_follow_each_other() -> None:
-    """Steps are separated by semicolons; after is a wait before one."""
-    assert [
-        Hold(2 * GIB),
-        Wait(5.0),
-        Slide(512 * MIB, 6 * GIB, up=True),
-        Fork(3),
-        Exit(0),
-    ] == actions("hold 2Gi; after 5s grow 512Mi/s to 6Gi; fork 3; exit 0")
-
-
-def test_empty_steps_are_nothing() -> None:
-    """A trailing semicolon and an empty script are fine."""
-    assert [Hold(GIB)] == actions(" hold 1Gi ; ; ")
-    assert [] == actions("")
-
-
-def test_a_step_keeps_its_words() -> None:
-    """What is shown of a step is what was written."""
-    texts = [step.text for step in read_script("after 5s busy 60%; hold 1Gi")]
-
-    assert ["wait 5s", "busy 60%", "hold 1Gi"] == texts
 
 
 @pytest.mark.parametrize(
@@ -159,64 +135,12 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_each_step_says_what_it_led_to(stage: Stage) -> None:
-    """There is a line per step with what the card shows after it."""
-    code = stage.play("hold 2Gi; grow 512Mi; shrink 1Gi; busy 50%; free; exit 7")
-
-    assert 7 == code
-    assert [
-        "hold 2Gi: 2048 MiB on the card",
-        "grow 512Mi: 2560 MiB on the card",
-        "shrink 1Gi: 1536 MiB on the card",
-        "busy 50%: 1536 MiB on the card",
-        "free: 0 MiB on the card",
-        "exit 7",
-    ] == stage.lines
-
-
 def test_growth_takes_its_time(stage: Stage) -> None:
     """512 MiB a second from 2 to 6 GiB take eight seconds and end exactly there."""
     stage.play("hold 2Gi; grow 512Mi/s to 6Gi; exit 0")
 
     assert 6 * GIB == stage.memory.in_use
     assert pytest.approx(8.0, abs=0.1) == stage.pauses.time
-
-
-def test_shrinking_takes_its_time(stage: Stage) -> None:
-    """The way down is as steady as the way up."""
-    stage.play("hold 3Gi; shrink 1Gi/s to 1Gi; exit 0")
-
-    assert GIB == stage.memory.in_use
-    assert pytest.approx(2.0, abs=0.1) == stage.pauses.time
-
-
-def test_giving_back_more_than_there_is_ends_at_nothing(stage: Stage) -> None:
-    """Less than nothing cannot be held."""
-    stage.play("hold 1Gi; shrink 2Gi; exit 0")
-
-    assert 0 == stage.memory.in_use
-
-
-def test_without_an_exit_it_holds_on(stage: Stage) -> None:
-    """After the last step the process stays until it is stopped, and keeps its memory."""
-    with pytest.raises(StoppedError) as stopped:
-        stage.play("hold 1Gi")
-
-    assert 143 == stopped.value.code
-    assert GIB == stage.memory.shown
-    assert "script done, holding on" == stage.lines[-1]
-
-
-def test_a_patient_process_waits_for_memory(tmp_path: Path) -> None:
-    """Out of memory, it says so once, keeps what it has and goes on when there is room."""
-    stage = Stage(tmp_path, patient=True)
-    neighbour = stage.state.processes.put(stage.state.find("0"), 4_000_000, 10 * GIB, kept=True)
-    stage.pauses.at[3.0] = neighbour.release
-    stage.play("hold 2Gi; grow 8Gi; exit 0")
-
-    assert 10 * GIB == stage.memory.in_use
-    assert pytest.approx(3.0, abs=0.3) == stage.pauses.time
-    assert 1 == sum("Waiting for memory." in line for line in stage.lines)
 
 
 USABLE = (15360 - 430) * MIB
@@ -253,20 +177,6 @@ def test_beyond_the_cap_there_is_nothing(state: State) -> None:
     assert GIB == memory.shown == memory.in_use
 
 
-def test_a_failed_start_leaves_nothing_behind(state: State) -> None:
-    """A process that its framework refuses to start holds no memory when it is gone."""
-    with pytest.raises(FrameworkError) as caught:
-        open_memory(
-            state,
-            "torch",
-            context=300 * MIB,
-            PYTORCH_ALLOC_CONF="per_process_memory_fraction:",
-        )
-
-    assert 134 == caught.value.code
-    assert 0 == state.cards[0].room.taken
-
-
 def test_an_arena_is_taken_at_once(state: State) -> None:
     """JAX shows its whole share from the start, however little of it is in use."""
     memory = open_memory(state, "jax", XLA_PYTHON_CLIENT_MEM_FRACTION="0.5")
@@ -294,19 +204,6 @@ def test_without_growth_tensorflow_takes_the_card(state: State) -> None:
     assert 0 == open_memory(state, "tensorflow", card="1", TF_FORCE_GPU_ALLOW_GROWTH="true").shown
 
 
-def test_on_the_cpu_the_card_stays_empty(state: State) -> None:
-    """A JAX process that fell back to the CPU runs and is not listed."""
-    memory = open_memory(state, "jax", XLA_PYTHON_CLIENT_MEM_FRACTION="abc", context=300 * MIB)
-    memory.resize(100 * GIB)
-    memory.resize_managed(100 * GIB)
-    memory.work(50)
-    memory.release()
-
-    assert 0 == memory.shown
-    assert () == state.cards[0].uses
-    assert "falling back to cpu" in memory.budget.why
-
-
 def test_managed_memory_knows_no_cap(state: State) -> None:
     """A framework's cap does not see managed memory; the card does."""
     memory = open_memory(state, "paddle", FLAGS_gpu_memory_limit_mb="1024")
@@ -315,20 +212,6 @@ def test_managed_memory_knows_no_cap(state: State) -> None:
         memory.resize_managed(20 * GIB)
 
     assert (0, 5 * GIB) == (memory.shown, state.cards[0].room.taken)
-
-
-def test_another_process_takes_as_much_again(state: State) -> None:
-    """
-    What was reopened for a worker uses as much as the original, context and managed part included.
-    """
-    memory = open_memory(state, context=300 * MIB)
-    memory.resize(GIB)
-    memory.resize_managed(MIB)
-    again = memory.reopened()
-    both = state.cards[0].room.taken
-
-    assert memory.shown == again.shown == GIB + 300 * MIB
-    assert 2 * (GIB + 301 * MIB) == both
 
 
 @pytest.mark.parametrize(
@@ -352,13 +235,6 @@ def test_the_cards_to_use(
     places = choose_cards(state, asked, variables)
 
     assert expected == [(place.card, place.instance) for place in places]
-
-
-@pytest.mark.parametrize("visible", ["", "none", "void"])
-def test_without_a_visible_card_it_is_said(state: State, visible: str) -> None:
-    """A container without a card is told so, and by what variable."""
-    with pytest.raises(NoCardError, match="no CUDA-capable device is detected"):
-        choose_cards(state, None, {"NVIDIA_VISIBLE_DEVICES": visible})
 
 
 def test_a_card_in_mig_mode_without_instances_is_no_card(state: State) -> None:

@@ -1,8 +1,6 @@
 """What a simulated node starts for a pod, and in which machine."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,6 @@ from gpufence.cards import Card, Instance
 from gpufence.dialects import Units
 from gpufence.nodes import read_node
 from gpufence.quantity import GIB, MIB
-from simulator.node.__main__ import _parser, main
 from simulator.node.api import node_object
 from simulator.node.errors import RefusedPodError
 from simulator.node.launch import check_pod, workload_arguments
@@ -24,10 +21,8 @@ from simulator.node.machine import (
     labels,
     place,
 )
-from simulator.node.node import NodeOptions
 from simulator.node.pod import RestartPolicy, VolumeMount, cgroup_lines, cgroup_path, read_pod
-from simulator.node.processes import ProcRoot
-from tests.unit.simulator.node.builders import ADDRESS, card, container, pod
+from tests.unit.simulator.builders import ADDRESS, card, container, pod
 
 WORKLOAD = ("-m", "simulator", "workload")
 
@@ -150,43 +145,6 @@ def test_what_is_not_simulated_is_named() -> None:
 
     assert ("init containers", "envFrom") == both.unsupported
     assert "team-a/trainer" == both.full_name
-
-
-def options(*words: str) -> NodeOptions:
-    return NodeOptions(**vars(_parser().parse_args(["--kubeconfig", "/k", *words])))
-
-
-def test_each_option_reaches_the_node() -> None:
-    """Whatever is named on the command line is what the node is asked to be."""
-    words = (
-        "--admin-kubeconfig",
-        "/a",
-        "--name",
-        "n",
-        "--cards",
-        "T4,T4",
-        "--gpushare-unit",
-        "MiB",
-    )
-
-    assert options(*words) == NodeOptions(
-        kubeconfig=Path("/k"), name="n", admin_kubeconfig=Path("/a"), cards="T4,T4", unit="MiB"
-    )
-
-
-def test_without_options_it_is_one_plain_node() -> None:
-    """The command's defaults are those of a program that names nothing."""
-    assert options() == NodeOptions(kubeconfig=Path("/k"))
-
-
-def test_a_cluster_must_be_named(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without any kubeconfig the command says how to give one."""
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-
-    assert 2 == main([])
-    assert "name --kubeconfig or set KUBECONFIG" in capsys.readouterr().err
 
 
 T4S = (card(0), card(1))
@@ -313,37 +271,3 @@ def test_cards_may_be_handed_out_whole() -> None:
 
 
 LINE = "0::/kubepods.slice/x.scope\n"
-
-
-def start_time(stat: Path) -> str:
-    return stat.read_text().rpartition(")")[2].split()[19]
-
-
-def test_a_process_has_its_line_and_its_true_start(tmp_path: Path) -> None:
-    """The cgroup is the one given, everything else comes from the true /proc."""
-    root = ProcRoot(tmp_path / "proc")
-    root.show({os.getpid(): LINE})
-    folder = root.folder / str(os.getpid())
-
-    assert LINE == (folder / "cgroup").read_text()
-    assert start_time(Path("/proc/self/stat")) == start_time(folder / "stat")
-    assert Path("/proc/self").resolve() == (root.folder / "self").resolve()
-
-
-def test_only_what_is_named_is_shown(tmp_path: Path) -> None:
-    """A process that is no longer named disappears; a PID in other hands has the new line."""
-    root = ProcRoot(tmp_path / "proc")
-    root.show({1: LINE, 2: LINE})
-    root.show({2: "0::/other\n"})
-
-    assert ["2"] == [path.name for path in root.folder.iterdir() if path.name.isdecimal()]
-    assert "0::/other\n" == (root.folder / "2" / "cgroup").read_text()
-
-
-def test_closing_leaves_nothing(tmp_path: Path) -> None:
-    """Nothing of ours stays behind."""
-    root = ProcRoot(tmp_path / "proc")
-    root.show({1: LINE})
-    root.close()
-
-    assert [] == list(tmp_path.iterdir())

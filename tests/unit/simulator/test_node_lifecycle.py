@@ -19,7 +19,7 @@ from simulator.node.lifecycle import (
 )
 from simulator.node.pod import NodePod
 from simulator.node.status import PodFailure, failed_status, phase, pod_status
-from tests.unit.simulator.node.builders import ADDRESS, container, ended, pod, running, waiting
+from tests.unit.simulator.builders import ADDRESS, container, ended, pod, running, waiting
 
 NOW = 100.0
 ID = "c" * 64

@@ -18,7 +18,7 @@ from simulator.node.environment import (
 )
 from simulator.node.errors import NotYetError
 from simulator.node.volumes import Volumes, relocate, volume_files, volume_references
-from tests.unit.simulator.node.builders import ADDRESS, UID, container, env, field, pod
+from tests.unit.simulator.builders import ADDRESS, UID, container, env, field, pod
 
 SOURCES = ValueSources(
     ADDRESS,

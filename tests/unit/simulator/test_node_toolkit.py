@@ -14,7 +14,7 @@ from simulator.nvml.groups import GROUP
 from simulator.nvml.layout import Memacct
 from simulator.nvml.state import State
 from tests.support.toolkit import FAILURES, SUCCESSES, Row
-from tests.unit.simulator.node.builders import World, card, container
+from tests.unit.simulator.builders import card
 
 PATH = "/kubepods.slice/pod.slice/leaf.scope"
 LIMITED_TO_3 = {"NVIDIA_GPU_MEMORY_REQUEST": "0", "NVIDIA_GPU_MEMORY_LIMIT": "3072"}
@@ -160,42 +160,3 @@ def test_a_host_with_version_1_fails(tmp_path: Path) -> None:
 
     assert "only supported in cgroup v2" in host.refused(LIMITED_TO_3)
     assert {} == host.begin({})
-
-
-def test_the_group_goes_with_the_container(tmp_path: Path) -> None:
-    """A container that has ended leaves no group, nor its pod the one above."""
-    host = Host(tmp_path)
-    host.begin({})
-    host.runtime.end(PATH)
-
-    assert not (tmp_path / "cgroup" / "kubepods.slice").exists()
-
-
-def test_a_container_that_does_not_start_is_shown_so() -> None:
-    """It waits as RunContainerError, then in back-off, with an ending that never began."""
-    world = World()
-    world.starter.refusals = [StartError("words"), StartError("words")]
-    world.turn(1)
-    first = world.reports.statuses[-1]["containerStatuses"][0]
-    world.turn(2)
-    second = world.reports.statuses[-1]["containerStatuses"][0]
-    world.turn(12)
-
-    assert {"reason": "RunContainerError", "message": "words"} == first["state"]["waiting"]
-    assert "CrashLoopBackOff" == second["state"]["waiting"]["reason"]
-    assert (0, 1) == (first["restartCount"], second["restartCount"])
-    ending = second["lastState"]["terminated"]
-    assert ("StartError", 128, "words", "1970-01-01T00:00:00Z") == tuple(
-        ending[name] for name in ("reason", "exitCode", "message", "startedAt")
-    )
-    assert "running" in world.state
-
-
-def test_a_pod_that_is_not_restarted_fails() -> None:
-    """A pod whose policy is Never has failed with its container's start."""
-    world = World(container(), restart="Never")
-    world.starter.refusals = [StartError("words")]
-    world.turn(1)
-
-    assert ["Failed"] == world.phases
-    assert "StartError" == world.state["terminated"]["reason"]

@@ -1,4 +1,4 @@
-"""How tests run: what is lacking is said, CI hears of it, nothing is left, CPU is measured alike."""
+"""How tests run: what is lacking is said, nothing is left behind, and CPU is measured alike."""
 
 import subprocess
 import sys

@@ -25,21 +25,26 @@ LONG_FIRST: Final = (
     "tests/contract/",
     "tests/http/",
 )
-ON_PLANES: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
-    "controller": (0.0, ("controller/",)),
-    "agent": (0.0, ("agent/",)),
-    "deploy": (0.3, ("deploy/",)),
+TOGETHER: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
+    "controller": (0.0, ("tests/integration/controller/",)),
+    "agent": (0.0, ("tests/integration/agent/",)),
+    "deploy": (0.3, ("tests/integration/deploy/",)),
     "others": (
         0.45,
-        (
-            *("certs/", "claims/", "controlplane/", "kube/", "node/", "plugin/", "webhook/"),
-            "test_dashboards",
+        tuple(
+            f"tests/integration/{each}"
+            for each in (
+                *("certs/", "claims/", "controlplane/", "kube/", "node/", "plugin/", "webhook/"),
+                "test_dashboards",
+            )
         ),
     ),
+    "house": (0.6, ("tests/unit/house/",)),
 }
 """
-What one worker runs for its control planes, and when its turn is between 0 and 1: a control plane
-takes six seconds to start, and a core's thirtieth part while nobody asks it for anything.
+What one worker runs, and when its turn is between 0 and 1: files that share a control plane, which
+takes six seconds to start and a core's thirtieth part while nobody asks it for anything, and those
+that read the whole tree.
 """
 COMPUTING: Final = (
     "tests/adversary/test_judge",
@@ -85,16 +90,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.no_cover)
 
 
-class OnePlane(LoadFileScheduling):  # type: ignore[misc] # as above
-    """Hands out files, but what runs on the same control planes to one worker."""
+class Together(LoadFileScheduling):  # type: ignore[misc] # as above
+    """Hands out files, and what belongs together to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _unit(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OnePlane | None:
-    return OnePlane(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together | None:
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -137,13 +142,9 @@ def followed() -> Iterator[None]:
 
 
 def _unit(path: str) -> str:
-    """Name what stays on one worker with a file: itself, or all that runs on its control planes."""
-    below = path.removeprefix("tests/integration/")
-    if below != path:
-        for name, (_, beginnings) in ON_PLANES.items():
-            if below.startswith(beginnings):
-                return name
-    return path
+    """Name what stays on one worker with a file: itself, or all of its group."""
+    found = (name for name, (_, folders) in TOGETHER.items() if path.startswith(folders))
+    return next(found, path)
 
 
 def _spread(units: Sequence[str]) -> dict[str, float]:
@@ -151,9 +152,9 @@ def _spread(units: Sequence[str]) -> dict[str, float]:
     Return when each has its turn, between 0 and 1: files that wait and those that compute each in
     their order, and both all the time.
     """
-    when = {name: moment for name, (moment, _) in ON_PLANES.items()}
+    when = {name: moment for name, (moment, _) in TOGETHER.items()}
     for computing, part in ((False, WAITING_PART), (True, 1.0)):
-        files = [each for each in dict.fromkeys(units) if each not in ON_PLANES]
+        files = [each for each in dict.fromkeys(units) if each not in TOGETHER]
         kind = [each for each in files if each.startswith(COMPUTING) is computing]
         when |= {path: part * place / len(kind) for place, path in enumerate(kind)}
     return when

@@ -1,13 +1,14 @@
-"""What a running control plane offers, with all parts and by its command."""
+"""What a running control plane offers, and that it leaves nothing, whatever ends it."""
 
 import base64
+import io
 import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,28 +16,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from simulator.controlplane import Assets, ControlPlane, RequestError, User
+from simulator.controlplane import Assets, ControlPlane, PlaneOptions, RequestError, StartError
+from simulator.controlplane.folders import sweep
 from simulator.progress import Progress
 from tests.support.observing import eventually, processes_naming
 
 WARM_START_SECONDS = 6.0
-
-
-def identity(plane: ControlPlane, kubeconfig: Path) -> tuple[str, set[str]]:
-    """Ask the API server for whom it takes the holder of a kubeconfig file."""
-    done = plane.kubectl(
-        "auth", "whoami", "--output=json", environment={"KUBECONFIG": str(kubeconfig)}
-    )
-    user = json.loads(done.stdout)["status"]["userInfo"]
-    return user["username"], set(user["groups"])
-
-
-def may(plane: ControlPlane, kubeconfig: Path, *question: str) -> bool:
-    """Ask the API server whether the holder of a kubeconfig file may do something."""
-    done = plane.kubectl(
-        "auth", "can-i", *question, check=False, environment={"KUBECONFIG": str(kubeconfig)}
-    )
-    return done.stdout.strip() == "yes"
 
 
 def joined_node(plane: ControlPlane, node: str) -> dict[str, str]:
@@ -62,41 +47,6 @@ def test_warm_start_is_fast(
     assert best < WARM_START_SECONDS
 
 
-def test_pod_can_be_made_at_once(control_plane: ControlPlane, namespace: str) -> None:
-    """A fresh namespace takes pods although nobody makes ServiceAccounts."""
-    control_plane.kubectl("-n", namespace, "run", "first", "--image=none.invalid/none")
-    phase = control_plane.kubectl(
-        "-n", namespace, "get", "pod", "first", "--output=jsonpath={.status.phase}"
-    )
-
-    assert "Pending" == phase.stdout
-
-
-def test_server_is_known_by_its_certificate(control_plane: ControlPlane) -> None:
-    """The certificate is valid for the loopback address and for localhost."""
-    port = urlsplit(control_plane.url).port
-    context = ssl.create_default_context(cafile=control_plane.ca_file)
-    names = {"127.0.0.1", "localhost"}
-    shaken = set()
-    for name in names:
-        with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
-            context.wrap_socket(plain, server_hostname=name),
-        ):
-            shaken.add(name)
-
-    assert names == shaken
-
-
-def test_any_user_can_be_made(control_plane: ControlPlane) -> None:
-    """A test may be whoever it likes, and has then no rights but those granted."""
-    file = control_plane.kubeconfig(User("mallory", "visitors"))
-    name, groups = identity(control_plane, file)
-
-    assert ("mallory", {"visitors", "system:authenticated"}) == (name, groups)
-    assert not may(control_plane, file, "list", "pods")
-
-
 def test_node_may_not_relabel_itself_freely(control_plane: ControlPlane) -> None:
     """NodeRestriction keeps a node from giving itself a label that others rely on."""
     as_node = joined_node(control_plane, "own-node")
@@ -107,16 +57,6 @@ def test_node_may_not_relabel_itself_freely(control_plane: ControlPlane) -> None
             *("label", "node", "own-node", "node-restriction.kubernetes.io/trusted=yes"),
             environment=as_node,
         )
-
-
-def test_node_may_read_itself_only(control_plane: ControlPlane) -> None:
-    """The Node authorizer hides a node's neighbours from it."""
-    as_node = joined_node(control_plane, "own-node")
-    joined_node(control_plane, "other-node")
-    control_plane.kubectl("get", "node", "own-node", environment=as_node)
-
-    with pytest.raises(RequestError, match="cannot read 'other-node', only its own Node object"):
-        control_plane.kubectl("get", "node", "other-node", environment=as_node)
 
 
 def test_service_account_token_is_bound(control_plane: ControlPlane, namespace: str) -> None:
@@ -158,24 +98,6 @@ def test_token_can_be_bound_to_a_node(control_plane: ControlPlane, namespace: st
     assert "pod" not in claims["kubernetes.io"]
 
 
-def test_an_account_that_is_not_there_has_no_token(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """What the API server says of that is handed on."""
-    with pytest.raises(RequestError, match='ended with 404: serviceaccounts "nobody" not found'):
-        control_plane.service_account_token(namespace, "nobody")
-
-
-def test_restart_keeps_address_and_data(control_plane: ControlPlane, namespace: str) -> None:
-    """After a restart the same kubeconfig finds the same objects at the same address."""
-    before = control_plane.url
-    control_plane.kubectl("-n", namespace, "create", "configmap", "kept")
-    control_plane.restart_api_server()
-
-    assert before == control_plane.url
-    assert "configmap/kept" in control_plane.kubectl("-n", namespace, "get", "cm", "-oname").stdout
-
-
 def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
     """While the API server is stopped its port refuses connections, and is given to nobody else."""
     port = urlsplit(control_plane.url).port
@@ -189,67 +111,6 @@ def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
             thief.bind(("127.0.0.1", port))
     finally:
         control_plane.start_api_server()
-
-
-@contextmanager
-def ready_node(plane: ControlPlane, name: str) -> Iterator[None]:
-    """
-    Have a node that says it is ready and has GPU memory to give; it must go again, or pods of other
-    tests would be bound to it and never run.
-    """
-    document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-    plane.kubectl("apply", "-f-", stdin=json.dumps(document))
-    amounts = {"aliyun.com/gpu-mem": "15", "cpu": "4", "memory": "8Gi", "pods": "20"}
-    status = {
-        "allocatable": amounts,
-        "capacity": amounts,
-        "conditions": [{"type": "Ready", "status": "True", "reason": "Test"}],
-    }
-    patch = json.dumps({"status": status})
-    plane.kubectl("patch", "node", name, "--subresource=status", "--patch", patch)
-    try:
-        yield
-    finally:
-        plane.kubectl("delete", "node", name)
-
-
-def test_deployment_becomes_a_bound_pod(
-    full_control_plane: ControlPlane, full_namespace: str
-) -> None:
-    """
-    A Deployment that asks for an extended resource ends as a pod bound to the node that has it.
-    """
-    plane = full_control_plane
-    limits = {"aliyun.com/gpu-mem": "3"}
-    container = {"name": "main", "image": "none.invalid/none", "resources": {"limits": limits}}
-    labels = {"app": "trainer"}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "trainer"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
-    query = ("-n", full_namespace, "get", "pods", "-o=jsonpath={.items[*].spec.nodeName}")
-    with ready_node(plane, "gpu-node"):
-        plane.kubectl("-n", full_namespace, "apply", "-f-", stdin=json.dumps(deployment))
-        bound = eventually(lambda: "gpu-node" == plane.kubectl(*query).stdout)
-
-    assert bound
-
-
-def test_pod_has_its_service_account(full_control_plane: ControlPlane, full_namespace: str) -> None:
-    """
-    With a controller manager pods get a ServiceAccount, and its token volume, as in any cluster.
-    """
-    plane = full_control_plane
-    plane.kubectl("-n", full_namespace, "run", "pod", "--image=none.invalid/none")
-    pod = json.loads(plane.kubectl("-n", full_namespace, "get", "pod", "pod", "-ojson").stdout)
-
-    assert "default" == pod["spec"]["serviceAccountName"]
-    assert pod["spec"]["volumes"][0]["name"].startswith("kube-api-access-")
 
 
 @contextmanager
@@ -301,3 +162,134 @@ def test_end_of_a_part_is_told(assets: Assets, tmp_path: Path) -> None:
     assert 1 == status
     assert "etcd ended; its last words" in (tmp_path / "said").read_text()
     assert eventually(lambda: not processes_naming(str(kubeconfig.parent)))
+
+
+CALLER = """
+import os, sys
+from simulator.controlplane import Assets, ControlPlane
+plane = ControlPlane.start(Assets.from_environment(os.environ))
+print(plane.folder, plane.url, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """
+    A folder for temporary files that only this test uses, in this process and those it starts.
+    """
+    folder = tmp_path_factory.mktemp("t")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def is_free(url: str) -> bool:
+    """Tell whether the port of an address can be taken by anybody."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", urlsplit(url).port))
+        except OSError:
+            return False
+    return True
+
+
+def go_through(assets: Assets, cycles: int, options: PlaneOptions) -> list[str]:
+    """Start and stop so many times; return what was found left over."""
+    left: list[str] = []
+    for _ in range(cycles):
+        with ControlPlane.start(assets, options) as plane:
+            plane.kubectl("get", "namespaces")
+            plane.stop()  # and once more at the end of the block, which is no mistake
+        left.extend(f"process {number}" for number in processes_naming(str(plane.folder)))
+        if not is_free(plane.url):
+            left.append(plane.url)
+        left.extend(str(path) for path in Path(tempfile.gettempdir()).iterdir())
+    return left
+
+
+def start_elsewhere() -> tuple[subprocess.Popen[str], Path, str]:
+    """Start a control plane in a process of its own."""
+    caller = subprocess.Popen(
+        [sys.executable, "-c", CALLER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert caller.stdout is not None
+    folder, url = caller.stdout.readline().split()
+    return caller, Path(folder), url
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("temporary")
+def test_three_cycles_leave_nothing(assets: Assets) -> None:
+    """Started and stopped three times, no process, port or file is left."""
+    assert [] == go_through(assets, 3, PlaneOptions())
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("temporary")
+def test_twenty_cycles_leave_nothing(assets: Assets) -> None:
+    """Started and stopped twenty times with all its parts, no process, port or file is left."""
+    assert [] == go_through(assets, 20, PlaneOptions(scheduler=True, controller_manager=True))
+
+
+def test_killed_caller_leaves_nothing(assets: Assets, temporary: Path) -> None:
+    """When the process that started it is killed, all of it disappears."""
+    del assets
+    caller, folder, url = start_elsewhere()
+    with caller:
+        running = processes_naming(str(folder)) - {caller.pid}
+        caller.send_signal(signal.SIGKILL)
+        caller.wait(60)
+
+    assert len(running) >= 4
+    assert eventually(lambda: not processes_naming(str(folder)))
+    assert eventually(lambda: not list(temporary.iterdir()))
+    assert is_free(url)
+
+
+@pytest.mark.nightly
+def test_folder_is_swept_when_all_were_killed(assets: Assets, temporary: Path) -> None:
+    """
+    When even the wardens are killed, the folder goes at the next start, and not before its owner.
+    """
+    caller, folder, _ = start_elsewhere()
+    with caller:
+        assert [] == sweep(temporary)
+        for number in processes_naming(str(folder)):
+            os.kill(number, signal.SIGKILL)
+        caller.kill()
+        caller.wait(60)
+
+    assert eventually(lambda: not processes_naming(str(folder)))
+    said = io.StringIO()
+    ControlPlane.start(assets, progress=Progress(said)).stop()
+
+    assert f"removed {folder}, which" in said.getvalue()
+    assert [] == list(temporary.iterdir())
+
+
+def test_failed_start_leaves_nothing(assets: Assets, temporary: Path, tmp_path: Path) -> None:
+    """A program that ends at once is told with its last words, and everything else is stopped."""
+    broken = tmp_path / "assets"
+    broken.mkdir()
+    (broken / "kube-apiserver").write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
+    (broken / "kube-apiserver").chmod(0o755)
+    given = Assets.from_environment({**assets.environment, "KUBEBUILDER_ASSETS": str(broken)})
+
+    with pytest.raises(StartError, match=r"kube-apiserver ended before .*\nno such flag"):
+        ControlPlane.start(given)
+    assert [] == list(temporary.iterdir())
+
+
+@pytest.mark.nightly
+def test_named_folder_is_kept(assets: Assets, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A folder that the caller named keeps logs and data for inspection."""
+    folder = tmp_path_factory.mktemp("n")
+    with ControlPlane.start(assets, PlaneOptions(folder=folder)):
+        pass
+
+    assert {"etcd", "etcd.log", "kube-apiserver.log"} <= {path.name for path in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""Stand-ins for tools that are slow or far away: a Go that copies, and a wheel of it."""
+"""Programs of a control plane: built by a Go that copies, and ended with whoever started them."""
 
 import hashlib
 import os
@@ -6,16 +6,20 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from simulator.controlplane import Assets, BuildError
-from simulator.controlplane.golang import find_go
+from simulator.controlplane import Assets, BuildError, warden
+from simulator.controlplane.errors import StartError
+from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from simulator.progress import Progress
-from tests.support.observing import eventually
+from tests.support.observing import PATIENCE_SECONDS, eventually, processes_naming
 
 # Tells its version; for `go build ... -o FILE PACKAGE` it notes the package and writes the file.
 FAKE_GO = """#!/bin/sh
@@ -104,15 +108,6 @@ def test_missing_programs_are_built(tmp_path: Path) -> None:
     assert paths["etcd"].read_text().endswith("echo go.etcd.io/etcd/server/v3\n")
 
 
-def test_second_request_builds_nothing(tmp_path: Path) -> None:
-    """What was built once is found, even when there is no Go any more."""
-    go = fake_go(tmp_path / "bin")
-    first = assets_in(tmp_path, PATH=path_with(go)).ensure(["etcd"], QUIET)
-    go.unlink()
-
-    assert first == assets_in(tmp_path).ensure(["etcd"], QUIET)
-
-
 def test_person_settings_do_not_reach_the_build(tmp_path: Path) -> None:
     """A GOOS or GOFLAGS of the person's own does not change what is built."""
     go = fake_go(tmp_path / "bin")
@@ -152,22 +147,6 @@ def test_failed_build_leaves_no_program(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"building etcd .* failed with status 1(.|\n)*no space"):
         assets.ensure(["etcd"], QUIET)
     assert [".lock"] == [path.name for path in assets.built.iterdir()]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("#!/nonexistent/interpreter\n", "does not run"),
-        ("#!/bin/sh\necho I am a game\n", "does not tell its version"),
-    ],
-)
-def test_impostor_is_refused(tmp_path: Path, content: str, reason: str) -> None:
-    """A program called go that is not Go is passed over, with the reason."""
-    go = fake_go(tmp_path / "bin")
-    go.write_text(content)
-    search = find_go({"PATH": path_with(go)}, (1, 26, 0), ())
-
-    assert reason in search.refused[0]
 
 
 def test_wheel_is_the_last_resort(tmp_path: Path) -> None:
@@ -239,3 +218,130 @@ def test_real_wheel_builds_etcd(tmp_path: Path) -> None:
     program = assets.ensure(["etcd"], QUIET)["etcd"]
 
     assert 0 == os.spawnv(os.P_WAIT, program, [str(program), "--version"])
+
+
+def surroundings(folder: Path) -> Surroundings:
+    """Run programs in a folder of the test's own."""
+    return Surroundings(folder, {"PATH": "/usr/bin:/bin"})
+
+
+def end(process: GuardedProcess) -> None:
+    """Stop a program and wait for its end."""
+    process.tell_to_stop()
+    process.wait_for_end()
+
+
+def test_program_that_ends_early_is_told(tmp_path: Path) -> None:
+    """Waiting for a program that has ended fails at once, with its last words."""
+    process = GuardedProcess(["sh", "-c", "echo no such flag; exit 3"], surroundings(tmp_path))
+
+    with pytest.raises(StartError, match=r"sh ended before it was ready; .*\n.*no such flag"):
+        wait_until(lambda: False, [process], 60, "it was ready")
+
+
+def test_warden_that_does_not_answer_is_killed(tmp_path: Path) -> None:
+    """Even when the warden hangs, the program ends."""
+    mark = str(tmp_path / "mark")
+    command = f"echo begun; while :; do sleep 1; done; : {mark}"
+    process = GuardedProcess(["sh", "-c", command], surroundings(tmp_path))
+    assert eventually(lambda: "begun" in process.log_tail())
+    for number in processes_naming(mark):
+        os.kill(number, signal.SIGSTOP)
+    begin = time.monotonic()
+    process.tell_to_stop()
+    process.wait_for_end(seconds=0.1)
+
+    assert time.monotonic() - begin < PATIENCE_SECONDS
+    assert eventually(lambda: not processes_naming(mark))
+
+
+ENDLESS = ("sh", "-c", "echo begun; exec sleep 600")
+STUBBORN = ("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 1; done")
+
+# Starts a warden whose output is its own, then waits to be killed.
+CALLER = """
+import os, subprocess, sys
+script, leftovers, *command = sys.argv[1:]
+subprocess.Popen([sys.executable, script, str(os.getpid()), "5", leftovers, *command])
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def guarded(*command: str, grace_seconds: float = 5.0) -> Iterator[subprocess.Popen[str]]:
+    """Run a command under a warden of ours, and see to it that nothing stays."""
+    call = [sys.executable, str(warden.SCRIPT), str(os.getpid()), str(grace_seconds), ""]
+    with subprocess.Popen([*call, *command], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    """Wait for the command's first words."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_stubborn_command_is_killed() -> None:
+    """A command that ignores SIGTERM is killed when its grace is over."""
+    with guarded(*STUBBORN, grace_seconds=0.2) as process:
+        first_line(process)
+        process.terminate()
+
+        assert 128 + signal.SIGKILL == process.wait(60)
+
+
+def test_grandchildren_end_too(tmp_path: Path) -> None:
+    """What the command started in its group ends with it."""
+    mark = str(tmp_path / "mark")
+    with guarded("sh", "-c", f"sh -c 'sleep 600; : {mark}' & echo begun; exit 0") as process:
+        first_line(process)
+        process.wait(60)
+
+        assert eventually(lambda: not processes_naming(f": {mark}"))
+
+
+def test_killed_warden_takes_the_command_along(tmp_path: Path) -> None:
+    """If the warden itself is killed, the kernel kills the command."""
+    mark = str(tmp_path / "mark")
+    with guarded("sh", "-c", f"echo begun; while :; do sleep 1; done; : {mark}") as process:
+        first_line(process)
+        process.kill()
+        process.wait(60)
+
+        assert eventually(lambda: not processes_naming(mark))
+
+
+def test_command_survives_the_thread_that_started_it() -> None:
+    """The command belongs to the calling process, not to the thread that happened to start it."""
+    entered = guarded(*ENDLESS)
+    held: list[subprocess.Popen[str]] = []
+    starter = threading.Thread(target=lambda: held.append(entered.__enter__()))
+    starter.start()
+    starter.join()
+    try:
+        assert "begun" == first_line(held[0])
+        assert held[0].poll() is None
+    finally:
+        entered.__exit__(None, None, None)
+
+
+def test_killed_caller_leaves_nothing(tmp_path: Path) -> None:
+    """When the caller is killed, the command ends and the folder it left is removed."""
+    leftovers = tmp_path / "leftovers"
+    leftovers.mkdir()
+    (leftovers / "file").touch()
+    command = ("sh", "-c", f"echo begun; while :; do sleep 1; done; : {leftovers}")
+    with subprocess.Popen(
+        [sys.executable, "-c", CALLER, str(warden.SCRIPT), str(leftovers), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as caller:
+        first_line(caller)
+        caller.kill()
+
+        assert eventually(lambda: not leftovers.exists())
+        assert eventually(lambda: not processes_naming(str(leftovers)))

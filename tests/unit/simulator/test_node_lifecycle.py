@@ -15,6 +15,7 @@ from simulator.node.lifecycle import (
     crashed,
     fresh,
     next_steps,
+    not_started,
     started,
 )
 from simulator.node.pod import NodePod
@@ -112,6 +113,27 @@ def test_crashes_wait_longer_each_time(
     record = running(failures=failures)
 
     assert expected == crashed("main", record, ENDING, RestartPauses(), ran=ran, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("restart", "failures", "state", "restarts"),
+    [
+        ("Never", 0, ENDING, 0),
+        ("Always", 0, Waiting("RunContainerError", "words"), 0),
+        ("Always", 1, Waiting("CrashLoopBackOff", "back-off 10s restarting container=main"), 1),
+    ],
+)
+def test_what_the_runtime_cannot_start_waits_or_has_ended(
+    restart: str, failures: int, state: Any, restarts: int
+) -> None:
+    """It waits as RunContainerError, later in back-off; without restarts it has ended."""
+    ending = replace(ENDING, message="words")
+    before = ended(1, failures=failures) if failures else waiting()
+    read = pod(restart=restart)
+    now = not_started(read, "main", before, ending, RestartPauses(), now=NOW)
+    expected = ending if restart == "Never" else state
+
+    assert (expected, restarts, ending) == (now.state, now.restarts, now.last)
 
 
 @pytest.mark.parametrize(

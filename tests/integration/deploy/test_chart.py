@@ -47,7 +47,7 @@ class Kustomize:
         if chosen not in self._rendered:
             here = self._folder / str(len(self._rendered))
             here.mkdir()
-            command = [self._kubectl, "kustomize", own_overlay(here, sorted(chosen))]
+            command = [str(self._kubectl), "kustomize", str(own_overlay(here, sorted(chosen)))]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             self._rendered[chosen] = done.stdout
         return known(all_of(self._rendered[chosen]))

@@ -183,13 +183,16 @@ def _seconds(call: Callable[[Given], object], value: Given) -> float:
     trace, profile = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
     sys.setprofile(None)
-    gc.freeze()  # what is there already is no garbage of the call's
+    frozen = gc.get_freeze_count()  # all tests, where those of a run were collected
+    if not frozen:
+        gc.freeze()  # what is there already is no garbage of the call's
     try:
         began = time.thread_time()
         call(value)
         return time.thread_time() - began
     finally:
-        gc.unfreeze()
+        if not frozen:
+            gc.unfreeze()
         sys.setprofile(profile)
         sys.settrace(trace)
 

@@ -18,7 +18,7 @@ from agent.commands.snapshot import first_sample
 from agent.commands.verify.assumptions import as_assumed, findings, verdict
 from agent.commands.verify.caps import read_programs
 from agent.commands.verify.facts import VERSION, DriverFacts
-from agent.commands.verify.trial import ordinals, try_card
+from agent.commands.verify.trial import try_card
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.settings import read_agent_settings
@@ -84,13 +84,10 @@ def measured(
 def _tried(
     sampler: Sampler, lookup: Lookup, sample: Sample, programs: Programs
 ) -> Iterator[CardFacts]:
-    """Try one card after another; CUDA numbers them in an order of its own."""
-    shown = {name.partition("-")[2]: ordinal for name, ordinal in ordinals().items()}
     for item in sample.cards:
         card = item.card
         sys.stderr.write(f"trying card {card.index}, {printable(card.full_model)} ...\n")
-        ordinal = shown.get(card.uuid.partition("-")[2], card.index)
-        yield try_card(sampler, lookup, card, ordinal, programs)
+        yield try_card(sampler, lookup, card, programs)
 
 
 def text_of(found: Sequence[Finding]) -> str:

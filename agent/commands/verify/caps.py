@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from agent.commands.verify.facts import CapTrial
+from agent.commands.verify.holder import VISIBLE
 from gpufence import names
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import GIB, MIB
@@ -83,14 +84,12 @@ def read_programs(texts: Iterable[str]) -> dict[str, Sequence[str]]:
     return programs
 
 
-def try_cap(
-    watch: CardWatch, ordinal: int, name: str, command: Sequence[str], visible_bytes: int
-) -> CapTrial:
+def try_cap(watch: CardWatch, name: str, command: Sequence[str], visible_bytes: int) -> CapTrial:
     """Run the program until it ends, or holds clearly more than it was told."""
     before = watch.look()
     told = min(_MOST_TOLD, before.free_bytes // _PART_OF_FREE)
     variables = FRAMEWORKS[name].variables(told, write_fraction(told, visible_bytes))
-    environment = {**os.environ, **variables, "CUDA_VISIBLE_DEVICES": str(ordinal)}
+    environment = {**os.environ, **variables, VISIBLE: watch.card.uuid}
     try:
         process = subprocess.Popen(
             command,

@@ -1,9 +1,10 @@
 """
 A process that takes memory of one card by each way that CUDA's driver has, for `verify` to look at.
 
-It is started as a file of its own, `holder.py ORDINAL`, needs the standard library alone, and finds
-`libcuda.so.1` by ctypes. Lines on standard input are `open`, `hold KIND BYTES`, `memory` and
-`release`; each is answered by one line of JSON, with `error` where CUDA refused.
+It is started as a file of its own, needs the standard library alone, finds `libcuda.so.1` by
+ctypes, and takes the first card of CUDA_VISIBLE_DEVICES. Lines on standard input are `open`,
+`hold KIND BYTES`, `memory` and `release`; each is answered by one line of JSON, with `error` where
+CUDA refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 LIBRARY: Final = "libcuda.so.1"
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _UUID_BYTES: Final = 16
 _ON_DEVICE: Final = 1  # CU_MEM_LOCATION_TYPE_DEVICE
 _PINNED: Final = 1  # CU_MEM_ALLOCATION_TYPE_PINNED
@@ -60,18 +62,20 @@ class CudaDevice:
     `KINDS`, `release` gives back all that was taken.
     """
 
-    def __init__(self, ordinal: int) -> None:
+    def __init__(self) -> None:
         self._library = _load()
         self._ordinal = ctypes.c_int()
         self._call("cuInit", 0)
-        self._call("cuDeviceGet", ctypes.byref(self._ordinal), ordinal)
+        self._call("cuDeviceGet", ctypes.byref(self._ordinal), 0)
         self._undo: list[Callable[[], None]] = []
 
     @property
     def uuid(self) -> str:
         """Return the name that NVML has for it, too."""
         raw = (ctypes.c_ubyte * _UUID_BYTES)()
-        self._call("cuDeviceGetUuid", ctypes.byref(raw), self._ordinal)
+        known = hasattr(self._library, "cuDeviceGetUuid_v2")  # the first knows no MIG instances
+        name = "cuDeviceGetUuid_v2" if known else "cuDeviceGetUuid"
+        self._call(name, ctypes.byref(raw), self._ordinal)
         return f"GPU-{uuid.UUID(bytes=bytes(raw))}"
 
     @property
@@ -172,14 +176,14 @@ def _load() -> ctypes.CDLL:
 
 
 def main() -> int:
-    """Obey the lines of standard input on the card that the only argument numbers."""
-    _obey(int(sys.argv[1]), sys.stdin, sys.stdout)
+    """Obey the lines of standard input."""
+    _obey(sys.stdin, sys.stdout)
     return 0
 
 
-def _obey(ordinal: int, lines: Iterable[str], stdout: TextIO) -> None:
+def _obey(lines: Iterable[str], stdout: TextIO) -> None:
     try:
-        device = CudaDevice(ordinal)
+        device = CudaDevice()
         _answer(stdout, {"uuid": device.uuid, "total": device.total_bytes})
     except CudaError as error:
         _answer(stdout, {"error": str(error)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -76,13 +77,13 @@ class CardWatch:
 
     def __init__(self, sampler: Sampler, card: Card) -> None:
         self._sampler = sampler
-        self._card = card
+        self.card = card
 
     def look(self) -> CardLook:
         began = time.monotonic()
-        sample = self._sampler.sample(frozenset({self._card.uuid}))
+        sample = self._sampler.sample(frozenset({self.card.uuid}))
         seconds = time.monotonic() - began
-        found = (each for each in sample.cards if each.card.uuid == self._card.uuid)
+        found = (each for each in sample.cards if each.card.uuid == self.card.uuid)
         return _seen(next(found, None), seconds)
 
     def until(
@@ -110,12 +111,17 @@ def _seen(card: CardSample | None, seconds: float) -> CardLook:
 
 
 class Holder:
-    """A process that takes memory of one card; its errors are answers."""
+    """A process that sees one card and takes memory of it; its errors are answers."""
 
-    def __init__(self, ordinal: int) -> None:
-        command = [sys.executable, "-I", "-S", program.__file__, str(ordinal)]
+    def __init__(self, card: str) -> None:
+        command = [sys.executable, "-I", "-S", program.__file__]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+            env={**os.environ, program.VISIBLE: card},
         )
         self._hello: dict[str, Any] = {}
 
@@ -168,9 +174,7 @@ class Holder:
         return json.loads(line) if line else {"error": "the process has ended"}
 
 
-def try_card(
-    sampler: Sampler, lookup: Lookup, card: Card, ordinal: int, programs: Programs
-) -> CardFacts:
+def try_card(sampler: Sampler, lookup: Lookup, card: Card, programs: Programs) -> CardFacts:
     """Try everything on one card; what cannot be tried says why."""
     facts = CardFacts(
         uuid=card.uuid,
@@ -180,7 +184,7 @@ def try_card(
         mig=card.mig is not None,
     )
     try:
-        trial = _Trial(CardWatch(sampler, card), lookup, ordinal).run(programs)
+        trial = _Trial(CardWatch(sampler, card), lookup).run(programs)
     except UntriedError as error:
         return replace(facts, untried=str(error))
     except (TrialError, subprocess.TimeoutExpired) as error:
@@ -189,10 +193,9 @@ def try_card(
 
 
 class _Trial:
-    def __init__(self, watch: CardWatch, lookup: Lookup, ordinal: int) -> None:
+    def __init__(self, watch: CardWatch, lookup: Lookup) -> None:
         self._watch = watch
         self._lookup = lookup
-        self._ordinal = ordinal
         self._before = watch.look()
         self._step = min(_MOST_STEP, self._before.free_bytes // _PART_OF_FREE) // MIB * MIB
 
@@ -211,13 +214,11 @@ class _Trial:
                 listing=self._listing(holder),
                 identity=self._identity(holder),
                 ending=self._ending(holder),
-                caps=tuple(
-                    try_cap(self._watch, self._ordinal, *each, visible) for each in programs.items()
-                ),
+                caps=tuple(try_cap(self._watch, *each, visible) for each in programs.items()),
             )
 
     def _holder(self) -> Holder:
-        holder = Holder(self._ordinal)
+        holder = Holder(self._watch.card.uuid)
         if "error" in holder.hello:
             holder.kill()
             raise UntriedError(f"CUDA: {holder.hello['error']}")
@@ -270,7 +271,7 @@ class _Trial:
 
     def _crowd(self, stack: ExitStack) -> int:
         """Start more processes, as far as their contexts leave half of what is free."""
-        crowd = [stack.enter_context(Holder(self._ordinal)) for _ in range(_CROWD)]
+        crowd = [stack.enter_context(Holder(self._watch.card.uuid)) for _ in range(_CROWD)]
         for count, holder in enumerate(crowd):
             if self._watch.look().free_bytes < self._before.free_bytes // 2:
                 return count
@@ -318,13 +319,3 @@ class _Trial:
 def _grown(before: CardLook, after: CardLook, pid: int) -> int | None:
     first, then = before.amounts.get(pid), after.amounts.get(pid)
     return None if first is None or then is None else then - first
-
-
-def ordinals() -> dict[str, int]:
-    """Return how CUDA numbers the cards here, by the name that it gives them."""
-    found: dict[str, int] = {}
-    while True:
-        with Holder(len(found)) as holder:
-            if "error" in holder.hello or holder.hello["uuid"] in found:
-                return found
-            found[holder.hello["uuid"]] = len(found)

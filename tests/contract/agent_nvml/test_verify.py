@@ -50,9 +50,9 @@ def differing(result: subprocess.CompletedProcess[str]) -> list[str]:
     return [item["assumption"][13:] for item in found if item["state"] == "differs"]
 
 
-def test_two_cards_are_as_assumed(tmp_path: Path) -> None:
-    """Every assumption is there for each card, with the facts, and the program ends with 0."""
-    result = verify(tmp_path, "-o", "json", cards="T4,A100-40")
+def test_cards_and_instances_are_as_assumed(tmp_path: Path) -> None:
+    """Every assumption is there for a card and for an instance, with the facts; exit code 0."""
+    result = verify(tmp_path, "-o", "json", cards="T4,A100-40:3g.20gb")
     document = json.loads(result.stdout)
 
     assert (0, "As assumed.") == (result.returncode, document["verdict"]), result.stdout

@@ -174,14 +174,15 @@ def configmap_name(prefix: str, node: str) -> str:
 
 
 def kept_configmap(
-    name: str, label: str, data: Mapping[str, str], version: str, owner: Object | None = None
+    name: str, label: str, data: Mapping[str, str], version: str, node: tuple[str, str] = ("", "")
 ) -> dict[str, object]:
     """
-    Make such an object whole; `version` is the one it replaces, empty for a new one. With its
-    `owner` it goes, too.
+    Make such an object whole; `version` is the one it replaces, empty for a new one. It goes with
+    the `node` of this name and UID, where that is known.
     """
     about: dict[str, object] = {"resourceVersion": version} if version else {}
-    if owner is not None:
+    if node[1]:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node[0], "uid": node[1]}
         about["ownerReferences"] = [owner]
     labels = {"app.kubernetes.io/name": label, "app.kubernetes.io/part-of": "gpufence"}
     metadata = {"name": name, "labels": labels, **about}

@@ -28,7 +28,7 @@ from gpufence.times import read_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from agent.cluster import ClusterSettings
+    from agent.cluster import AgentCluster, ClusterSettings
     from agent.concern import Ground
     from agent.model.decision import FinishedAct, Verdict
     from agent.model.pod import PodOnNode
@@ -70,11 +70,9 @@ class RecordStore(NodeStore[NodeRecords, NodeRecords]):
     title = "records of how pods ended"
     prefix = names.WHY_PREFIX
 
-    def __init__(
-        self, client: Client, settings: ClusterSettings, node_uid: Callable[[], str]
-    ) -> None:
-        super().__init__(client, settings)
-        self._node_uid = node_uid
+    def __init__(self, cluster: AgentCluster) -> None:
+        super().__init__(cluster.client, cluster.settings)
+        self._cluster = cluster
 
     def nothing(self, node: str) -> NodeRecords:
         return NodeRecords(node)
@@ -88,7 +86,7 @@ class RecordStore(NodeStore[NodeRecords, NodeRecords]):
 
     def whole(self, kept: NodeRecords, now: str, version: str) -> JsonObject:
         del now
-        return configmap(kept, version, self._node_uid())
+        return configmap(kept, version, self._cluster.node_uid)
 
 
 class HistoryConcern(Concern):
@@ -125,9 +123,7 @@ class HistoryConcern(Concern):
     def on(cls, ground: Ground, settings: HistoryPolicy) -> Self:
         del settings
         at = ground.cluster
-        keeper = None
-        if at is not None:
-            keeper = RecordStore(at.client, at.settings, lambda: at.node_uid)
+        keeper = None if at is None else RecordStore(at)
         return cls(ground.policy, ground.node, keeper, ground.clock, ground.timestamp)
 
     @classmethod

@@ -203,10 +203,9 @@ def configmap(known: NodeRecords, version: str, node_uid: str = "") -> dict[str,
     Make the object whole; `version` is the one it replaces, empty for a new one. It goes with the
     Node of this UID.
     """
-    node = {"apiVersion": "v1", "kind": "Node", "name": known.node, "uid": node_uid}
     data = {names.WHY_KEY: write_records(bounded(known))}
     name = configmap_name(names.WHY_PREFIX, known.node)
-    return kept_configmap(name, names.WHY_LABEL, data, version, node if node_uid else None)
+    return kept_configmap(name, names.WHY_LABEL, data, version, (known.node, node_uid))
 
 
 def stored_records(written: Object, node: str) -> NodeRecords:

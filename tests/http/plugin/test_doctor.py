@@ -159,6 +159,19 @@ def test_agents_and_webhooks_are_found_by_their_labels(kind: str, name: str, lab
     assert STATUS_PORT == read_status_pod(template).port
 
 
+def test_what_tenants_have_written_draws_nothing(healthy: Desk) -> None:
+    """Annotations and labels that cannot be read are shown, on lines of their own."""
+    space = namespace("team-a", "evict")
+    drawing = "\x1b[2J\u202e\n"
+    space["metadata"]["annotations"] = {names.MAX_MEMORY: drawing}
+    space["metadata"]["labels"][names.IDLE] = drawing
+    healthy.get("/api/v1/namespaces", listed(space))
+    lines = healthy.run("doctor").out.splitlines()
+
+    assert [] == [line for line in lines if not line.isprintable()]
+    assert ["2J" in line for line in lines].count(True)
+
+
 def test_what_is_absent_is_wrong(healthy: Desk) -> None:
     """Objects of the installation that are missing make the code 1."""
     for path in OBJECTS:

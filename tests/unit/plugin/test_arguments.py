@@ -9,7 +9,7 @@ import pytest
 from kubectl_gpufence.arguments import patience, seconds
 from kubectl_gpufence.completion import completions
 from kubectl_gpufence.output import Output, output_to
-from kubectl_gpufence.verbs import parse
+from kubectl_gpufence.verbs import VERBS, parse
 from kubectl_gpufence.view import Display
 from tests.support.plugin import Screen
 
@@ -92,6 +92,16 @@ def test_a_call_that_cannot_be_read_ends_with_two(
 
     assert 2 == caught.value.code
     assert "usage: kubectl gpufence" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_a_wrong_option_ends_every_verb_with_two(verb: str) -> None:
+    """Whether or not what it is about is named."""
+    for named in ([], ["trainer-0"]):
+        with pytest.raises(SystemExit) as caught:
+            parse([verb, *named, "--nonsense"])
+
+        assert 2 == caught.value.code
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,27 @@
 """Answers that are missing, slow, strange or forbidden."""
 
 import io
+import json
 
 import pytest
 
+from agent.fence import PodContext
+from agent.pod_view import read_pod_on_node
+from gpufence import names
+from gpufence.dialects import Units
 from gpufence.memory_condition import HeldOnCard
+from gpufence.mode import Mode
 from gpufence.names import PROFILE_GROUP, PROFILES
 from gpufence.need import write_need
 from gpufence.need.profile import write_status
-from gpufence.quantity import MIB
+from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import write_snapshot
 from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.output import advice
 from kubectl_gpufence.reader import MissingError
 from tests.http.kube.builders import status
 from tests.support import builders
+from tests.support.agent.builders import CARDS
 from tests.support.builders import NEED_KEY, container, need_summary, node_need, owner_need
 from tests.support.plugin import (
     ABSENT,
@@ -323,3 +330,59 @@ def test_what_is_newer_than_the_profiles_is_noted(desk: Desk) -> None:
     said = desk.run("recommend", "-A", "-o", "html")
 
     assert "note: 1 owner measured, and in no profile yet: vision/newcomer\n" in said.err
+
+
+DIGITS = "9" * 4299
+CONTAINER = '{"limit":"3Gi","processes":%s,"headroom":"factor","cap":"2Gi","settings":[]}'
+PLAN = '{"v":1,"mode":"cap","dialect":"gpushare","limit":"3Gi","containers":{"trainer":%s}}'
+SETTING = (
+    '{"env":%s,"slot":"s0","form":"bytes","done":"set","user":%s,'
+    '"L":"1Gi","C":"1Gi","T":"1Gi","A":"1Gi"}'
+)
+WITH_SETTING = CONTAINER.replace("[]", "[%s]")
+PLANS = {
+    "many-processes": PLAN % (CONTAINER % DIGITS),
+    "more-digits-than-python-reads": PLAN % (CONTAINER % (DIGITS * 2)),
+    "an-amount-of-many-digits": PLAN.replace('"3Gi"', DIGITS, 1) % (CONTAINER % 1),
+    "a-cap-below-zero": PLAN % (CONTAINER % 1).replace('"2Gi"', "-5"),
+    "no-number": PLAN.replace('"v":1', '"v":NaN') % (CONTAINER % 1),
+    "no-amount": PLAN % (CONTAINER % 1).replace('"2Gi"', "NaN"),
+    "without-end": PLAN % (CONTAINER % 1).replace('"2Gi"', "Infinity"),
+    "far-too-large": PLAN % (CONTAINER % 1).replace('"2Gi"', "1e999"),
+    "deep": PLAN % ("[" * 900 + "]" * 900),
+    "deeper": PLAN % ("[" * 100_000 + "]" * 100_000),
+    "deep-version": '{"v":' + "[" * 970 + "]" * 970 + "}",
+    "wrong-types": '{"v":1,"mode":[],"dialect":{},"limit":[[]],"containers":[1]}',
+    "text-for-a-container": PLAN % '"x"',
+    "half-a-character": PLAN % (WITH_SETTING % (1, SETTING % ('"\\ud800"', '"\\udfff"'))),
+    "a-huge-text": PLAN % (WITH_SETTING % (1, SETTING % ('"E"', json.dumps("x" * 200_000)))),
+    "a-huge-name": PLAN.replace("trainer", "t" * 200_000) % "5",
+    "escapes": PLAN % (WITH_SETTING % (1, SETTING % ('"\\u001b[2J"', '"\\u0007"'))),
+    "no-json": "{",
+    "nothing": "",
+}
+
+
+def test_a_bad_pod_costs_one_line(desk: Desk) -> None:
+    """The others have theirs; each is explained as far as that goes, without half characters."""
+    bad = {name: raw_pod(name=name, uid=name) for name in PLANS}
+    for name, raw in bad.items():
+        raw["metadata"]["annotations"] |= {names.PLAN: PLANS[name], names.INJECTED: "yes"}
+        desk.get(f"{PODS}/{name}", reply(raw))
+    desk.get(PODS, listed(raw_pod(), *bad.values()))
+    rows, alone = desk.run("top", "-o", "wide").out.splitlines(), desk.run("top", "-o", "json").json
+    told = {name: desk.run("explain", name).out for name in bad}
+
+    assert {"trainer-0", *PLANS} == {row["name"] for row in alone["pods"]}
+    assert (len(PLANS) + 2, True) == (len(rows), max(map(len, rows)) < 250)
+    assert [] == [name for name in PLANS if f"pod team-a/{name}: " not in told[name]]
+    assert all(text.encode() for text in told.values())
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_an_agent_reads_a_bad_pod(plan: str) -> None:
+    """What a tenant forges as a plan costs the agent no exception, and changes no limit."""
+    raw = builders.pod(builders.gpushare(), annotations={names.PLAN: plan, names.INJECTED: "yes"})
+    context = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
+
+    assert 3 * GIB == read_pod_on_node(raw, context).limits[CARDS[0].uuid].limit_bytes

@@ -1,187 +1,164 @@
-"""What is read of pods and of those who measure them, and what is kept of thousands."""
+"""What is read of pods, of nodes and of agents, and what is kept of thousands."""
 
-import io
 import json
-from pathlib import Path
+from collections.abc import Mapping
+from time import sleep
 
 import pytest
 
-from agent.fence import PodContext
-from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.cards import write_cards
-from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.fences import Fence
 from gpufence.mode import Mode
 from gpufence.plan import Done, Setting, write_setting
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.cluster_view import (
-    ClusterAnswers,
-    NodeAgent,
-    by_node,
-    named,
-    see_node,
-    silent_notes,
-)
+from gpufence.snapshot import CARD_ROWS, OUTLINES, PodActivityRow, write_snapshot
+from kube import UnreachableError
+from kubectl_gpufence.agents import AgentPatience, ask_agents
+from kubectl_gpufence.cluster_view import by_node, named, see_node, silent_notes
 from kubectl_gpufence.gpushare.books import read_booking
-from kubectl_gpufence.output import output_to
-from kubectl_gpufence.pod_lines import POD_FIELDS, pod_lines
 from kubectl_gpufence.pods import AlikePlans, SeenPod, StatusPod, read_status_pod, see_pod, slim
-from kubectl_gpufence.verbs.doctor.installation import read_labelled
-from kubectl_gpufence.verbs.explain.chapters import explanation
-from kubectl_gpufence.verbs.explain.record import PodRecord
-from kubectl_gpufence.view import Display, columns_of, records, table
-from tests.support.agent.builders import CARDS
+from kubectl_gpufence.verbs.idle.lines import IdleLine, SeenOwners, idle_lines, is_about, use_of
 from tests.support.builders import container, gpushare, pod
-from tests.support.builders import pod as built
 from tests.support.gpushare_cases import booked
-from tests.support.plugin import NODE, agent, raw_node, raw_pod, seen_node, seen_pod, snapshot
-
-
-def test_the_webhooks_limit_counts_before_our_own() -> None:
-    """The plan was made with the operator's settings, which a plugin does not know."""
-    raw = raw_pod()
-    raw["metadata"]["annotations"][names.PLAN] = raw["metadata"]["annotations"][names.PLAN].replace(
-        '"limit":"3072Mi","containers"', '"limit":"3Mi","containers"'
-    )
-
-    assert (3 * MIB, 3 * GIB) == (
-        see_pod(raw, None).limit_bytes,
-        see_pod(raw, None).declaration.limit_bytes,
-    )
-
-
-def test_init_containers_do_not_add_to_what_was_told() -> None:
-    """An init container has gone when the others take their memory."""
-    both = raw_pod(gpushare("main", 3), initContainers=[gpushare("first", 3)])
-    alone = raw_pod(container("main"), initContainers=[gpushare("first", 3)])
-
-    assert 2150 * MIB == see_pod(both, seen_node().gpu).told_bytes
-    assert 2150 * MIB == see_pod(alone, seen_node().gpu).told_bytes
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ({}, Fence.FRAMEWORK),
-        ({"containers": {}}, Fence.AGENT),
-        ({"dialect": "hami"}, Fence.LIBRARY),
-        ({"dialect": "mig"}, Fence.MIG),
-        ({"limit": None}, None),
-    ],
-    ids=["framework", "agent", "library", "mig", "no limit"],
+from tests.support.plugin import (
+    NODE,
+    agent,
+    pod_row,
+    raw_node,
+    raw_pod,
+    seen_node,
+    seen_pod,
+    snapshot,
+    use_row,
 )
-def test_a_plan_says_what_shall_hold_a_pod(said: dict[str, object], expected: Fence | None) -> None:
-    """Hardware, library and frameworks are known before any agent has looked."""
-    assert expected == planned(said).planned_fence
+from tests.support.verb_cases import (
+    BUSY,
+    JOB,
+    UNMEASURED,
+    WORKER,
+    alone,
+    api_owner,
+    idle,
+    led,
+    measured,
+    owned,
+    said,
+)
 
 
-def test_a_plan_with_the_drivers_limit_counts_on_the_driver() -> None:
-    """One variable is enough, whatever else the container reads."""
-    setting = write_setting(Setting(names.DRIVER_LIMIT, "", "driver", Done.SET, limit_bytes=GIB))
-    plan = json.loads(raw_pod()["metadata"]["annotations"][names.PLAN])
-    (container,) = plan["containers"].values()
-    container["settings"].append(json.loads(setting))
-
-    assert Fence.DRIVER == planned({"containers": plan["containers"]}).planned_fence
-    assert None is seen_pod(mode=None).planned_fence
-
-
-def planned(said: dict[str, object]) -> SeenPod:
+def planned(**changed: object) -> SeenPod:
     """Return a pod of whose plan some parts are these."""
     raw = raw_pod()
     plan = json.loads(raw["metadata"]["annotations"][names.PLAN])
-    raw["metadata"]["annotations"][names.PLAN] = json.dumps({**plan, **said})
+    raw["metadata"]["annotations"][names.PLAN] = json.dumps({**plan, **changed})
     return see_pod(raw, seen_node().gpu)
 
 
-def test_a_pod_without_gpu_memory_is_none_of_ours() -> None:
-    """Neither its resources nor its annotations name it."""
-    assert not see_pod(pod(), None).uses_gpu
-    assert see_pod(pod(annotations={names.MEMORY: "1Gi"}), None).uses_gpu
-    assert see_pod(pod(annotations={f"{names.MEMORY_OF_CONTAINER}main": "1Gi"}), None).uses_gpu
+def by_driver() -> dict[str, object]:
+    """Return the plan's containers with a limit for the driver."""
+    setting = write_setting(Setting(names.DRIVER_LIMIT, "", "driver", Done.SET, limit_bytes=GIB))
+    plan = json.loads(raw_pod()["metadata"]["annotations"][names.PLAN])
+    for one in plan["containers"].values():
+        one["settings"].append(json.loads(setting))
+    return dict(plan["containers"])
 
 
-def test_a_pod_that_declares_nothing_says_why() -> None:
-    """Undeclared and unreadable are told apart in words."""
-    unreadable = pod(gpushare("main", "many"))
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (planned(), Fence.FRAMEWORK),
+        (planned(containers={}), Fence.AGENT),
+        (planned(dialect="hami"), Fence.LIBRARY),
+        (planned(dialect="mig"), Fence.MIG),
+        (planned(containers=by_driver()), Fence.DRIVER),
+        (planned(limit=None), None),
+        (seen_pod(mode=None), None),
+    ],
+    ids=["framework", "agent", "library", "mig", "driver", "no limit", "no plan"],
+)
+def test_a_plan_says_what_shall_hold_a_pod(found: SeenPod, expected: Fence | None) -> None:
+    """Hardware, driver, library and frameworks are known before any agent has looked."""
+    assert expected == found.planned_fence
 
-    assert "no container asks for GPU memory" in see_pod(pod(), None).declaration.why_not
-    assert '"many" is not' in see_pod(unreadable, None).declaration.why_not
+
+def test_the_webhooks_figures_count_before_our_own() -> None:
+    """Its limit was made with the operator's settings; init containers add nothing to the cap."""
+    both = raw_pod(gpushare("main", 3), initContainers=[gpushare("first", 3)])
+    first = raw_pod(container("main"), initContainers=[gpushare("first", 3)])
+    found = planned(limit="3Mi")
+
+    assert (3 * MIB, 3 * GIB) == (found.limit_bytes, found.declaration.limit_bytes)
+    assert [2150 * MIB] * 2 == [see_pod(each, seen_node().gpu).told_bytes for each in (both, first)]
+    assert [True, False, False] == [
+        seen_pod(mode=mode).only_planned for mode in (Mode.OBSERVE, Mode.EVICT, None)
+    ]
 
 
-def test_a_share_of_an_unknown_card_has_no_limit() -> None:
-    """Half of a card that nobody has told of is not zero."""
-    raw = pod(annotations={names.KAI_FRACTION: "0.5"})
+@pytest.mark.parametrize(
+    ("raw", "uses", "why"),
+    [
+        (pod(), False, "no container asks for GPU memory"),
+        (pod(annotations={names.MEMORY: "1Gi"}), True, ""),
+        (pod(annotations={f"{names.MEMORY_OF_CONTAINER}main": "1Gi"}), True, ""),
+        (pod(gpushare("main", "many")), True, '"many" is not'),
+        (pod(annotations={names.KAI_FRACTION: "0.5"}), True, "the size of its card is not known"),
+    ],
+)
+def test_a_pod_declares_memory_or_says_why_not(
+    raw: dict[str, object], why: str, *, uses: bool
+) -> None:
+    """By resources or annotations; unreadable, undeclared and unknown are not the same."""
+    found = see_pod(raw, None)
 
-    said = see_pod(raw, None).declaration
-    assert (None, "the size of its card is not known") == (said.limit_bytes, said.why_not)
+    assert (uses, True) == (found.uses_gpu, why in found.declaration.why_not)
+    assert bool(why) == (found.declaration.limit_bytes is None)
 
 
 def test_the_controller_is_the_owner() -> None:
-    """Other owners do not make pods anew."""
+    """Other owners do not make pods anew; what is no pod is refused."""
     raw = pod()
     raw["metadata"]["ownerReferences"] = [
         {"kind": "Queue", "name": "q"},
         {"kind": "Job", "name": "j", "controller": True},
     ]
 
-    assert "Job/j" == see_pod(raw, None).owner
-    assert "" == see_pod(pod(), None).owner
-
-
-def test_what_is_no_pod_is_refused() -> None:
-    """A list of something else is an error, not a pod without limits."""
+    assert ["Job/j", ""] == [see_pod(each, None).owner for each in (raw, pod())]
     with pytest.raises(InvalidError):
         see_pod({"metadata": []}, None)
 
 
-def test_observed_pods_have_only_a_plan() -> None:
-    """In mode observe the figures are what would be done."""
-    assert seen_pod(mode=Mode.OBSERVE).only_planned
-    assert not seen_pod().only_planned
-    assert not seen_pod(mode=None).only_planned
-
-
 def test_a_node_tells_its_cards_or_why_not() -> None:
-    """A missing annotation and a broken one are two things."""
-    silent, broken = raw_node(), raw_node()
+    """A missing annotation and a broken one are two things; cards are kept once."""
+    silent, broken, bare = raw_node(), raw_node(), raw_node(count=0)
     del silent["metadata"]["annotations"][names.CARDS]
     broken["metadata"]["annotations"][names.CARDS] = "{"
+    node = seen_node()
+    assert node.gpu is not None
+    assert node.cards is not None
+    bare["metadata"]["annotations"] = {names.CARDS: write_cards(node.cards._replace(cards=()))}
+    alone = see_node(bare | {"status": {}})
 
-    assert seen_node().cards is not None
+    assert node.cards.cards is node.gpu.cards
     assert (None, "") == (see_node(silent).cards, see_node(silent).cards_trouble)
     assert see_node(broken).cards_trouble.startswith(names.CARDS)
+    assert (None, ()) == (alone.gpu, alone.cards and alone.cards.cards)
 
 
 def test_while_an_agent_is_replaced_the_one_that_answers_counts() -> None:
-    """Two pods on a node are one agent; one without a node is none yet."""
+    """Two pods on a node are one agent, one without a node none yet; silence is noted once."""
     old, new = agent(None, "gone", pod="old"), agent(snapshot(), pod="new")
     pending = agent(None, "pending", node="")
-
-    assert {"gpu-1": new} == by_node([pending, old, new])
-    assert {"gpu-1": new} == by_node([new, old])
-
-
-def test_each_reason_for_silence_is_told_once() -> None:
-    """A hundred agents that may not be asked are one note."""
     denied = [agent(None, "you may not", node=f"n{place}") for place in range(5)]
     lost = agent(None, "lost", node="", pod="pod-x")
 
+    assert {"gpu-1": new} == by_node([pending, old, new]) == by_node([new, old])
     assert (
         "5 agents (n0, n1, n2 and 2 more): you may not",
         "1 agent (pod-x): lost",
-    ) == silent_notes([*denied, lost, agent(snapshot())])
+    ) == silent_notes([*denied, lost, new])
     assert "a, b" == named(["b", "a"])
-
-
-def test_a_namespace_is_known_by_its_label() -> None:
-    """A namespace without the label has no mode; a wrong value is kept to be told."""
-    raw = {"metadata": {"name": "a", "labels": {names.MODE: "Cap"}}}
-
-    assert ("a", "Cap") == (read_labelled(raw).name, read_labelled(raw).mode)
-    assert None is read_labelled({"metadata": {"name": "b"}}).mode
 
 
 def test_an_agents_pod_says_where_and_how_it_is_asked() -> None:
@@ -201,9 +178,12 @@ def test_an_agents_pod_says_where_and_how_it_is_asked() -> None:
 
 def test_a_slim_pod_declares_and_tells_the_same() -> None:
     """What the webhook wrote has been read, and notes of others say nothing here."""
-    said = {names.MEMORY: "2Gi", "example.com/note": "of no use", names.GPUSHARE_CARD_INDEX: "0"}
     raw = raw_pod(gpushare("main", 3))
-    raw["metadata"]["annotations"] |= said
+    raw["metadata"]["annotations"] |= {
+        names.MEMORY: "2Gi",
+        names.GPUSHARE_CARD_INDEX: "0",
+        "x": "y",
+    }
     whole = see_pod(raw, seen_node().gpu)
     thin = slim(whole)
 
@@ -215,133 +195,23 @@ def test_a_slim_pod_declares_and_tells_the_same() -> None:
     )
 
 
-def test_plans_that_are_alike_are_read_once() -> None:
-    """Equal texts give the very same plan, and others their own."""
+def test_plans_that_are_alike_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal texts give the very same plan; no more are remembered than there is room for."""
     plans = AlikePlans()
-    one, other = raw_pod(), raw_pod(gpushare("main", 2))
-    first = see_pod(one, None, plans=plans).recorded
-
-    assert first is see_pod(one, None, plans=plans).recorded
-    assert first != see_pod(other, None, plans=plans).recorded
-    assert not see_pod(pod(), None, plans=plans).recorded.trouble
-
-
-def test_no_more_plans_are_remembered_than_stand_together() -> None:
-    """Tenants decide how many there are."""
-    plans = AlikePlans()
+    raws = [raw_pod(gpushare("main", amount)) for amount in (2, 3)]
+    one, other = (see_pod(raw, None, plans=plans).recorded for raw in raws)
+    again = see_pod(raws[0], None, plans=plans).recorded
     first = plans({names.PLAN: "0"})
     for number in range(1, AlikePlans.MOST + 1):
         plans({names.PLAN: str(number)})
-
-    assert first is not plans({names.PLAN: "0"})
-
-
-def test_no_more_settings_are_remembered_than_there_is_room_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Plans read the same when all that is alike was forgotten between them."""
     monkeypatch.setattr(AlikePlans, "MOST_SETTINGS", 1)
-    pods = [raw_pod(gpushare("main", amount)) for amount in (2, 3)]
-    plans = AlikePlans()
+    few = AlikePlans()
 
-    assert [see_pod(item, None).recorded for item in pods] == [
-        see_pod(item, None, plans=plans).recorded for item in pods
-    ]
-
-
-def test_cards_are_kept_once_where_they_are_what_the_node_offers() -> None:
-    """
-    What an agent has stated stands beside what is worked out from it, and is the same; of a node
-    without any it alone is known.
-    """
-    node = seen_node()
-    assert node.gpu is not None
-    assert node.cards is not None
-    raw = raw_node(count=0)
-    raw["metadata"]["annotations"] = {names.CARDS: write_cards(node.cards._replace(cards=()))}
-    raw["status"] = {}
-    bare = see_node(raw)
-
-    assert node.cards.cards is node.gpu.cards
-    assert bare.cards is not None
-    assert (None, ()) == (bare.gpu, bare.cards.cards)
-
-
-PLAIN = Display(width=120, colour=False, unicode=True)
-DIGITS = "9" * 4299
-CONTAINER = '{"limit":"3Gi","processes":%s,"headroom":"factor","cap":"2Gi","settings":[]}'
-PLAN = '{"v":1,"mode":"cap","dialect":"gpushare","limit":"3Gi","containers":{"trainer":%s}}'
-SETTING = (
-    '{"env":%s,"slot":"s0","form":"bytes","done":"set","user":%s,'
-    '"L":"1Gi","C":"1Gi","T":"1Gi","A":"1Gi"}'
-)
-WITH_SETTING = CONTAINER.replace("[]", "[%s]")
-PLANS = {
-    "many processes": PLAN % (CONTAINER % DIGITS),
-    "more digits than Python reads": PLAN % (CONTAINER % (DIGITS * 2)),
-    "an amount of many digits": PLAN.replace('"3Gi"', DIGITS, 1) % (CONTAINER % 1),
-    "a cap below zero": PLAN % (CONTAINER % 1).replace('"2Gi"', "-5"),
-    "no number": PLAN.replace('"v":1', '"v":NaN') % (CONTAINER % 1),
-    "no amount": PLAN % (CONTAINER % 1).replace('"2Gi"', "NaN"),
-    "without end": PLAN % (CONTAINER % 1).replace('"2Gi"', "Infinity"),
-    "far too large": PLAN % (CONTAINER % 1).replace('"2Gi"', "1e999"),
-    "deep": PLAN % ("[" * 900 + "]" * 900),
-    "deeper": PLAN % ("[" * 100_000 + "]" * 100_000),
-    "deep version": '{"v":' + "[" * 970 + "]" * 970 + "}",
-    "wrong types": '{"v":1,"mode":[],"dialect":{},"limit":[[]],"containers":[1]}',
-    "text for a container": PLAN % '"x"',
-    "half a character": PLAN % (WITH_SETTING % (1, SETTING % ('"\\ud800"', '"\\udfff"'))),
-    "a huge text": PLAN % (WITH_SETTING % (1, SETTING % ('"E"', json.dumps("x" * 200_000)))),
-    "a huge name": PLAN.replace("trainer", "t" * 200_000) % "5",
-    "escapes": PLAN % (WITH_SETTING % (1, SETTING % ('"\\u001b[2J"', '"\\u0007"'))),
-    "no JSON": "{",
-    "nothing": "",
-}
-
-
-def bad_pod(plan: str) -> dict[str, object]:
-    made = raw_pod(name="bad-1", uid="bad")
-    made["metadata"]["annotations"] |= {names.PLAN: plan, names.INJECTED: "yes"}
-    return made
-
-
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_a_bad_pod_costs_top_one_line(plan: str) -> None:
-    """The table has a line for the bad pod, and the others' lines as they are without it."""
-    good = see_pod(raw_pod(), seen_node().gpu)
-    bad = see_pod(bad_pod(plan), seen_node().gpu)
-    agents = {NODE: NodeAgent(NODE, "agent-1", snapshot=snapshot())}
-    nodes = {NODE: seen_node()}
-    alone = ClusterAnswers((good,), agents, nodes)
-    both = ClusterAnswers((good, bad), agents, nodes)
-    columns = columns_of(POD_FIELDS, wide=True)
-    rows = table(columns, pod_lines(both, ""), PLAIN)
-
-    assert 3 == len(rows)
-    assert 2 == len(json.dumps(records(POD_FIELDS, pod_lines(both, ""))).split("bad-1"))
-    assert max(map(len, rows)) < 250
-    assert 2 == len(table(columns, pod_lines(alone, ""), PLAIN))
-
-
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_a_bad_pod_can_be_explained(plan: str, tmp_path: Path) -> None:
-    """Its explanation is told as far as it goes, on a terminal that takes no half characters."""
-    pod = see_pod(bad_pod(plan), seen_node().gpu)
-    lines = explanation(PodRecord(pod=pod, mode="cap", agent=None, no_agent="", events=()), PLAIN)
-    with (tmp_path / "out").open("w", encoding="utf-8") as out:
-        output_to(out, io.StringIO(), {}).lines(lines)
-
-    assert "bad-1" in (tmp_path / "out").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_an_agent_reads_a_bad_pod(plan: str) -> None:
-    """What somebody forges as a plan costs the agent no exception, and changes no limit."""
-    raw = built(gpushare(), annotations={names.PLAN: plan, names.INJECTED: "yes"})
-    context = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
-    found = read_pod_on_node(raw, context)
-
-    assert 3 * 2**30 == found.limits[CARDS[0].uuid].limit_bytes
+    assert see_pod(raws[0], None).recorded == one != other
+    assert again is one
+    assert first is not plans({names.PLAN: "0"})
+    assert [one, other] == [see_pod(raw, None, plans=few).recorded for raw in raws]
+    assert not see_pod(pod(), None, plans=few).recorded.trouble
 
 
 @pytest.mark.parametrize("cards", [5, "0", True])
@@ -351,3 +221,135 @@ def test_an_allocation_without_cards_leaves_the_pod_to_its_index(cards: object) 
 
     assert booking is not None
     assert {1: 2} == booking.shares
+
+
+def patient(seconds: float = 0.0, agents: int = AgentPatience.ENOUGH) -> AgentPatience:
+    """Ask enough agents that take so long."""
+
+    def answer(_: float) -> str:
+        sleep(seconds)
+        return ""
+
+    patience = AgentPatience()
+    for _ in range(agents):
+        patience.ask(answer)
+    return patience
+
+
+def test_agents_are_waited_for_by_how_long_others_take() -> None:
+    """The first have their time; where all answer at once a second is long, else it is not."""
+    first, least = AgentPatience.FIRST_SECONDS, AgentPatience.LEAST_SECONDS
+
+    assert first == patient(agents=AgentPatience.ENOUGH - 1).seconds
+    assert least == patient().seconds
+    assert least < patient(0.06).seconds < first == patient(0.16).seconds
+
+
+def test_no_answer_teaches_nothing() -> None:
+    """Those that hang do not make others wait longer."""
+    patience = patient()
+
+    def hang(seconds: float) -> str:
+        raise UnreachableError(f"nothing in {seconds} s")
+
+    with pytest.raises(UnreachableError, match=r"nothing in 1\.0 s"):
+        patience.ask(hang)
+    assert AgentPatience.LEAST_SECONDS == patience.seconds
+
+
+def test_of_a_snapshot_only_what_is_wanted_is_kept() -> None:
+    """What is not shown has no room; tables of nodes keep which pods are fenced and over."""
+    over = pod_row(use_row(over_seconds=5.0), use_row())
+    state = snapshot(pod_row(), over)
+    text = write_snapshot(state)
+    whole, cards, outlines = (
+        ask_agents([StatusPod("a", "a")], lambda _: text, print, part)[0]
+        for part in (None, CARD_ROWS, OUTLINES)
+    )
+    assert cards.snapshot is not None
+    assert outlines.snapshot is not None
+
+    assert (state, text, "") == (whole.snapshot, whole.text, cards.text)
+    assert (state.cards, (), ()) == (
+        cards.snapshot.cards,
+        cards.snapshot.pods,
+        cards.snapshot.nobody,
+    )
+    assert [("evict", 0), ("evict", 1)] == [
+        (row.mode, len(row.uses)) for row in outlines.snapshot.pods
+    ]
+
+
+def line_of(**pods: PodActivityRow) -> IdleLine:
+    """Build the line of an owner whose pods do this, with a GiB each."""
+    rows = (measured(name, doing, GIB) for name, doing in pods.items())
+    owners = SeenOwners(tuple(owned(WORKER, name) for name in pods), {NODE: snapshot(*rows)})
+    return idle_lines(owners, "")[0]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ({"a": idle(60.0), "b": idle(7200.0)}, ("idle", 60.0, 1 / 30)),
+        ({"a": BUSY, "b": idle(7200.0)}, ("busy", 0.0, 0.0)),
+        ({"a": UNMEASURED, "b": idle(7200.0)}, ("unknown", None, None)),
+        ({"a": idle(1800.0), "b": idle(1800.0)}, ("idle", 1800.0, 1.0)),
+    ],
+)
+def test_an_owner_is_as_idle_as_its_busiest_pod(
+    pods: Mapping[str, PodActivityRow], expected: tuple[object, ...]
+) -> None:
+    """Unknown is never idle, and hours in vain are memory times time."""
+    line = line_of(**pods)
+
+    assert expected == (line.state, line.idle_seconds, line.gib_hours)
+    assert line.state != "unknown" or line.why == "a: MPS is on the card"
+
+
+@pytest.mark.parametrize(
+    ("doing", "state", "why"),
+    [
+        (idle(8.0), "busy", "the controller waits until its pods have been idle for longer"),
+        (BUSY, "idle", "it is in use again"),
+        (BUSY, "busy", "pod a uses its GPU"),
+    ],
+)
+def test_what_the_controller_does_not_know_yet_is_not_its_reason(
+    doing: PodActivityRow, state: str, why: str
+) -> None:
+    """State, time and reason are of one moment."""
+    releases = said(WORKER, state=state, why="pod a uses its GPU")
+
+    assert why == line_of(a=doing)._replace(said=releases).why
+
+
+def test_owners_are_those_of_the_namespace_in_whichever_version() -> None:
+    """The most in vain is first; memory that is hidden is not added up."""
+    older = WORKER._replace(kind=WORKER.kind._replace(api_version="apps/v1beta1"))
+    hidden = snapshot(measured("a", idle(60.0), GIB, None))
+
+    assert ["worker", "claimer"] == [line.name for line in idle_lines(alone(), "")][:2]
+    assert [] == idle_lines(led()._replace(pods=()), "team-b")
+    assert [True, False] == [
+        is_about(line_of(a=BUSY), owner) for owner in (older, api_owner("worker", JOB))
+    ]
+    assert [None] == [
+        line.held_bytes
+        for line in idle_lines(SeenOwners((owned(WORKER, "a"),), {NODE: hidden}), "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        (None, "no agent of node gpu-1 answers"),
+        (snapshot(), "the agent of node gpu-1 says nothing of it"),
+        (snapshot(measured("a", None, GIB)), "the agent of node gpu-1 says nothing of it"),
+        (snapshot(stale_seconds=99.0), "what the agent of node gpu-1 knows is too old"),
+    ],
+)
+def test_what_no_agent_says_is_unknown(shown: object, why: str) -> None:
+    """Silence, age and older agents make a pod unknown, each with its reason."""
+    use = use_of(owned(WORKER, "a"), shown)  # type: ignore[arg-type]  # None or a snapshot
+
+    assert ("unknown", None, why) == (use.state, use.idle_seconds, use.why)

@@ -158,6 +158,9 @@ STATES: dict[str, Changes] = {
         "namespaces": of(read_labelled({"metadata": TEAM})),
         "pods": of(OWN),
     },
+    "wrong words, and no mode": {
+        "namespaces": of(read_labelled({"metadata": {**TEAM, "labels": {names.IDLE: "relase"}}}))
+    },
     "evicted again and again": {"events": of(EVICTED, ON_POD, AGAIN, ONCE)},
     "evicted once": {"events": of(ONCE)},
     "no quota": {"namespaces": TEAMS},

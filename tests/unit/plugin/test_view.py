@@ -10,7 +10,7 @@ from gpufence.quantity import GIB, MIB
 from kubectl_gpufence.arguments import patience, seconds
 from kubectl_gpufence.completion import completions
 from kubectl_gpufence.output import Output, output_to
-from kubectl_gpufence.verbs import parse
+from kubectl_gpufence.verbs import VERBS, parse
 from kubectl_gpufence.view import (
     Bar,
     Cell,
@@ -81,6 +81,7 @@ def test_what_is_left_out_has_its_usual_meaning() -> None:
         *((f"keep {text}", "usage:") for text in ("deploy/a", "deploy/a --for 1h --clear")),
         *((text, "usage:") for text in ("keep --clear", "wake deploy/a --replicas few")),
         *((text, "usage:") for text in ("wake a/b/c", "release", "release -A", "idle deploy/a")),
+        *((f"{verb.name} {what}--nonsense", "usage:") for verb in VERBS for what in ("", "a ")),
         ("tpo", "; did you mean top?\n"),
         ("top -o tabel", "; did you mean table?\n"),
         ("top --namespce=team-a", "; did you mean --namespace?\n"),

@@ -70,33 +70,6 @@ def test_a_list_that_always_expires_is_given_up(server: ApiServer, client: Clien
     assert len(server.seen(f"GET {PODS}")) == 6
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"kind": "Pod", "metadata": {"resourceVersion": "1"}},
-        {"items": [], "metadata": {}},
-        {"items": [1], "metadata": {"resourceVersion": "1"}},
-        {"items": {}, "metadata": {"resourceVersion": "1"}},
-        {"items": []},
-    ],
-)
-def test_what_is_no_list_is_not_taken_for_an_empty_one(
-    server: ApiServer, client: Client, body: dict[str, object]
-) -> None:
-    """An odd answer never looks like a collection without objects."""
-    server.on(f"GET {PODS}", reply(body))
-
-    with pytest.raises(BadReplyError):
-        client.list(PODS)
-
-
-def test_an_empty_list_in_gos_spelling_is_empty(server: ApiServer, client: Client) -> None:
-    """A list whose items are null has none."""
-    server.on(f"GET {PODS}", reply({**pods(), "items": None}))
-
-    assert [] == client.list(PODS).items
-
-
 METRICS = "/api/v1/namespaces/a/pods/b:8080/proxy/metrics"
 KEY = f"GET {METRICS}"
 

@@ -276,22 +276,6 @@ def test_a_server_below_a_path_keeps_it(server: ApiServer) -> None:
         assert pod("p") == client.get(POD)
 
 
-def test_connections_are_reused(server: ApiServer) -> None:
-    """Many requests in a row need one connection."""
-    peers = set()
-
-    def answer(exchange: Exchange) -> None:
-        peers.add(exchange.client_address)
-        reply(pod("p"))(exchange)
-
-    server.on(f"GET {POD}", answer)
-    with client_of(server) as client:
-        for _ in range(5):
-            client.get(POD)
-
-    assert len(peers) == 1
-
-
 def test_an_endless_refusal_is_read_only_so_far(server: ApiServer, client: Client) -> None:
     """A refused watch whose body never ends still comes back as a refusal."""
 

@@ -26,15 +26,6 @@ from tests.support.authority import Authority
 from tests.support.servers import Answer, ApiServer, Exchange, Seen, cut, hang, reply, watch
 
 
-def test_a_server_of_the_cluster_ca_is_believed(tmp_path: Path) -> None:
-    """The CA from the settings decides."""
-    authority = Authority(tmp_path)
-    with ApiServer(authority.server_context()) as server:
-        server.on(f"GET {PODS}", reply(pods()))
-        with client_of(server, replace(SETTINGS, ca_file=authority.ca_file)) as client:
-            assert [] == client.list(PODS).items
-
-
 def test_strictness_can_be_asked_for(tmp_path: Path) -> None:
     """A CA without key identifiers passes by default, and only by default."""
     authority = Authority(tmp_path)
@@ -46,26 +37,18 @@ def test_strictness_can_be_asked_for(tmp_path: Path) -> None:
     assert [False, True] == [bool(flag & ssl.VERIFY_X509_STRICT) for flag in flags]
 
 
-def test_a_server_of_another_ca_is_refused(tmp_path: Path) -> None:
-    """The error says that it is about trust, and nothing is sent."""
-    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
-    with ApiServer(theirs.server_context()) as server:
+@pytest.mark.parametrize(("named", "trusted"), [("127.0.0.1", "ours"), ("elsewhere.example", "")])
+def test_a_server_that_is_not_trusted_is_refused(tmp_path: Path, named: str, trusted: str) -> None:
+    """By another CA or for another name: the error is about trust, and nothing is sent."""
+    theirs = Authority(tmp_path, "theirs")
+    ours = Authority(tmp_path, trusted) if trusted else theirs
+    with ApiServer(theirs.server_context(named)) as server:
         client = client_of(server, replace(SETTINGS, ca_file=ours.ca_file))
 
         with pytest.raises(UnreachableError, match=r"certificate is not trusted: .*CA file"):
             client.get(PODS)
 
         assert [] == server.seen(f"GET {PODS}")
-
-
-def test_a_certificate_for_another_name_is_refused(tmp_path: Path) -> None:
-    """A good CA does not make a wrong name right."""
-    authority = Authority(tmp_path)
-    with ApiServer(authority.server_context("elsewhere.example")) as server:
-        client = client_of(server, replace(SETTINGS, ca_file=authority.ca_file))
-
-        with pytest.raises(UnreachableError, match="certificate is not trusted"):
-            client.get(PODS)
 
 
 def test_a_renewed_ca_is_picked_up(tmp_path: Path) -> None:
@@ -90,20 +73,16 @@ def test_a_half_written_ca_changes_nothing(tmp_path: Path, content: bytes) -> No
     assert len(trust.context.get_ca_certs()) == 1
 
 
-def test_a_ca_file_without_certificates_is_refused_at_once(tmp_path: Path) -> None:
-    """A broken CA file is named before anything is sent."""
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("ca.crt", r"ca\.crt cannot be used: .*PEM form"), ("none.crt", r"none\.crt .*No such file")],
+)
+def test_a_ca_file_that_is_none_is_refused_at_once(tmp_path: Path, name: str, why: str) -> None:
+    """One that is broken or not there never means to trust the machine's roots instead."""
     (tmp_path / "ca.crt").write_text("not a certificate")
-    settings = replace(SETTINGS, server="https://127.0.0.1:1", ca_file=tmp_path / "ca.crt")
+    settings = replace(SETTINGS, server="https://127.0.0.1:1", ca_file=tmp_path / name)
 
-    with pytest.raises(AccessError, match=r"ca\.crt cannot be used: .*PEM form"):
-        connect(settings)
-
-
-def test_a_missing_ca_file_is_refused_at_once(tmp_path: Path) -> None:
-    """A CA file that is not there never means to trust the machine's roots instead."""
-    settings = replace(SETTINGS, server="https://127.0.0.1:1", ca_file=tmp_path / "none.crt")
-
-    with pytest.raises(AccessError, match=r"none\.crt cannot be used: .*No such file"):
+    with pytest.raises(AccessError, match=why):
         connect(settings)
 
 

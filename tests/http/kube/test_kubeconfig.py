@@ -88,10 +88,18 @@ def authorization(server: ApiServer) -> list[str | None]:
     return [seen.headers.get("authorization") for seen in server.seen(LIST)]
 
 
-def test_embedded_ca_and_token(tmp_path: Path, authority: Authority, secure: ApiServer) -> None:
-    """A kubeconfig that carries everything in itself works."""
+@pytest.mark.parametrize(
+    "user",
+    [{"token": SECRET}, {"tokenFile": "mine.token"}, {"exec": plugin(SECRET)}],
+    ids=["token", "file beside it", "program"],
+)
+def test_a_token_from_wherever_it_is_named(
+    tmp_path: Path, authority: Authority, secure: ApiServer, user: Mapping[str, object]
+) -> None:
+    """In the kubeconfig, in a file of its own folder, or of a program; the CA is embedded."""
+    (tmp_path / "mine.token").write_text(SECRET)
     data = {"certificate-authority-data": encoded(authority.pem)}
-    with client_from(kubeconfig(tmp_path, secure, {"token": SECRET}, data)) as client:
+    with client_from(kubeconfig(tmp_path, secure, user, data)) as client:
         client.get(PODS)
 
     assert [f"Bearer {SECRET}"] == authorization(secure)
@@ -122,38 +130,21 @@ def test_a_proxy_of_the_kubeconfig_is_always_used(
         assert len(server.seen(key)) == 1
 
 
-def test_files_are_found_beside_the_kubeconfig(tmp_path: Path, secure: ApiServer) -> None:
-    """Relative paths start at the kubeconfig's own folder."""
-    (tmp_path / "mine.token").write_text(SECRET)
-    path = kubeconfig(tmp_path, secure, {"tokenFile": "mine.token"})
-    with client_from(path) as client:
-        client.get(PODS)
-
-    assert [f"Bearer {SECRET}"] == authorization(secure)
-
-
-def test_a_token_file_is_read_again_after_a_refusal(
-    tmp_path: Path, authority: Authority, secure: ApiServer
+@pytest.mark.parametrize("by_file", [True, False], ids=["token file", "new login"])
+def test_a_new_token_is_noticed_after_a_refusal(
+    tmp_path: Path, authority: Authority, secure: ApiServer, *, by_file: bool
 ) -> None:
-    """A token file named by a kubeconfig rotates as one in a pod does."""
-    (tmp_path / "mine.token").write_text("old")
-    secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
+    """A token that rotates, in its file or in the kubeconfig, is used after the next refusal."""
     data = {"certificate-authority-data": encoded(authority.pem)}
-    with client_from(kubeconfig(tmp_path, secure, {"tokenFile": "mine.token"}, data)) as client:
-        (tmp_path / "mine.token").write_text("new")
-        client.get(PODS)
 
-    assert ["Bearer old", "Bearer new"] == authorization(secure)
+    def write(token: str) -> Path:
+        (tmp_path / "mine.token").write_text(token)
+        user = {"tokenFile": "mine.token"} if by_file else {"token": token}
+        return kubeconfig(tmp_path, secure, user, data)
 
-
-def test_a_new_login_is_noticed_after_a_refusal(
-    tmp_path: Path, authority: Authority, secure: ApiServer
-) -> None:
-    """When a refused token was replaced in the kubeconfig meanwhile, the new one is used."""
     secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
-    data = {"certificate-authority-data": encoded(authority.pem)}
-    with client_from(kubeconfig(tmp_path, secure, {"token": "old"}, data)) as client:
-        kubeconfig(tmp_path, secure, {"token": "new"}, data)
+    with client_from(write("old")) as client:
+        write("new")
         client.get(PODS)
 
     assert ["Bearer old", "Bearer new"] == authorization(secure)
@@ -236,17 +227,6 @@ def test_unverified_servers_are_used_with_a_warning(
         client.get(PODS)
 
     assert f"the certificate of {secure.url} is NOT verified" in caplog.text
-
-
-def test_exec_plugin_gives_the_token(
-    tmp_path: Path, authority: Authority, secure: ApiServer
-) -> None:
-    """Credentials may come from a program."""
-    data = {"certificate-authority-data": encoded(authority.pem)}
-    with client_from(kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)) as client:
-        client.get(PODS)
-
-    assert [f"Bearer {SECRET}"] == authorization(secure)
 
 
 def test_an_expired_oidc_token_is_renewed(

@@ -17,7 +17,6 @@ from webhook.fleet import Fleet
 from webhook.frameworks.table import read_slot
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import MOST_CONTAINERS, MOST_VOLUMES, Refusal, Rewrite, Unchanged
-from webhook.rewrite.containers import SETTABLE
 from webhook.rewrite.patch import MOST_OPERATIONS
 
 GPU = {names.NVIDIA_GPU: "1"}
@@ -231,15 +230,6 @@ def test_slots_that_a_user_has_scattered_need_no_second_pass(slots: list[str]) -
 
     assert len(set(given)) == len(given)
     assert isinstance(decide(copy.deepcopy(result)), Unchanged)
-
-
-@pytest.mark.parametrize("env", sorted(SETTABLE))
-@pytest.mark.parametrize("slot", ["s0", "s9999", "{}", "{}.9999", names.PYTORCH_CONF])
-def test_a_slot_of_any_variable_needs_no_second_pass(env: str, slot: str) -> None:
-    """Whichever variable has a slot of the user's own, be it one that goes, one pass is enough."""
-    result, _ = rewritten(pod(gpushare() | {"env": [read_slot(env, slot.format(env))]}))
-
-    assert isinstance(decide(result), Unchanged)
 
 
 @pytest.mark.parametrize(

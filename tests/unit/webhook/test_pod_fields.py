@@ -12,7 +12,7 @@ from tests.support.builders import container, gpushare, pod
 from tests.support.rewriting import POLICY, annotation, decide, environment, rewritten, variables
 from webhook.policy import Toleration
 from webhook.rewrite import Unchanged
-from webhook.rewrite.python_hook import MOUNT, SITE_FOLDERS, SITE_LINE, VOLUMES
+from webhook.rewrite.python_hook import MOUNT, VOLUMES
 
 GPU = {names.NVIDIA_GPU: "1"}
 
@@ -133,15 +133,6 @@ def test_a_failing_container_keeps_its_last_lines(mode: Mode, said: dict[str, st
     assert isinstance(decide(result, mode, namespace=WISH), Unchanged)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_capped_container_keeps_its_last_lines_unasked(mode: Mode) -> None:
-    """The end of a capped container can be read without a wish; in observe nothing changes."""
-    result, _ = rewritten(pod(gpushare()), mode)
-    policy = result["spec"]["containers"][0].get("terminationMessagePolicy")
-
-    assert (None if mode is Mode.OBSERVE else "FallbackToLogsOnError") == policy
-
-
 @pytest.mark.parametrize(
     ("said", "annotations"),
     [
@@ -180,13 +171,6 @@ def test_the_hook_is_mounted_from_an_annotation() -> None:
     assert "/gpufence" == environment(result)[names.PYTHON_PATH]
 
 
-def test_a_second_pass_mounts_nothing_again() -> None:
-    """The hook is mounted once, however often the webhook is called."""
-    result, _ = rewritten(hooked([{"name": "data", "emptyDir": {}}], volumeMounts=[]))
-
-    assert isinstance(decide(result), Unchanged)
-
-
 def test_two_containers_share_one_volume() -> None:
     """Every GPU container mounts the same volume."""
     asked = pod(gpushare("a"), gpushare("b"), annotations={names.PYTHON_HOOK: "pythonpath"})
@@ -211,13 +195,6 @@ def test_the_hook_is_found_first(said: str, expected: str) -> None:
     result, _ = rewritten(hooked(env=variables(PYTHONPATH=said)))
 
     assert expected == environment(result)[names.PYTHON_PATH]
-
-
-def test_what_env_from_may_bring_stays_in_force() -> None:
-    """Beside envFrom the variable refers to itself, which the kubelet expands."""
-    result, _ = rewritten(hooked(envFrom=[{"configMapRef": {"name": "c"}}]))
-
-    assert "/gpufence:$(PYTHONPATH)" == environment(result)[names.PYTHON_PATH]
 
 
 @pytest.mark.parametrize(
@@ -248,13 +225,6 @@ def test_a_gpufence_without_a_hook_says_so() -> None:
     assert "main: this gpufence was started without a start-up hook to mount" in said.warnings
 
 
-def test_observe_mounts_nothing() -> None:
-    """In observe no volume appears."""
-    result, _ = rewritten(hooked(), Mode.OBSERVE)
-
-    assert "volumes" not in result["spec"]
-
-
 def test_the_hook_knows_of_the_hidden_variable() -> None:
     """With the hook, the variable that hides PyTorch's newer one is not worth a warning."""
     _, said = rewritten(hooked(env=variables(PYTORCH_CUDA_ALLOC_CONF="x:1")))
@@ -269,28 +239,6 @@ def sited(**item: Any) -> dict[str, Any]:
 def mounted(asked: dict[str, Any]) -> list[str]:
     result, _ = rewritten(asked)
     return [item["mountPath"] for item in result["spec"]["containers"][0]["volumeMounts"]]
-
-
-def test_the_hook_reaches_site_folders_without_a_variable() -> None:
-    """
-    One line is mounted into the site folders of common layouts, and PYTHONPATH stays as it is.
-    """
-    result, _ = rewritten(sited())
-    paths = [item["mountPath"] for item in result["spec"]["containers"][0]["volumeMounts"]]
-
-    assert names.PYTHON_PATH not in environment(result)
-    assert [VOLUMES[HookCarrier.SITE]] == result["spec"]["volumes"]
-    assert SITE_LINE == annotation(result, names.SITE_LINE)
-    assert MOUNT["mountPath"] == paths[0]
-    assert [f"{folder}/gpufence.pth" for folder in SITE_FOLDERS] == paths[1:]
-
-
-def test_a_second_pass_mounts_no_line_again() -> None:
-    """The lines are mounted once, beside mounts of the container's own."""
-    mounts = [{"name": "data", "mountPath": "/data"}]
-    result, _ = rewritten(sited(volumeMounts=mounts))
-
-    assert isinstance(decide(result), Unchanged)
 
 
 @pytest.mark.parametrize("own", ["/opt/venv", "/opt/", "/opt/venv/lib/python3.12"])

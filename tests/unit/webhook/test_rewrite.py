@@ -8,9 +8,9 @@ from gpufence import names
 from gpufence.dialects import bookkeeping
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
-from gpufence.plan import read_plan, write_plan
+from gpufence.plan import write_plan
 from gpufence.pods import read_pod
-from tests.support.builders import card, container, gpushare, node, pod, sidecar
+from tests.support.builders import card, container, gpushare, node, pod
 from tests.support.rewriting import (
     NO_CARD,
     annotation,
@@ -46,22 +46,6 @@ def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
         }
     else:
         assert not isinstance(said, Refusal)
-
-
-def test_every_pod_is_marked_as_seen() -> None:
-    """
-    gpufence.io/injected is written in every mode, so that only its absence means "never seen".
-    """
-    words = [annotation(rewritten(pod(gpushare()), mode)[0], names.INJECTED) for mode in Mode]
-
-    assert ["nothing", "yes", "yes"] == words
-
-
-def test_the_plan_on_the_pod_is_the_plan() -> None:
-    """The annotation reads back as the plan that was made, its amounts for people in whole MiB."""
-    result, said = rewritten(pod(gpushare()))
-
-    assert read_plan(write_plan(said.plan)) == read_plan(annotation(result, names.PLAN) or "")
 
 
 @pytest.mark.parametrize(
@@ -179,29 +163,6 @@ def test_some_cards_unknown_is_said() -> None:
     assert any("some nodes do not tell their cards" in text for text in said.warnings)
 
 
-def test_values_hold_on_every_card() -> None:
-    """Before binding a fraction is that of the largest card, which is safe on all of them."""
-    large = card(memory_bytes=80 * 2**30, compute_capability=(9, 0))
-    fleet = Fleet([gpu_node(node(card(), name="a")), gpu_node(node(large, name="b"))])
-    result, said = rewritten(pod(gpushare(units="10")), fleet=fleet)
-
-    assert "0.087500" == environment(result)[names.XLA_FRACTION]
-    assert "the smallest over 2 kinds of cards until it is bound" in said.summary
-
-
-def test_a_pod_that_names_its_node_is_exact_at_once() -> None:
-    """A pod with nodeName never binds, so it gets the exact values when it is created."""
-    large = card(memory_bytes=80 * 2**30, model="H100", compute_capability=(9, 0))
-    fleet = Fleet([gpu_node(node(card(), name="a")), gpu_node(node(large, name="b"))])
-    result, _ = rewritten(pod(gpushare(units="10"), nodeName="a"), fleet=fleet)
-
-    assert ("a", "Tesla T4 15360Mi") == (
-        annotation(result, names.NODE),
-        annotation(result, names.CARD),
-    )
-    assert "0.466666" == environment(result)[names.XLA_FRACTION]
-
-
 def test_a_named_node_with_unknown_cards_makes_nothing_exact() -> None:
     """A pod with nodeName on a node that does not state its cards keeps the careful values."""
     dumb = gpu_node(node(name="a", allocatable={names.GPUSHARE_MEMORY: "15"}))
@@ -209,36 +170,6 @@ def test_a_named_node_with_unknown_cards_makes_nothing_exact() -> None:
     result, _ = rewritten(asked, fleet=Fleet([dumb]), policy=NO_CARD)
 
     assert annotation(result, names.NODE) is None
-
-
-def test_forgeries_come_to_nothing() -> None:
-    """
-    What only schedulers and gpufence may write is dropped from a new pod, and the former is said.
-    """
-    forged = {
-        names.GPUSHARE_CARD_INDEX: "0",
-        names.VOLCANO_CARD_INDEX: "1",
-        names.PLAN: '{"v":1}',
-        names.NODE: "a",
-        f"{names.ENV_PREFIX}mine": "1.0",
-    }
-    result, said = rewritten(pod(gpushare(), annotations={**forged, "team": "ml"}))
-    kept = result["metadata"]["annotations"]
-
-    assert set() == (forged.keys() - {names.PLAN}) & kept.keys()
-    assert "ml" == kept["team"]
-    assert "ALIYUN_COM_GPU_MEM_IDX is for schedulers and device plugins; dropped" in said.warnings
-
-
-def test_a_sidecar_that_joins_gets_slots_of_its_own() -> None:
-    """A GPU container added by another webhook is told too, and the others keep their slots."""
-    once, _ = rewritten(pod(container("a", **GPU), annotations={names.MEMORY: "8Gi"}))
-    before = once["spec"]["containers"][0]
-    once["spec"]["initContainers"] = [sidecar("late", **GPU)]
-    twice, _ = rewritten(once)
-
-    assert before == twice["spec"]["containers"][0]
-    assert "0.186666" == environment(twice, "late")[names.XLA_FRACTION]
 
 
 def test_containers_without_gpu_stay_as_they_are() -> None:
@@ -249,25 +180,6 @@ def test_containers_without_gpu_stay_as_they_are() -> None:
 
     assert container("log") == result["spec"]["containers"][1]
     assert [debug] == result["spec"]["ephemeralContainers"]
-
-
-def test_the_namespace_speaks_for_pods_that_do_not() -> None:
-    """The namespace's words are written onto the pod, where a later change cannot reach them."""
-    result, said = rewritten(
-        pod(container(**GPU)), namespace={names.MEMORY: "3Gi", names.MAX_MEMORY: "2Gi", "x": "y"}
-    )
-
-    assert "3Gi" == annotation(result, names.MEMORY)
-    assert 2 * 2**30 == said.plan.limit_bytes
-    assert {names.MAX_MEMORY: "2Gi"} == said.plan.namespace
-
-
-def test_a_typing_error_of_the_namespace_refuses_nobody() -> None:
-    """A namespace's word that cannot be read is left out with a warning, in evict too."""
-    said = decide(pod(gpushare()), Mode.EVICT, {names.HEADROOM: "lots", names.MAX_MEMORY: "much"})
-
-    assert isinstance(said, Rewrite)
-    assert 2 == sum(text.startswith("namespace ") for text in said.warnings)
 
 
 @pytest.mark.parametrize(
@@ -317,14 +229,6 @@ def test_growth_in_observe_is_all_that_containers_see(mine: str) -> None:
     assert "main 2150Mi" in said.summary
 
 
-def test_who_opted_out_keeps_the_environment() -> None:
-    """With inject disabled containers stay as they are; the limit stands all the same."""
-    result, said = rewritten(pod(gpushare(), annotations={names.INJECT: "disabled"}))
-
-    assert {} == environment(result)
-    assert ("opted-out", 3 * 2**30) == (annotation(result, names.INJECTED), said.plan.limit_bytes)
-
-
 @pytest.mark.parametrize(
     "limits",
     [
@@ -340,15 +244,6 @@ def test_nothing_is_injected_where_nothing_is_to_be_fenced(limits: dict[str, str
 
     assert {} == environment(result)
     assert "nothing" == annotation(result, names.INJECTED)
-
-
-def test_env_from_is_warned_about() -> None:
-    """What envFrom brings cannot be seen, so it is said that ours wins."""
-    _, said = rewritten(pod(gpushare() | {"envFrom": [{"configMapRef": {"name": "c"}}]}))
-
-    assert ("main: envFrom may set variables unseen here; those of gpufence win over it",) == (
-        said.warnings
-    )
 
 
 def test_annotations_that_leave_no_room_are_not_overfilled() -> None:

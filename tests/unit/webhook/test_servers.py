@@ -1,6 +1,5 @@
 """Servers that plan the card's memory by themselves."""
 
-import re
 from typing import Any
 
 import pytest
@@ -22,44 +21,6 @@ def served(args: list[str] | None = None, *, wish: bool = False, **item: Any) ->
     return pod(container, annotations={names.ARGS: "enabled"} if wish else {})
 
 
-def test_a_server_without_its_flag_is_not_capped_below_its_back() -> None:
-    """
-    A vLLM without a flag gets no fraction of PyTorch's, which would make it die, but a warning.
-    """
-    result, said = rewritten(served(["--model", "m"]))
-    seen = environment(result)
-
-    assert names.PYTORCH_CONF not in seen
-    assert names.ENV_FRACTION not in seen
-    assert "0.166666" == seen[names.ENV_SERVER]
-    assert (
-        "main: vLLM takes 0.9 of the card by itself; this pod may use 3072Mi of 15360Mi. Write "
-        "into its args: --gpu-memory-utilization $(GPUFENCE_SERVER_FRACTION), or set "
-        "gpufence.io/args: enabled; until then only eviction holds it"
-    ) == said.warnings[0]
-    assert said.plan.containers["main"].cap_bytes is None
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["--gpu-memory-utilization=0.1666"],
-        ["--gpu-memory-utilization", "0.1"],
-        ["--gpu_memory_utilization", "0.1"],
-        ["--gpu-memory-utilization=$(GPUFENCE_SERVER_FRACTION)"],
-        ["--gpu-memory-utilization=0.9", "--gpu-memory-utilization=0.1"],
-    ],
-)
-def test_a_server_that_knows_its_share_keeps_to_it_alone(args: list[str]) -> None:
-    """A vLLM whose own flag is within its share needs no cap, which could only kill it."""
-    result, said = rewritten(served(args))
-
-    assert names.PYTORCH_CONF not in environment(result)
-    assert said.plan.containers["main"].cap_bytes is not None
-    assert () == said.warnings
-    assert args == result["spec"]["containers"][0]["args"]
-
-
 @pytest.mark.parametrize(
     ("flag", "fault"),
     [
@@ -76,66 +37,6 @@ def test_a_flag_that_is_too_much_is_warned_about(flag: str, fault: str) -> None:
         f'main: --gpu-memory-utilization "{flag}" {fault}; this pod may use 3072Mi of 15360Mi. '
         "Write 0.166666 there, or set gpufence.io/args: enabled; until then only eviction holds it"
     ) == said.warnings[0]
-
-
-def test_the_flag_is_appended_on_demand() -> None:
-    """
-    With gpufence.io/args the flag is appended once, reading a slot that the binder makes exact.
-    """
-    result, _ = rewritten(served(["--model", "m"], wish=True))
-
-    assert ["--model", "m", APPENDED] == result["spec"]["containers"][0]["args"]
-    assert isinstance(decide(result), Unchanged)
-
-
-def test_a_flag_above_the_share_is_lowered_where_it_stands() -> None:
-    """A flag of the user's that is too large is lowered where it stands."""
-    result, said = rewritten(served(["--gpu-memory-utilization=0.9"], wish=True))
-
-    assert [APPENDED] == result["spec"]["containers"][0]["args"]
-    assert "0.166666" == environment(result)[names.ENV_SERVER]
-    assert (
-        '--gpu-memory-utilization "0.9" is too much; this pod may use 3072Mi of 15360Mi'
-        in said.warnings[0]
-    )
-
-
-def test_a_flag_within_the_share_is_left_alone() -> None:
-    """Nothing is appended where the user's own flag is small enough."""
-    args = ["--gpu-memory-utilization=0.1"]
-    result, _ = rewritten(served(args, wish=True))
-
-    assert args == result["spec"]["containers"][0]["args"]
-
-
-def test_observe_appends_nothing() -> None:
-    """In observe the arguments stay as they are."""
-    result, _ = rewritten(served(["--model", "m"], wish=True), Mode.OBSERVE)
-
-    assert ["--model", "m"] == result["spec"]["containers"][0]["args"]
-
-
-@pytest.mark.parametrize(
-    ("item", "reason"),
-    [
-        (
-            {"command": ["sh", "-c", 'eval "vllm serve m \\"--x\\""']},
-            "its script puts the command together",
-        ),
-        (
-            {"command": ["sh", "-c", "vllm serve m --x $$(nproc)"]},
-            "its script puts the command together",
-        ),
-        ({}, "its arguments stand in the image"),
-    ],
-)
-def test_nothing_is_appended_where_it_would_not_arrive(item: dict[str, Any], reason: str) -> None:
-    """Where an argument would not reach the server, nothing is appended and the reason is said."""
-    asked = served(wish=True, **item)
-    result, said = rewritten(asked)
-
-    assert asked["spec"]["containers"][0].get("args") == result["spec"]["containers"][0].get("args")
-    assert f"(gpufence cannot: {reason})" in said.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -231,26 +132,6 @@ def test_the_flag_may_be_among_what_a_text_is_put_together_of(value: str, expect
     assert said.plan.containers["main"].cap_bytes is not None
 
 
-def test_an_image_without_arguments_of_its_own_takes_one() -> None:
-    """TensorFlow Serving's image has no arguments, so ours can stand alone."""
-    result, _ = rewritten(served(wish=True, image="tensorflow/serving:2.19-gpu"))
-
-    assert ["--per_process_gpu_memory_fraction=$(GPUFENCE_SERVER_FRACTION)"] == (
-        result["spec"]["containers"][0]["args"]
-    )
-
-
-def test_triton_is_told_through_its_backend() -> None:
-    """Triton's flag names the backend, and its absence alone is no fault."""
-    image: Any = {"image": "nvcr.io/nvidia/tritonserver:24.08", "command": ["tritonserver"]}
-    _, quiet = rewritten(served(**image))
-    flag = "--backend-config=tensorflow,gpu-memory-fraction="
-    result, _ = rewritten(served([f"{flag}0.9"], wish=True, **image))
-
-    assert () == quiet.warnings
-    assert f"{flag}$(GPUFENCE_SERVER_FRACTION)" == result["spec"]["containers"][0]["args"][-1]
-
-
 def test_without_a_card_nothing_is_appended() -> None:
     """Where no card is known the flag would be empty, so it is not appended."""
     result, said = rewritten(served(["--model", "m"], wish=True), policy=NO_CARD)
@@ -264,13 +145,6 @@ def test_a_card_unknown_and_no_wish_is_silent_about_arguments() -> None:
     _, said = rewritten(served(["--model", "m"]), policy=NO_CARD)
 
     assert not any("argument" in text for text in said.warnings)
-
-
-def test_arguments_need_a_server() -> None:
-    """gpufence.io/args on a container that starts no known server is worth a warning."""
-    _, said = rewritten(served(["x"], wish=True, image="app:1"))
-
-    assert "no server with a memory flag is seen to start here" in said.warnings[0]
 
 
 def test_a_flag_that_cannot_be_changed_is_warned_about() -> None:
@@ -300,18 +174,6 @@ def test_a_namespace_that_enables_arguments_blames_nobody() -> None:
     assert () == said.warnings
 
 
-def test_a_limit_below_any_model_is_said() -> None:
-    """Below some 2Gi no value of the flag helps, and the sentence says so."""
-    asked = served(["--model", "m"])
-    asked["metadata"]["annotations"] = {names.MEMORY: "1Gi"}
-    _, said = rewritten(asked)
-
-    assert (
-        "main: vLLM: 1024Mi of 15360Mi leave no room for a model, since CUDA itself takes 512Mi; "
-        "ask for 2048Mi or more"
-    ) == said.warnings[0]
-
-
 @pytest.mark.parametrize(
     ("tag", "default"),
     [("v0.19.1", "0.9"), ("v0.20.0", "0.92"), ("nightly", "0.92"), ("v1.2.3-x86", "0.92")],
@@ -321,18 +183,6 @@ def test_what_vllm_takes_by_itself_depends_on_its_version(tag: str, default: str
     _, said = rewritten(served(["--model", "m"], image=f"vllm/vllm-openai:{tag}"))
 
     assert f"vLLM takes {default} of the card by itself" in said.warnings[0]
-
-
-def test_a_flag_of_what_the_weights_leave_is_reckoned() -> None:
-    """Where the flag is a part of what the weights leave free, the sum for them is printed."""
-    asked = served(command=["trtllm-serve", "m"], wish=True, image="x")
-    asked["metadata"]["annotations"][names.MEMORY] = "3Gi"
-    _, said = rewritten(asked)
-    found = re.search(r"up to (\d+)Mi\. For weights of W Mi write \((\d+) - W\)", said.warnings[0])
-
-    assert found
-    assert 2560 == int(found[2])
-    assert 0.1399 < (2560 - int(found[1])) / (15360 - int(found[1])) < 0.1401
 
 
 def test_a_wish_for_the_servers_own_variable_counts() -> None:

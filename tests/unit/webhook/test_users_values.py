@@ -1,10 +1,8 @@
 """What becomes of the values that users have set themselves, operation by operation."""
 
-import copy
 from dataclasses import replace
 from typing import Any
 
-import jsonpatch
 import pytest
 
 from gpufence import names
@@ -21,7 +19,7 @@ from tests.support.rewriting import (
 )
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Rewrite, Unchanged
-from webhook.rewrite.patch import MOST_OPERATIONS, Patch
+from webhook.rewrite.patch import Patch
 
 OURS = "per_process_memory_fraction:0.140000"
 
@@ -77,14 +75,6 @@ def test_the_smaller_of_both_counts(env: str, value: str, expected: str | None) 
     assert (value if expected is None else expected) == environment(result)[env]
 
 
-def test_a_lowered_value_is_said() -> None:
-    """Whoever loses a larger value is told which one counts, and of what."""
-    _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"))
-
-    assert said.warnings[0].startswith('main: XLA_PYTHON_CLIENT_MEM_FRACTION "0.9" is too much')
-    assert said.warnings[0].endswith("this pod may use 3072Mi of 15360Mi, so 0.140000 counts")
-
-
 @pytest.mark.parametrize(
     ("env", "value"), [(names.XLA_FRACTION, "0.05"), (names.CUPY_LIMIT, "2254857830")]
 )
@@ -118,16 +108,6 @@ def test_the_name_that_every_jax_reads_is_filled(newer: str, older: str, expecte
     assert any("unknown to older JAX" in text for text in said.warnings)
 
 
-def test_a_newer_name_is_no_older_one_afterwards() -> None:
-    """What the plan keeps as the user's stays under the name that the user wrote."""
-    _, said = rewritten(with_env(XLA_CLIENT_MEM_FRACTION="0.9"))
-    settings = {item.env: item.user for item in said.plan.containers["main"].settings}
-
-    assert (None, "0.9") == (settings[names.XLA_FRACTION], settings[names.XLA_NEW_FRACTION])
-    assert Done.SET is done(said, names.XLA_FRACTION)
-    assert 'XLA_CLIENT_MEM_FRACTION "0.9" is too much; this pod may use' in said.warnings[0]
-
-
 @pytest.mark.parametrize("env", [names.XLA_FRACTION, names.XLA_NEW_FRACTION])
 def test_a_hidden_name_of_jax_keeps_the_other_away(env: str) -> None:
     """Where one of JAX's names cannot be read, neither is touched: both filled would be worse."""
@@ -137,14 +117,6 @@ def test_a_hidden_name_of_jax_keeps_the_other_away(env: str) -> None:
 
     assert other not in environment(result)
     assert Done.LEFT is done(said, env)
-
-
-def test_what_refers_to_other_variables_is_left() -> None:
-    """A value with $(VAR) would not be expanded in a slot, so it stays."""
-    result, said = rewritten(with_env(PYTORCH_ALLOC_CONF="expandable_segments:$(EXPAND)"))
-
-    assert "expandable_segments:$(EXPAND)" == environment(result)[names.PYTORCH_CONF]
-    assert "left as it is" in said.warnings[0]
 
 
 def test_the_last_of_two_counts() -> None:
@@ -165,16 +137,6 @@ def test_a_forged_slot_takes_the_text_before_it_along() -> None:
 
     assert "" == said.plan.containers["main"].runs
     assert isinstance(decide(result), Unchanged)
-
-
-def test_in_observe_a_forged_slot_stays() -> None:
-    """In observe the spec is not touched, in a pod that has opted out as in any other."""
-    path = f"metadata.annotations['{names.ENV_PREFIX}s0']"
-    forged = {"name": names.TGI_FRACTION, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-    given = with_env(forged)
-    given["metadata"]["annotations"] = {names.INJECT: "disabled"}
-
-    assert given["spec"] == rewritten(given, Mode.OBSERVE)[0]["spec"]
 
 
 def test_without_a_card_fractions_stay_the_users() -> None:
@@ -216,13 +178,6 @@ def test_a_percentage_of_an_unknown_card_does_not_count() -> None:
     result, _ = rewritten(with_env(CUPY_GPU_MEMORY_LIMIT="1%"), policy=NO_CARD)
 
     assert "2254857830" == environment(result)[names.CUPY_LIMIT]
-
-
-def test_a_second_pass_remembers_the_wish() -> None:
-    """A second pass reads the user's wish from the plan, and finds nothing to do."""
-    result, _ = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), Mode.EVICT)
-
-    assert isinstance(decide(result, Mode.EVICT), Unchanged)
 
 
 def test_a_reserve_of_the_operators_counts_for_all() -> None:
@@ -291,28 +246,8 @@ def test_harmless_values_are_not(env: str, value: str) -> None:
     assert () == said.warnings
 
 
-ITEM = {"name": "x"}
-
-
 def document() -> dict[str, Any]:
     return {"metadata": {"annotations": {"a/b~c": "1"}}, "spec": {"list": [{"k": 1}, {"k": 2}]}}
-
-
-def test_keys_are_escaped() -> None:
-    """Slashes and tildes in keys are written as RFC 6901 wants them."""
-    patch = Patch(document())
-    patch.update(("metadata", "annotations"), {"a/b~c": "2"})
-    patch.remove(("metadata", "annotations"), "a/b~c")
-
-    assert ["/metadata/annotations/a~1b~0c"] * 2 == [item["path"] for item in patch.operations]
-
-
-def test_what_is_there_is_replaced_and_the_rest_added() -> None:
-    """A member that exists is replaced, another one added."""
-    patch = Patch(document())
-    patch.update(("metadata", "annotations"), {"a/b~c": "2", "d": "3"})
-
-    assert ["replace", "add"] == [item["op"] for item in patch.operations]
 
 
 @pytest.mark.parametrize("missing", [{}, {"annotations": None}])
@@ -326,21 +261,6 @@ def test_parents_are_made(missing: dict[str, Any]) -> None:
         item["path"] for item in patch.operations
     ]
     assert {"a": "1", "b": "2"} == patch.operations[0]["value"]
-
-
-def test_the_object_agrees_with_its_operations() -> None:
-    """Applied by somebody else, the operations lead to the object the patch holds."""
-    before = document()
-    patch = Patch(document())
-    patch.extend(("spec", "list"), [ITEM])
-    patch.drop_items(("spec", "list"), [0])
-    patch.update(("spec", "list", 0), {"k": "new"})
-    patch.extend(("spec", "more"), [ITEM])
-    patch.extend(("spec", "texts"), ["one"])
-    patch.extend(("spec", "texts"), ["two"])
-    applied = jsonpatch.apply_patch(copy.deepcopy(before), copy.deepcopy(patch.operations))
-
-    assert applied == patch.document
 
 
 def test_nothing_to_do_is_no_operation() -> None:
@@ -361,25 +281,6 @@ def test_what_cannot_apply_cannot_be_made() -> None:
         patch.update(("nowhere", "at all"), {"a": "1"})
 
     assert [] == patch.operations
-
-
-def test_an_operation_stays_what_it_was() -> None:
-    """What is added to a list later is no part of the operation that made it."""
-    patch = Patch({})
-    patch.extend(("list",), [ITEM])
-    patch.extend(("list",), [ITEM])
-
-    assert [[ITEM], ITEM] == [item["value"] for item in patch.operations]
-
-
-def test_an_item_is_replaced_after_however_many_changes() -> None:
-    """A change of another part is kept where there are so many that parts are replaced."""
-    before = {"metadata": {"annotations": {}}, "spec": {"args": ["a", "b"]}}
-    patch = Patch(copy.deepcopy(before))
-    patch.update(("metadata", "annotations"), {f"k{n}": "v" for n in range(MOST_OPERATIONS + 1)})
-    patch.replace(("spec", "args"), 1, "c")
-
-    assert ["a", "c"] == jsonpatch.apply_patch(before, patch.operations)["spec"]["args"]
 
 
 @pytest.mark.parametrize("growth", ["disabled", "enabled"])

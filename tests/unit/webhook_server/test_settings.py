@@ -7,7 +7,7 @@ import pytest
 from gpufence import names
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
-from gpufence.settings import help_text, read_settings, rows, shown_settings, unknown_settings
+from gpufence.settings import read_settings, unknown_settings
 from webhook.policy import Toleration, WebhookPolicy
 from webhook.settings import PodSettings, ServerSettings, WebhookSettings
 
@@ -58,33 +58,11 @@ def test_every_mistake_is_named_at_once() -> None:
     assert sorted(WRONG) == sorted(problem.field for problem in caught.value.problems)
 
 
-def test_the_help_lists_every_setting() -> None:
-    """What is read is in the help."""
-    text = help_text(WebhookSettings)
-
-    assert [] == [row.variable for row in rows(WebhookSettings) if f"  {row.variable} " not in text]
-
-
 def test_a_setting_for_each_dialect_is_known() -> None:
     """A dialect's scheduler is a setting, that of an unknown dialect is none."""
     variables = {"GPUFENCE_SCHEDULER_HAMI": "x", "GPUFENCE_SCHEDULER_SLURM": "x"}
 
     assert ("GPUFENCE_SCHEDULER_SLURM",) == unknown_settings(WebhookSettings, variables)
-
-
-def test_settings_are_shown_as_a_person_writes_them() -> None:
-    """The log shows addresses as host and port, paths and tolerations as text."""
-    taint = "team=ml:NoExecute"
-    variables = {"GPUFENCE_STATUS_LISTEN": "[::1]:9000", "GPUFENCE_TOLERATIONS": taint}
-    shown = shown_settings(read_settings(WebhookSettings, variables))
-    server, pods = shown["server"], shown["pods"]
-    assert isinstance(server, dict)
-    assert isinstance(pods, dict)
-
-    assert [":8443", "[::1]:9000", "/tls"] == [
-        server[name] for name in ("listen", "status_listen", "tls_dir")
-    ]
-    assert taint == pods["tolerations"]
 
 
 def read(**variables: str) -> WebhookPolicy:

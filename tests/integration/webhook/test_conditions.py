@@ -1,4 +1,4 @@
-"""Which pods the API server asks about: the match conditions, compiled and run by it."""
+"""Which pods the API server asks about, and what may be added to those that exist."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,9 @@ import pytest
 
 from gpufence import names
 from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES
+from kube import ForbiddenError, InvalidRequestError, PatchType, core
 from tests.support import objects
+from tests.support.site import wait_until_enforced
 from tests.support.webhook_site import Webhook, WebhookSite
 
 
@@ -68,10 +70,12 @@ ASKED: dict[str, dict[str, Any]] = {
     "a forged slot": marked("env.gpufence.io/s0"),
     "requests and limits": objects.pod("p") | {},
 }
+
 ASKED["requests and limits"]["spec"]["containers"][0]["resources"] = {
     "limits": {names.NVIDIA_GPU: "1", "cpu": "2"},
     "requests": {names.NVIDIA_GPU: "1", "cpu": "1"},
 }
+
 PASSED: dict[str, dict[str, Any]] = {
     "nothing": objects.pod("p"),
     "the least": bare(),
@@ -120,3 +124,84 @@ def test_all_others_pass_by(site: WebhookSite, webhook: Webhook, fenced: str, ca
     site.create(fenced, PASSED[case], dry_run=True)
 
     assert before == webhook.calls()
+
+
+OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
+
+GROWN: dict[str, dict[str, Any]] = {
+    "metadata.labels": {"metadata": {"labels": {f"k{n}": "v" for n in range(12_800)}}},
+    "metadata.finalizers": {"metadata": {"finalizers": [f"x.io/{n}" for n in range(300)]}},
+    "metadata.ownerReferences: 300": {
+        "metadata": {"ownerReferences": [{**OWNER, "uid": f"u{n}"} for n in range(300)]}
+    },
+    "metadata.ownerReferences: a text": {
+        "metadata": {"ownerReferences": [{**OWNER, "name": "n" * 300_000}]}
+    },
+    "spec.tolerations": {
+        "spec": {
+            "tolerations": [
+                {"operator": "Exists"},
+                *({"key": f"k{n}", "operator": "Exists"} for n in range(300)),
+            ]
+        }
+    },
+    "spec.containers[].image": {"spec": {"containers": [{"name": "main", "image": "i" * 300_000}]}},
+}
+
+WITHIN: dict[str, dict[str, Any]] = {
+    "labels": {"metadata": {"labels": {f"k{n}": "v" for n in range(200)}}},
+    "finalizers": {"metadata": {"finalizers": ["x.io/a"]}},
+    "owner": {"metadata": {"ownerReferences": [OWNER]}},
+    "image": {"spec": {"containers": [{"name": "main", "image": "other"}]}},
+    "annotations": {"metadata": {"annotations": {"note": "x" * 100_000}}},
+}
+
+
+@pytest.fixture(scope="module")
+def fenced_of_growth(site: WebhookSite) -> Iterator[str]:
+    """Lend a namespace with a mode and a pod in it, once policies are enforced."""
+    wait_until_enforced(site)
+    with site.namespace("evict") as name:
+        site.create(name, objects.pod("grows"))
+        yield name
+
+
+def patched(site: WebhookSite, namespace: str, change: dict[str, Any], part: str = "") -> str:
+    """Try to change the pod, keeping nothing of it; return why that is refused."""
+    path = core("namespaces", namespace, "pods", "grows", *([part] if part else []))
+    try:
+        site.admin.patch(path, change, PatchType.STRATEGIC, {"dryRun": "All"})
+    except (ForbiddenError, InvalidRequestError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("field", sorted(GROWN))
+def test_a_pod_cannot_grow_beyond_eviction(
+    site: WebhookSite, fenced_of_growth: str, field: str
+) -> None:
+    """What has no bound of the API server's has one of gpufence's, on every path that takes it."""
+    said = patched(site, fenced_of_growth, GROWN[field])
+
+    assert field in said
+    assert "too large to be evicted" in said
+
+
+def test_labels_cannot_grow_by_the_status(site: WebhookSite, fenced_of_growth: str) -> None:
+    """An update of the status that brings labels is no way around."""
+    assert "too large" in patched(site, fenced_of_growth, GROWN["metadata.labels"], "status")
+
+
+@pytest.mark.parametrize("what", sorted(WITHIN))
+def test_a_pod_can_still_be_changed(site: WebhookSite, fenced_of_growth: str, what: str) -> None:
+    """What people change is far below the bounds."""
+    assert "" == patched(site, fenced_of_growth, WITHIN[what])
+
+
+def test_a_pod_elsewhere_is_none_of_our_business(site: WebhookSite, fenced_of_growth: str) -> None:
+    """In a namespace without a mode nothing is refused."""
+    assert fenced_of_growth
+    with site.namespace(None) as name:
+        site.create(name, objects.pod("grows"))
+
+        assert "" == patched(site, name, GROWN["metadata.labels"])

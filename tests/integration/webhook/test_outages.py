@@ -1,13 +1,99 @@
-"""The webhook killed, the API server away, the cluster empty or brand-new."""
+"""
+Whatever becomes of the webhook, the API server or its store, pods are made and bound, in time.
+"""
 
 import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
+import pytest
+
 from gpufence import names
-from tests.integration.webhook.passing import assert_made_and_bound
+from kube import ClientSettings, PatchType, ServerError, connect, core
+from tests.integration.webhook.front import FAULTS, Front
 from tests.support import objects
+from tests.support.authority import Authority, write_secret
+from tests.support.etcd import full
+from tests.support.observing import wait_until
 from tests.support.rewriting import encoded, review
+from tests.support.site import DAMAGED
 from tests.support.webhook_site import WebhookSite, annotations_of
+
+POD_SECONDS = 3.0
+
+BINDING_SECONDS = 1.0
+
+SPARE_SECONDS = 5.0  # of a busy machine; without a timeout of ours it would take 10 s, or 60
+
+
+def assert_made_and_bound(site: WebhookSite, seconds: float = POD_SECONDS) -> None:
+    """Create a pod in `cap` and bind it: both pass in time, without us, and are counted."""
+    before = site.fail_opens()
+    with site.namespace("cap") as name:
+        began = time.monotonic()
+        created = site.create(name, objects.gpu_pod("trainer"))
+        made = time.monotonic()
+        site.bind(name, created, "nowhere")
+        bound = time.monotonic()
+        found = site.pod(name, "trainer")
+
+    assert {} == annotations_of(found)
+    assert "nowhere" == found["spec"]["nodeName"]
+    assert made - began < seconds + SPARE_SECONDS
+    assert bound - made < BINDING_SECONDS + SPARE_SECONDS
+    assert before + 1 == site.fail_opens()
+
+
+@pytest.fixture(scope="module")
+def front(
+    site: WebhookSite, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    """Lend a webhook that misbehaves, in the place of ours."""
+    with (
+        Front(tmp_path_factory.mktemp("front"), authority.leaf()) as running,
+        site.calling(running.port, lambda: running.calls, patiently=False),
+    ):
+        yield running
+
+
+@pytest.fixture
+def honest(front: Front, authority: Authority) -> Iterator[Front]:
+    """Lend it for one fault, and mend it afterwards."""
+    yield front
+    front.fault = "none"
+    front.present(authority.leaf())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=[pytest.mark.since(*DAMAGED)] if fault == "junk patch" else [])
+        for fault in sorted(FAULTS.keys() - {"none"})
+    ],
+)
+def test_a_misbehaving_webhook_stops_nobody(site: WebhookSite, honest: Front, fault: str) -> None:
+    """Hanging, slow, failing or talking nonsense: the pod is created within the timeout."""
+    honest.fault = fault
+
+    assert_made_and_bound(site)
+
+
+@pytest.mark.parametrize("certificate", ["of another authority", "expired", "for another name"])
+def test_a_wrong_certificate_stops_nobody(
+    site: WebhookSite, honest: Front, authority: Authority, certificate: str
+) -> None:
+    """A webhook that cannot be trusted is passed by."""
+    leaves = {
+        "of another authority": Authority().leaf(),
+        "expired": authority.leaf(days=-0.5),
+        "for another name": authority.leaf("elsewhere.example.com"),
+    }
+    honest.present(leaves[certificate])
+
+    assert_made_and_bound(site, seconds=0)
 
 
 def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -> None:
@@ -80,3 +166,102 @@ def test_a_namespace_of_the_same_apply_is_known(site: WebhookSite) -> None:
 
 def gpu_review(namespace: str) -> bytes:
     return encoded(review(namespace=namespace, object=objects.gpu_pod("trainer")))
+
+
+T4 = ("full-t4", 15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5)))
+
+
+def test_a_full_store_stops_no_answer(site: WebhookSite) -> None:
+    """
+    While nothing can be stored the webhook rewrites what the API server asks it about, serves a new
+    certificate, and knows of what was stored afterwards.
+    """
+    with (
+        site.webhook(GPUFENCE_TLS_POLL_SECONDS="0.05") as webhook,
+        site.known_nodes(webhook, T4),
+        site.namespace("cap") as name,
+        site.calling(webhook.port, webhook.calls),
+    ):
+        fail_opens = site.fail_opens()
+        with full(site.plane.folder):
+            refused = refusal(site, name)
+            tried = site.create(name, objects.gpu_pod("tried"), dry_run=True)
+            count = len(webhook.lines)
+            write_secret(site.tls_dir, site.authority.leaf(), 1)
+            webhook.wait_for("certificate ", count)
+            renewed = site.create(name, objects.gpu_pod("tried"), dry_run=True)
+            ready = webhook.get("/readyz")
+        words = {"metadata": {"annotations": {names.MEMORY: "2Gi"}}}
+        site.admin.patch(core("namespaces", name), words, PatchType.MERGE)
+        wait_until(lambda: "limit 2048Mi" in summary(site, name))
+        made = site.create(name, objects.gpu_pod("made"))
+        passed = site.fail_opens() - fail_opens
+
+    assert "database space exceeded" in refused
+    assert 0 == passed
+    assert (200, "ok\n") == ready
+    for each in (tried, renewed, made):
+        assert names.INJECTED_YES == annotations_of(each)[names.INJECTED]
+
+
+def test_a_webhook_starts_while_the_store_is_full(site: WebhookSite) -> None:
+    """A replica that starts meanwhile reads all it needs, and is ready."""
+    with full(site.plane.folder), site.webhook() as webhook:
+        wait_until(lambda: webhook.get("/readyz")[0] == 200)
+
+
+def refusal(site: WebhookSite, namespace: str) -> str:
+    """Create a pod in earnest; return why that is refused."""
+    try:
+        site.create(namespace, objects.gpu_pod("refused"))
+    except ServerError as error:
+        return error.failure.message
+    return ""
+
+
+def summary(site: WebhookSite, namespace: str) -> str:
+    said = annotations_of(site.create(namespace, objects.gpu_pod("asked"), dry_run=True))
+    return said[names.SUMMARY]
+
+
+CREATORS = 4
+
+SWAPS = 20
+
+
+def test_no_admission_is_lost_while_certificates_change(site: WebhookSite) -> None:
+    """
+    Twenty swaps under load: every pod is rewritten, and the API server never goes on without us.
+    """
+    over = threading.Event()
+
+    def create(namespace: str) -> list[bool]:
+        seen = []
+        with connect(ClientSettings(kubeconfig=str(site.plane.kubeconfig()))) as client:
+            while not over.is_set():
+                path = core("namespaces", namespace, "pods")
+                made = client.post(path, objects.gpu_pod("trainer"), {"dryRun": "All"})
+                seen.append(names.INJECTED in annotations_of(made))
+        return seen
+
+    with (
+        site.webhook(GPUFENCE_TLS_POLL_SECONDS="0.05") as webhook,
+        site.namespace("cap") as name,
+        site.calling(webhook.port, webhook.calls),
+        ThreadPoolExecutor(CREATORS) as pool,
+    ):
+        before = site.fail_opens()
+        creators = [pool.submit(create, name) for _ in range(CREATORS)]
+        try:
+            for swap in range(SWAPS):
+                count = len(webhook.lines)
+                write_secret(site.tls_dir, site.authority.leaf(), 1000 + swap)
+                webhook.wait_for("certificate ", count)
+        finally:
+            over.set()
+        rewritten = [each for creator in creators for each in creator.result()]
+
+        assert before == site.fail_opens()
+
+    assert all(rewritten)
+    assert len(rewritten) > CREATORS * SWAPS / 4

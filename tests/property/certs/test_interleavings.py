@@ -1,21 +1,32 @@
-"""Runs that overlap, lag and die in any order never break a handshake."""
+"""Runs that die or meet at any moment, on whatever is stored, for ten years."""
 
+import base64
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from certs.bundle import read_bundle
+from certs.bundle import normal, read_bundle
 from certs.ensure import Run, RunOptions, TrustMode
-from certs.material import KeyPair, WaitSettings
+from certs.facts import look_at, signers_of
+from certs.issue import CA_DAYS, LEAF_DAYS, issue_ca
+from certs.material import DAY, KeyPair, WaitSettings
+from certs.renewal import Keep, RenewCA, RenewLeaf, decide
 from tests.property.certs.stage import Actor
 from tests.support.certs import (
+    CA,
+    CONFIGURATION,
+    LEAF,
     NAMES,
     NOW,
     FakeClock,
     FakeFleet,
+    ca_and_leaf,
     installed,
     is_trusted,
     is_whole,
@@ -25,7 +36,9 @@ from tests.support.certs import (
 from tests.support.running import examples
 
 ACTORS, REPLICAS = 3, 2
+
 PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)
+
 KINDS = (
     RunOptions(force_ca=True),
     RunOptions(),
@@ -33,6 +46,7 @@ KINDS = (
     RunOptions(trust=TrustMode.CHECK),
     RunOptions(force_ca=True),
 )
+
 STEP, KILL, PULL, SEE = "step", "kill", "pull", "see"
 
 moves = st.one_of(
@@ -163,3 +177,109 @@ def test_no_interleaving_breaks_trust(script: list[tuple[str, int, int]]) -> Non
 def test_no_interleaving_of_thousands_breaks_trust(script: list[tuple[str, int, int]]) -> None:
     """The same over thousands of orders."""
     assert_put_right_by_one_more_run(play_out(script))
+
+
+AUTHORITY, PAIR = ca_and_leaf()
+
+DER = x509.load_pem_x509_certificate(PAIR.certificate).public_bytes(Encoding.DER)
+
+CERTIFICATES = [AUTHORITY.certificate, PAIR.certificate, issue_ca(NOW).certificate]
+
+
+def flipped(places: list[tuple[int, int]]) -> bytes:
+    """Return the leaf with some bytes changed inside, still PEM."""
+    der = bytearray(DER)
+    for position, mask in places:
+        der[position] ^= mask
+    body = base64.encodebytes(bytes(der))
+    return b"-----BEGIN CERTIFICATE-----\n" + body + b"-----END CERTIFICATE-----\n"
+
+
+flips = st.lists(st.tuples(st.integers(0, len(DER) - 1), st.integers(1, 255)), max_size=4)
+
+texts = st.one_of(
+    st.binary(max_size=80),
+    st.sampled_from(
+        [*CERTIFICATES, AUTHORITY.key, PAIR.key, b"", b"-----BEGIN CERTIFICATE-----\n"]
+    ),
+    flips.map(flipped),
+)
+
+mixed = st.lists(texts, max_size=4).map(b"".join)
+
+
+@pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
+@given(mixed, mixed, mixed)
+def test_any_leaf_leads_to_a_decision(certificate: bytes, key: bytes, beside: bytes) -> None:
+    """Any text in the leaf's Secret is kept or renewed, and only the leaf we issued is kept."""
+    renewal = decide(look_at(AUTHORITY, KeyPair(certificate, key), beside), NAMES.all, NOW)
+
+    assert isinstance(renewal, (Keep, RenewLeaf))
+    if isinstance(renewal, Keep):
+        assert x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER) == DER
+
+
+@pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
+@given(mixed, mixed)
+def test_any_ca_leads_to_a_decision(certificate: bytes, key: bytes) -> None:
+    """Any text in the CA's Secret is kept or renewed."""
+    renewal = decide(
+        look_at(KeyPair(certificate, key), PAIR, AUTHORITY.certificate), NAMES.all, NOW
+    )
+
+    assert isinstance(renewal, (Keep, RenewLeaf, RenewCA))
+
+
+@pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
+@given(mixed)
+def test_any_bundle_is_sorted_out(text: bytes) -> None:
+    """Any text is read as a bundle whose own text reads back the same, without what was refused."""
+    bundle = read_bundle(text)
+    again = read_bundle(bundle.pem)
+
+    assert (bundle.ours, bundle.foreign, ()) == (again.ours, again.foreign, again.refused)
+    assert b"PRIVATE" not in bundle.pem
+    assert set(normal(text)) == {*bundle.ours, *bundle.foreign}
+
+
+@pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")
+@given(mixed)
+def test_a_signer_is_one_of_the_candidates(text: bytes) -> None:
+    """Only a CA that was offered can be found to have signed something."""
+    assert set(signers_of(text, (AUTHORITY.certificate,))) <= {AUTHORITY.certificate}
+
+
+YEARS_DAYS = 3660
+
+
+def expiry(certificate: bytes) -> float:
+    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp()
+
+
+def test_ten_years_of_daily_runs() -> None:
+    """
+    Over ten years no replica serves a leaf that has expired or is not trusted, and every write is
+    one that was due.
+    """
+    api, clock = installed("cap.pods.gpufence.io"), FakeClock(NOW)
+    fleet = FakeFleet(api, size=1)
+    options = RunOptions(endpoints=fleet.endpoints)
+    least_days, mistrusted = float(CA_DAYS), 0
+    for day in range(YEARS_DAYS):
+        clock.at = NOW + day * DAY
+        # The day before is over: what is served now was served until this moment.
+        for pair in filter(None, fleet.serving):
+            left = expiry(pair.certificate) - clock.at
+            least_days = min(least_days, left / DAY)
+            mistrusted += not is_trusted(pair.certificate, api.bundles()[0])
+        Run(world(api, clock, fleet), NAMES, options, lambda _text: None).ensure()
+        fleet.pull_all()
+    writes = Counter(api.writes)
+    leaves = 1 + YEARS_DAYS // (LEAF_DAYS * 2 // 3)
+
+    assert 0 == mistrusted
+    assert LEAF_DAYS / 3 - 1 <= least_days
+    assert 2 == writes[CA]
+    assert 1 + 2 == writes[CONFIGURATION]
+    assert writes[LEAF] <= leaves + 1
+    assert read_bundle(api.bundles()[0]).trusts_only(api.authority().certificate)

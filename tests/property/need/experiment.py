@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from gpufence.need import Confidence, OwnerNeed, summarise
 from gpufence.target import MostHeld, limit_for
-from tests.property.need.measuring import MeasuredDay, key_of, measure, required_limit
-from tests.property.need.rules import RULES, Rule, krr
+from tests.property.need.rules import RULES, MeasuredDay, Rule, key_of, krr, measure, required_limit
 from tests.property.need.workloads import DAYS, KINDS, Kind, Workload, workloads
 
 OURS = "gpufence"

@@ -1,4 +1,4 @@
-"""What stored text is found to be."""
+"""What stored text is found to be, what of it is renewed and why, and what a person is shown."""
 
 import datetime as dt
 from dataclasses import replace
@@ -17,16 +17,20 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from certs.bundle import Injector
 from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
-from certs.material import BadMaterial, Facts, KeyPair, ServiceNames, Stored
-from tests.support.certs import NAMES, NOW, ca_and_leaf
+from certs.material import DAY, BadMaterial, Facts, KeyPair, ServiceNames, Stored
+from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, decide_leaf, due_at
+from certs.status import Status, status_of
+from tests.support.certs import CA, LEAF, NAMES, NOW, FakeApi, ca_and_leaf, facts, installed
+from tests.unit.certs.test_ensure import ready
 
-AUTHORITY, LEAF = ca_and_leaf()
+AUTHORITY, PAIR = ca_and_leaf()
 
 
 def stored(
-    ca: KeyPair | None = AUTHORITY, leaf: KeyPair | None = LEAF, beside: bytes = b""
+    ca: KeyPair | None = AUTHORITY, leaf: KeyPair | None = PAIR, beside: bytes = b""
 ) -> Stored:
     return look_at(ca, leaf, beside or (ca.certificate if ca else b""))
 
@@ -68,11 +72,11 @@ def test_our_own_pairs_are_well() -> None:
 
     assert isinstance(found.ca, Facts)
     assert isinstance(found.leaf, Facts)
-    for facts in (found.ca, found.leaf):
-        assert facts.key_matches
-        assert facts.signed
-        assert facts.complete
-        assert facts.fit
+    for each in (found.ca, found.leaf):
+        assert each.key_matches
+        assert each.signed
+        assert each.complete
+        assert each.fit
     assert NAMES.all == found.leaf.names
 
 
@@ -93,12 +97,12 @@ def test_nothing_is_nothing(nothing: KeyPair | None) -> None:
 @pytest.mark.parametrize(
     ("damaged", "reason"),
     [
-        (KeyPair(b"junk", LEAF.key), "tls.crt is no certificate"),
-        (KeyPair(LEAF.certificate[:200], LEAF.key), "tls.crt is no certificate"),
-        (KeyPair(b"", LEAF.key), "tls.crt is no certificate"),
-        (KeyPair(LEAF.certificate, b""), "tls.key is no key, or needs a password"),
-        (KeyPair(LEAF.certificate, LEAF.key[:90]), "tls.key is no key, or needs a password"),
-        (locked(LEAF), "tls.key is no key, or needs a password"),
+        (KeyPair(b"junk", PAIR.key), "tls.crt is no certificate"),
+        (KeyPair(PAIR.certificate[:200], PAIR.key), "tls.crt is no certificate"),
+        (KeyPair(b"", PAIR.key), "tls.crt is no certificate"),
+        (KeyPair(PAIR.certificate, b""), "tls.key is no key, or needs a password"),
+        (KeyPair(PAIR.certificate, PAIR.key[:90]), "tls.key is no key, or needs a password"),
+        (locked(PAIR), "tls.key is no key, or needs a password"),
     ],
 )
 def test_damage_is_told(damaged: KeyPair, reason: str) -> None:
@@ -108,7 +112,7 @@ def test_damage_is_told(damaged: KeyPair, reason: str) -> None:
 
 def test_a_key_of_another_certificate_does_not_match() -> None:
     """A pair that mixes two generations does not match."""
-    assert not leaf_facts(leaf=KeyPair(LEAF.certificate, ca_and_leaf()[1].key)).key_matches
+    assert not leaf_facts(leaf=KeyPair(PAIR.certificate, ca_and_leaf()[1].key)).key_matches
 
 
 def test_a_leaf_of_another_ca_is_not_signed() -> None:
@@ -145,7 +149,7 @@ def test_another_kind_of_leaf_is_unfit(other: KeyPair) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        LEAF,
+        PAIR,
         KeyPair(AUTHORITY.certificate + issue_ca(NOW).certificate, AUTHORITY.key),
         plain(ec.generate_private_key(ec.SECP256R1())),
     ],
@@ -163,9 +167,210 @@ def test_the_signer_is_found_among_others() -> None:
     """Of several CAs of the same name the one that really signed is found."""
     other = issue_ca(NOW).certificate
 
-    assert (AUTHORITY.certificate,) == signers_of(LEAF.certificate, (other, AUTHORITY.certificate))
+    assert (AUTHORITY.certificate,) == signers_of(PAIR.certificate, (other, AUTHORITY.certificate))
 
 
 def test_junk_has_no_signer() -> None:
     """What is no certificate was signed by nobody."""
     assert () == signers_of(b"junk", (AUTHORITY.certificate,))
+
+
+WELL = facts(not_after=NOW + 3649 * DAY, names=frozenset())
+
+DAMAGES = [
+    (None, Reason.MISSING),
+    (BadMaterial("tls.crt is no certificate"), Reason.UNREADABLE),
+    (facts(key_matches=False), Reason.KEY),
+    (facts(fit=False), Reason.UNFIT),
+    (facts(signed=False), Reason.SIGNATURE),
+    (facts(complete=False), Reason.INCOMPLETE),
+    (facts(not_before=NOW + 601, not_after=NOW + 90 * DAY), Reason.CLOCK),
+    (facts(not_before=NOW - 90 * DAY, not_after=NOW), Reason.EXPIRED),
+    (facts(not_before=NOW - 60 * DAY, not_after=NOW + 30 * DAY), Reason.DUE),
+]
+
+
+def test_a_whole_pair_is_kept_until_the_first_is_due() -> None:
+    """Two pairs that are well are kept, and the decision says until when."""
+    leaf = facts()
+
+    assert Keep(until=due_at(leaf)) == decide(Stored(WELL, leaf), NAMES.all, NOW)
+
+
+@pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
+def test_a_leaf_is_renewed_for_every_reason(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
+    """Whatever is wrong with the leaf renews the leaf alone, and is named."""
+    assert RenewLeaf(reason) == decide(Stored(WELL, found), NAMES.all, NOW)
+
+
+@pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
+def test_a_ca_is_renewed_for_every_reason(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
+    """Whatever is wrong with the CA renews the CA, however well the leaf is."""
+    assert RenewCA(reason) == decide(Stored(found, facts()), NAMES.all, NOW)
+
+
+def test_a_missing_name_renews_the_leaf() -> None:
+    """A leaf that lacks one of the wanted names is renewed."""
+    wanted = ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",)).all
+
+    assert RenewLeaf(Reason.NAMES) == decide(Stored(WELL, facts()), wanted, NOW)
+
+
+def test_a_name_too_many_is_no_reason() -> None:
+    """A leaf that answers to more names than wanted is kept."""
+    leaf = facts(names=NAMES.all | {"10.0.0.7"})
+
+    assert isinstance(decide(Stored(WELL, leaf), NAMES.all, NOW), Keep)
+
+
+def test_a_clock_slightly_behind_is_no_reason() -> None:
+    """A certificate that begins within the tolerated skew ahead of this clock is kept."""
+    leaf = facts(not_before=NOW + 600, not_after=NOW + 90 * DAY)
+
+    assert isinstance(decide(Stored(WELL, leaf), NAMES.all, NOW), Keep)
+
+
+def test_a_pair_is_due_after_two_thirds_of_its_life() -> None:
+    """A leaf of ninety days is due sixty days after it begins."""
+    assert NOW + 60 * DAY == due_at(facts(not_before=NOW, not_after=NOW + 90 * DAY))
+
+
+def test_days_left_counts_down_below_zero() -> None:
+    """What has expired has a negative number of days left."""
+    assert -1.0 == days_left(facts(not_after=NOW - DAY), NOW)
+
+
+@pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
+def test_without_the_right_to_replace_it_a_ca_that_is_due_still_signs(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
+    """A run for the leaf alone keeps to a CA that is merely due, and to no other that is amiss."""
+    expected = (
+        Keep(until=due_at(found))
+        if reason is Reason.DUE and isinstance(found, Facts)
+        else RenewCA(reason)
+    )
+
+    assert expected == decide_leaf(Stored(found, facts()), NAMES.all, NOW)
+
+
+@pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
+def test_without_that_right_a_leaf_is_renewed_for_the_same_reasons(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
+    """A run for the leaf alone finds the same reasons to renew it."""
+    assert RenewLeaf(reason) == decide_leaf(Stored(WELL, found), NAMES.all, NOW)
+
+
+def status(api: FakeApi, at: float = NOW, names: ServiceNames = NAMES) -> Status:
+    ca = api.authority()
+    beside = api.data(LEAF).get("ca.crt", b"")
+    return status_of(
+        look_at(ca, api.leaf(), beside), Injector(api).read(), ca.certificate, names.all, at
+    )
+
+
+def test_a_ready_cluster_is_shown_whole() -> None:
+    """Where all is well the table says so line by line, and nothing alarms."""
+    lines = [
+        "WHAT                      STATE          EXPIRES               LEFT",
+        "CA                        ok             2036-09-18 14:08 UTC  3650 days",
+        "leaf                      ok             2026-12-20 14:08 UTC  90 days",
+        "observe.pods.gpufence.io  trusts the CA  -                     -",
+        "cap.pods.gpufence.io      trusts the CA  -                     -",
+        "next renewal due: 2026-11-20 14:08 UTC",
+    ]
+    shown = status(ready())
+
+    assert lines == shown.table.splitlines()
+    assert not shown.alarming
+
+
+def test_a_due_leaf_alarms_nobody() -> None:
+    """A leaf that the next run renews is shown as due and is no alarm."""
+    shown = status(ready(), NOW + 61 * DAY)
+
+    assert "the next `ensure` renews: two thirds of its life are over" in shown.table
+    assert not shown.alarming
+
+
+def test_fourteen_days_before_the_end_it_alarms() -> None:
+    """A leaf that ends within fourteen days alarms: the daily runs have failed for weeks."""
+    api = ready()
+
+    assert not status(api, NOW + 75 * DAY).alarming
+    assert status(api, NOW + 76 * DAY).alarming
+
+
+def test_an_expired_leaf_alarms() -> None:
+    """A leaf that has expired says so and alarms."""
+    shown = status(ready(), NOW + 91 * DAY)
+
+    assert "it has expired" in shown.table
+    assert "-1 days" in shown.table
+    assert shown.alarming
+
+
+def test_empty_secrets_alarm() -> None:
+    """Before the first run everything is missing."""
+    shown = status(installed())
+
+    assert "CA                        missing" in shown.table
+    assert "does NOT trust the CA" in shown.table
+    assert shown.alarming
+
+
+def test_damage_alarms() -> None:
+    """An unreadable key is named and alarms."""
+    api = ready()
+    api.put_data(LEAF, tls_key=b"junk")
+    shown = status(api)
+
+    assert "unreadable: tls.key is no key, or needs a password" in shown.table
+    assert shown.alarming
+
+
+def test_a_hook_without_the_ca_alarms() -> None:
+    """One hook that does not trust the CA is named and alarms."""
+    api = ready()
+    api.put_bundle(b"", 1)
+    shown = status(api)
+
+    assert "cap.pods.gpufence.io      does NOT trust the CA" in shown.table
+    assert shown.alarming
+
+
+def test_older_cas_are_counted() -> None:
+    """During an overlap the table says how many older CAs are still trusted."""
+    api = ready()
+    api.put_bundle(api.bundles()[0] + issue_ca(NOW).certificate)
+    shown = status(api)
+
+    assert "trusts the CA (and 1 older)" in shown.table
+    assert not shown.alarming
+
+
+def test_foreign_cas_are_mentioned() -> None:
+    """A CA of somebody else in a bundle is mentioned."""
+    api = ready()
+    api.put_bundle(api.bundles()[0] + trustme.CA().cert_pem.bytes())
+
+    assert "caBundle also trusts 1 CA(s) not of gpufence" in status(api).table
+
+
+def test_wrong_names_alarm() -> None:
+    """A leaf that does not answer to the wanted names alarms: the API server refuses it."""
+    assert status(ready(), names=ServiceNames("another", NAMES.namespace)).alarming
+
+
+def test_a_foreign_ca_secret_is_told() -> None:
+    """A CA that is not of our making is shown as such."""
+    api = ready()
+    other = trustme.CA(key_type=trustme.KeyType.ECDSA)
+    api.put_data(CA, tls_crt=other.cert_pem.bytes(), tls_key=other.private_key_pem.bytes())
+
+    assert "it is not of the kind that gpufence issues" in status(api).table

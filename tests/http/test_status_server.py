@@ -104,7 +104,7 @@ sys.exit(exit_code("small", main))
 
 def started(port: int = 0) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, str(port)]
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=root)
 

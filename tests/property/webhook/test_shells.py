@@ -51,27 +51,10 @@ _flags = st.one_of(
 )
 _words = st.sampled_from(
     [
-        *(
-            "--port 8000",
-            "'a b'",
-            '"c d"',
-            "e\\ f",
-            "--x=$HOME",
-            '"$HOME/y"',
-            "'$HOME'",
-            "$(notes z)",
-        ),
-        *(
-            "`notes w`",
-            "--json '{\"a\": [1, 2]}'",
-            '"#"',
-            "a#b",
-            "~",
-            '"say \\"hi\\""',
-            "\\'",
-            "$((1+2))",
-        ),
-        *("${NONE:-default}", "'it'\"'\"'s'", "--gpus", "*.nothing", "-"),
+        *("--port 8000", "'a b'", '"c d"', "e\\ f", "--x=$HOME", '"$HOME/y"', "'$HOME'"),
+        *("$(notes z)", "`notes w`", "--json '{\"a\": [1, 2]}'", '"#"', "a#b", "~"),
+        *('"say \\"hi\\""', "\\'", "$((1+2))", "${NONE:-default}", "'it'\"'\"'s'", "--gpus"),
+        *("*.nothing", "-"),
     ]
 )
 _servers = st.builds(
@@ -84,25 +67,11 @@ _others = st.sampled_from(
     [
         *("notes --gpu-memory-utilization 0.9", "notes a | cat", "true", "notes one > /dev/null"),
         *("# vllm serve --gpu-memory-utilization 0.9", "export UTIL=0.8", "X=1 notes b", "set -e"),
-        *(
-            "if true; then notes c; fi",
-            "for i in 1 2; do notes $i; done",
-            "( notes d )",
-            "{ notes e; }",
-        ),
-        *("cat <<END\nvllm serve --gpu-memory-utilization 0.9\nEND", "notes 'multi\nline'"),
-        *(
-            "notes f && notes g || notes h",
-            "ray start --head",
-            "notes 2>&1",
-            "case x in x) notes i ;; esac",
-        ),
-        *(
-            "greet() { notes j; }\ngreet",
-            "echo ${#HOME}",
-            "notes \"$(notes 'k l')\" ",
-            "eval notes m",
-        ),
+        *("if true; then notes c; fi", "for i in 1 2; do notes $i; done", "( notes d )"),
+        *("{ notes e; }", "cat <<END\nvllm serve --gpu-memory-utilization 0.9\nEND"),
+        *("notes 'multi\nline'", "notes f && notes g || notes h", "ray start --head", "notes 2>&1"),
+        *("case x in x) notes i ;; esac", "greet() { notes j; }\ngreet", "echo ${#HOME}"),
+        *("notes \"$(notes 'k l')\" ", "eval notes m"),
     ]
 )
 _scripts = st.builds(

@@ -54,28 +54,39 @@ def shake_hands(ca: KeyPair, leaf: KeyPair, name: str, folder: Path) -> str:
 
 
 def test_a_ca_may_sign_leaves_only() -> None:
-    """A CA is marked as one, critically, and nothing may stand between it and its leaves."""
-    extension = load(issue_ca(NOW)).extensions.get_extension_for_class(x509.BasicConstraints)
+    """
+    A CA is marked as one, critically, and nothing may stand between it and its leaves, which may
+    serve, sign nothing but handshakes, and point to it.
+    """
+    ca, leaf = map(load, ca_and_leaf())
+    extension = ca.extensions.get_extension_for_class(x509.BasicConstraints)
+    usage = leaf.extensions.get_extension_for_class(x509.KeyUsage).value
+    extended = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    subject = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    authority = leaf.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
 
     assert (True, True, 0) == (
         extension.critical,
         extension.value.ca,
         extension.value.path_length,
     )
+    assert (True, False, False) == (usage.digital_signature, usage.key_cert_sign, usage.crl_sign)
+    assert [ExtendedKeyUsageOID.SERVER_AUTH] == list(extended)
+    assert subject.digest == authority.key_identifier
 
 
-def test_a_ca_lives_ten_years() -> None:
-    """A CA begins five minutes back and ends ten years later."""
-    start = NOW - BACKDATED_SECONDS
+def test_what_is_issued_begins_five_minutes_back() -> None:
+    """A CA lives ten years and a leaf ninety days, each by a P-256 key and a random number."""
+    start, (ca, leaf) = NOW - BACKDATED_SECONDS, map(load, ca_and_leaf())
+    keys = [each.public_key() for each in (ca, leaf)]
 
-    assert (start, start + CA_DAYS * DAY) == life(load(issue_ca(NOW)))
-
-
-def test_a_leaf_lives_ninety_days() -> None:
-    """A leaf begins five minutes back and ends ninety days later."""
-    start = NOW - BACKDATED_SECONDS
-
-    assert (start, start + LEAF_DAYS * DAY) == life(load(ca_and_leaf()[1]))
+    assert [(start, start + CA_DAYS * DAY), (start, start + LEAF_DAYS * DAY)] == [
+        life(each) for each in (ca, leaf)
+    ]
+    assert ["secp256r1"] * 2 == [
+        key.curve.name for key in keys if isinstance(key, ec.EllipticCurvePublicKey)
+    ]
+    assert 4 == len({load(pair).serial_number for _ in range(2) for pair in ca_and_leaf()})
 
 
 def test_a_leaf_never_outlives_its_ca() -> None:
@@ -86,60 +97,25 @@ def test_a_leaf_never_outlives_its_ca() -> None:
     assert abs(life(load(ca))[1] - life(load(leaf))[1]) <= 1
 
 
-def test_a_leaf_names_every_spelling_of_the_service() -> None:
-    """A leaf answers to the Service's four spellings and to the configured addresses."""
-    names = ServiceNames("hook", "fence", ("10.0.0.7", "fd00::7"))
+@pytest.mark.parametrize(
+    ("service", "namespace"), [("hook", "fence"), ("s" * 63, "n" * 63)], ids=["short", "long"]
+)
+def test_a_leaf_names_every_spelling_of_the_service(service: str, namespace: str) -> None:
+    """
+    A leaf answers to the Service's four spellings, also where they are longer than a common name
+    may be, and to the configured addresses.
+    """
+    names = ServiceNames(service, namespace, ("10.0.0.7", "fd00::7"))
     leaf = load(issue_leaf(issue_ca(NOW), names, NOW))
     found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    svc = f"{service}.{namespace}.svc"
 
-    assert ["hook.fence.svc", "hook", "hook.fence", "hook.fence.svc.cluster.local"] == (
+    assert [svc, service, f"{service}.{namespace}", f"{svc}.cluster.local"] == (
         found.get_values_for_type(x509.DNSName)
     )
     assert ["10.0.0.7", "fd00::7"] == [
         str(item) for item in found.get_values_for_type(x509.IPAddress)
     ]
-
-
-def test_a_leaf_is_for_servers_only() -> None:
-    """A leaf may serve and signs nothing but handshakes."""
-    extensions = load(ca_and_leaf()[1]).extensions
-    usage = extensions.get_extension_for_class(x509.KeyUsage).value
-    extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-
-    assert (True, False, False) == (usage.digital_signature, usage.key_cert_sign, usage.crl_sign)
-    assert [ExtendedKeyUsageOID.SERVER_AUTH] == list(extended)
-
-
-def test_a_leaf_points_to_its_ca() -> None:
-    """The leaf's authority key identifier is the CA's subject key identifier."""
-    ca, leaf = map(load, ca_and_leaf())
-    subject = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    authority = leaf.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
-
-    assert subject.digest == authority.key_identifier
-
-
-def test_keys_are_p256() -> None:
-    """Both keys lie on the one curve that everything verifies fast."""
-    keys = [load(pair).public_key() for pair in ca_and_leaf()]
-
-    assert ["secp256r1"] * 2 == [
-        key.curve.name for key in keys if isinstance(key, ec.EllipticCurvePublicKey)
-    ]
-
-
-def test_serials_are_random() -> None:
-    """No two certificates share a serial number."""
-    assert 4 == len({load(pair).serial_number for _ in range(2) for pair in ca_and_leaf()})
-
-
-def test_a_service_with_a_long_name_is_certified() -> None:
-    """ServiceNames longer than a common name may be still get a leaf that lists them whole."""
-    names = ServiceNames("s" * 63, "n" * 63)
-    leaf = load(issue_leaf(issue_ca(NOW), names, NOW))
-    found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-
-    assert names.verified in found.get_values_for_type(x509.DNSName)
 
 
 def test_a_key_of_another_type_signs_nothing() -> None:
@@ -180,18 +156,22 @@ FOREIGN = trustme.CA().cert_pem.bytes()
 BROKEN = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
-def test_an_empty_bundle_trusts_nobody() -> None:
-    """No text is a bundle without any CA."""
-    assert Bundle() == read_bundle(b" \n")
-
-
 def test_ours_are_told_from_others() -> None:
-    """Certificates are sorted by whether their subject is the one we give."""
+    """
+    Certificates are sorted by whether their subject is the one we give, in a text that reads back
+    as it was written; to choose which of ours are trusted keeps those of others.
+    """
     read = read_bundle(OURS.certificate + FOREIGN + OTHER.certificate)
+    chosen = trusting(read_bundle(OURS.certificate + FOREIGN), OTHER.certificate)
 
     assert (normal(OURS.certificate + OTHER.certificate), normal(FOREIGN)) == (
         read.ours,
         read.foreign,
+    )
+    assert (normal(OTHER.certificate), normal(FOREIGN)) == (chosen.ours, chosen.foreign)
+    assert (read, Bundle()) == (read_bundle(read.pem), read_bundle(b" \n"))
+    assert (True, False, False) == tuple(
+        chosen.trusts(text) for text in (OTHER.certificate, OURS.certificate, b"")
     )
 
 
@@ -224,26 +204,3 @@ def test_certificates_survive_beside_junk(junk: bytes) -> None:
     read = read_bundle(FOREIGN + junk + OURS.certificate)
 
     assert b"".join(normal(OURS.certificate + FOREIGN)) == read.pem
-
-
-def test_trusting_leaves_others_alone() -> None:
-    """Choosing which CAs of ours are trusted keeps those of others."""
-    chosen = trusting(read_bundle(OURS.certificate + FOREIGN), OTHER.certificate)
-
-    assert (normal(OTHER.certificate), normal(FOREIGN)) == (chosen.ours, chosen.foreign)
-
-
-def test_a_bundle_knows_whom_it_trusts() -> None:
-    """A CA is trusted if all of it stands in the bundle, and nothing is never trusted."""
-    bundle = read_bundle(OURS.certificate)
-
-    assert (True, False, False) == tuple(
-        bundle.trusts(text) for text in (OURS.certificate, OTHER.certificate, b"")
-    )
-
-
-def test_what_is_written_reads_back() -> None:
-    """A bundle's text is in its normal form: reading it again changes nothing."""
-    bundle = read_bundle(OURS.certificate + FOREIGN)
-
-    assert bundle == read_bundle(bundle.pem)

@@ -67,23 +67,61 @@ def assert_in_order(api: FakeApi, at: float = NOW) -> None:
         assert is_trusted(leaf.certificate, text)
 
 
-def test_a_run_installs_from_nothing() -> None:
-    """
-    Where both Secrets are empty a run makes the CA, trusts it in every hook and makes the leaf.
-    """
+def wiped() -> FakeApi:
+    api = ready()
+    api.put_bundle(b"")
+    return api
+
+
+def without_hooks() -> FakeApi:
     api = installed()
-    run(api)
-
-    assert [CA, CONFIGURATION, LEAF] == api.writes
-    assert_in_order(api)
+    api.objects[CONFIGURATION]["webhooks"] = []
+    return api
 
 
-def test_an_install_takes_no_pause() -> None:
-    """Where nothing was trusted before, nobody is given time to forget it."""
-    clock = FakeClock(NOW)
-    run(installed(), clock=clock)
+@pytest.mark.parametrize(
+    ("api", "days", "options", "writes", "pauses", "done"),
+    [
+        pytest.param(installed(), 0, {}, [CA, CONFIGURATION, LEAF], [], "new CA", id="install"),
+        pytest.param(without_hooks(), 0, {}, [CA, LEAF], [], "new CA", id="no hooks"),
+        pytest.param(wiped(), 0, {}, [CONFIGURATION], [], "", id="an applied configuration"),
+        pytest.param(ready(), 60, {}, [LEAF], [], "two thirds of its life are over", id="due"),
+        pytest.param(ready(), 0, {"force_leaf": True}, [LEAF], [], "new leaf", id="leaf"),
+        pytest.param(ready(), 60, {"force_leaf": True}, [LEAF], [], "new leaf", id="due anyway"),
+        pytest.param(
+            ready(),
+            0,
+            {"names": ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",))},
+            *([LEAF], [], "new leaf: the names have changed"),
+            id="names",
+        ),
+        pytest.param(
+            ready(),
+            0,
+            {"force_ca": True},
+            *([CA, CONFIGURATION, LEAF, CONFIGURATION], [5.0, 5.0], "new CA"),
+            id="CA",
+        ),
+    ],
+)
+def test_a_run_writes_what_is_due_and_no_more(
+    api: FakeApi,
+    days: int,
+    options: Mapping[str, Any],
+    writes: list[str],
+    pauses: list[float],
+    done: str,
+) -> None:
+    """
+    From nothing CA, bundles and leaf, in that order; then the leaf alone. Only another CA goes
+    through an overlap, which gives time to learn the new one and to forget the old.
+    """
+    clock = FakeClock(NOW + days * DAY)
+    report = run(api, clock=clock, **options)
 
-    assert [] == clock.slept
+    assert (writes, pauses) == (api.writes, clock.slept)
+    assert done in " ".join(report.done)
+    assert_in_order(api, clock.at)
 
 
 def test_missing_secrets_are_made_where_that_is_allowed() -> None:
@@ -102,38 +140,6 @@ def test_a_second_run_writes_nothing() -> None:
     assert [] == api.writes
 
 
-def test_a_due_leaf_is_the_only_write() -> None:
-    """After two thirds of its life the leaf is replaced, by the same CA and without a pause."""
-    api, clock = ready(), FakeClock(NOW + 60 * DAY)
-    report = run(api, clock=clock)
-
-    assert ("new leaf: two thirds of its life are over",) == report.done
-    assert [LEAF] == api.writes
-    assert [] == clock.slept
-    assert_in_order(api, clock.at)
-
-
-def test_a_forced_leaf_is_the_only_write() -> None:
-    """Rotating the leaf replaces it before it is due."""
-    api = ready()
-    run(api, force_leaf=True)
-
-    assert [LEAF] == api.writes
-    assert_in_order(api)
-
-
-def test_a_forced_ca_goes_through_an_overlap() -> None:
-    """
-    Rotating the CA stores it, trusts both, gives time, writes the leaf, and drops the old CA last.
-    """
-    api, clock = ready(), FakeClock(NOW)
-    run(api, clock=clock, force_ca=True)
-
-    assert [CA, CONFIGURATION, LEAF, CONFIGURATION] == api.writes
-    assert [5.0, 5.0] == clock.slept
-    assert_in_order(api)
-
-
 def test_a_due_ca_is_renewed_with_its_leaf() -> None:
     """After two thirds of its life the CA is replaced."""
     api, at = ready(), NOW + 2434 * DAY
@@ -142,22 +148,6 @@ def test_a_due_ca_is_renewed_with_its_leaf() -> None:
 
     assert before != api.authority()
     assert_in_order(api, at)
-
-
-def test_a_leaf_that_was_asked_for_is_not_made_twice() -> None:
-    """Where the leaf is due anyway, asking for it adds nothing."""
-    api = ready()
-    run(api, NOW + 60 * DAY, force_leaf=True)
-
-    assert [LEAF] == api.writes
-
-
-def test_new_names_renew_the_leaf() -> None:
-    """A leaf that lacks a wanted address is replaced."""
-    api = ready()
-    report = run(api, names=ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",)))
-
-    assert ("new leaf: the names have changed",) == report.done
 
 
 @pytest.mark.parametrize(
@@ -211,18 +201,6 @@ def test_other_keys_in_a_secret_stay() -> None:
     assert b"mine" == api.data(LEAF)["note.txt"]
 
 
-def test_a_wiped_bundle_is_restored() -> None:
-    """
-    A configuration that was applied anew, without bundles, gets them back and nothing else changes.
-    """
-    api = ready()
-    api.put_bundle(b"")
-    run(api)
-
-    assert [CONFIGURATION] == api.writes
-    assert_in_order(api)
-
-
 def test_a_foreign_ca_stays_with_a_word() -> None:
     """A CA that somebody else put into a bundle is kept, and the run says so once."""
     api, said = ready(), list[str]()
@@ -251,15 +229,6 @@ def test_no_field_but_the_bundle_changes() -> None:
         del hook["clientConfig"]["caBundle"]
 
     assert configuration()["webhooks"] == hooks
-
-
-def test_a_configuration_without_hooks_is_no_trouble() -> None:
-    """Where there is no hook there is nobody to trust the CA, and the leaf is made all the same."""
-    api = installed()
-    api.objects[CONFIGURATION]["webhooks"] = []
-    run(api)
-
-    assert [CA, LEAF] == api.writes
 
 
 def test_a_missing_configuration_says_what_to_do() -> None:

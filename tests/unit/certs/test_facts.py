@@ -290,87 +290,61 @@ def test_a_ready_cluster_is_shown_whole() -> None:
     assert not shown.alarming
 
 
-def test_a_due_leaf_alarms_nobody() -> None:
-    """A leaf that the next run renews is shown as due and is no alarm."""
-    shown = status(ready(), NOW + 61 * DAY)
-
-    assert "the next `ensure` renews: two thirds of its life are over" in shown.table
-    assert not shown.alarming
-
-
-def test_fourteen_days_before_the_end_it_alarms() -> None:
-    """A leaf that ends within fourteen days alarms: the daily runs have failed for weeks."""
+def spoiled(**keys: bytes) -> FakeApi:
     api = ready()
-
-    assert not status(api, NOW + 75 * DAY).alarming
-    assert status(api, NOW + 76 * DAY).alarming
-
-
-def test_an_expired_leaf_alarms() -> None:
-    """A leaf that has expired says so and alarms."""
-    shown = status(ready(), NOW + 91 * DAY)
-
-    assert "it has expired" in shown.table
-    assert "-1 days" in shown.table
-    assert shown.alarming
+    api.put_data(LEAF, **keys)
+    return api
 
 
-def test_empty_secrets_alarm() -> None:
-    """Before the first run everything is missing."""
-    shown = status(installed())
-
-    assert "CA                        missing" in shown.table
-    assert "does NOT trust the CA" in shown.table
-    assert shown.alarming
-
-
-def test_damage_alarms() -> None:
-    """An unreadable key is named and alarms."""
+def trusting(text: bytes, number: int = 0, *, more: bool = True) -> FakeApi:
+    """Return a cluster in which one hook trusts this, beside our CA or alone."""
     api = ready()
-    api.put_data(LEAF, tls_key=b"junk")
-    shown = status(api)
-
-    assert "unreadable: tls.key is no key, or needs a password" in shown.table
-    assert shown.alarming
+    api.put_bundle((api.bundles()[0] if more else b"") + text, number)
+    return api
 
 
-def test_a_hook_without_the_ca_alarms() -> None:
-    """One hook that does not trust the CA is named and alarms."""
-    api = ready()
-    api.put_bundle(b"", 1)
-    shown = status(api)
-
-    assert "cap.pods.gpufence.io      does NOT trust the CA" in shown.table
-    assert shown.alarming
+def of_others() -> FakeApi:
+    api, other = ready(), trustme.CA(key_type=trustme.KeyType.ECDSA)
+    api.put_data(CA, tls_crt=other.cert_pem.bytes(), tls_key=other.private_key_pem.bytes())
+    return api
 
 
-def test_older_cas_are_counted() -> None:
-    """During an overlap the table says how many older CAs are still trusted."""
-    api = ready()
-    api.put_bundle(api.bundles()[0] + issue_ca(NOW).certificate)
-    shown = status(api)
+@pytest.mark.parametrize(
+    ("api", "days", "text", "alarming"),
+    [
+        (ready(), 61, "the next `ensure` renews: two thirds of its life are over", False),
+        (ready(), 75, "", False),
+        (ready(), 76, "", True),
+        (ready(), 91, "it has expired", True),
+        (ready(), 91, "-1 days", True),
+        (installed(), 0, "CA                        missing", True),
+        (installed(), 0, "does NOT trust the CA", True),
+        (spoiled(tls_key=b"junk"), 0, "unreadable: tls.key is no key, or needs a password", True),
+        (
+            trusting(b"", 1, more=False),
+            *(0, "cap.pods.gpufence.io      does NOT trust the CA", True),
+        ),
+        (trusting(issue_ca(NOW).certificate), 0, "trusts the CA (and 1 older)", False),
+        (
+            trusting(trustme.CA().cert_pem.bytes()),
+            *(0, "caBundle also trusts 1 CA(s) not of gpufence", False),
+        ),
+        (of_others(), 0, "it is not of the kind that gpufence issues", True),
+    ],
+)
+def test_what_is_shown_and_when_it_alarms(
+    api: FakeApi, days: int, text: str, *, alarming: bool
+) -> None:
+    """
+    What the next run renews is no alarm; what it cannot is, and so is a leaf that ends within
+    fourteen days, since the daily runs have failed for weeks.
+    """
+    shown = status(api, NOW + days * DAY)
 
-    assert "trusts the CA (and 1 older)" in shown.table
-    assert not shown.alarming
-
-
-def test_foreign_cas_are_mentioned() -> None:
-    """A CA of somebody else in a bundle is mentioned."""
-    api = ready()
-    api.put_bundle(api.bundles()[0] + trustme.CA().cert_pem.bytes())
-
-    assert "caBundle also trusts 1 CA(s) not of gpufence" in status(api).table
+    assert text in shown.table
+    assert alarming == shown.alarming
 
 
 def test_wrong_names_alarm() -> None:
     """A leaf that does not answer to the wanted names alarms: the API server refuses it."""
     assert status(ready(), names=ServiceNames("another", NAMES.namespace)).alarming
-
-
-def test_a_foreign_ca_secret_is_told() -> None:
-    """A CA that is not of our making is shown as such."""
-    api = ready()
-    other = trustme.CA(key_type=trustme.KeyType.ECDSA)
-    api.put_data(CA, tls_crt=other.cert_pem.bytes(), tls_key=other.private_key_pem.bytes())
-
-    assert "it is not of the kind that gpufence issues" in status(api).table

@@ -160,7 +160,8 @@ def test_a_model_of_kserve_runs_what_its_format_says() -> None:
     said = told(before)
     after = printed(before)["spec"]["predictor"]
 
-    assert ["spec.predictor.model"] == [item["path"] for item in said]
+    own = of("InferenceService", "{predictor: {model: {image: lab/vllm:1, ONE}}}")
+    assert ["spec.predictor.model"] * 2 == [item["path"] for item in (*said, *told(own))]
     assert "vllm" == said[0]["containers"]["kserve-container"]["runs"]
     assert {"name", "image"}.isdisjoint(after["model"])
     assert "gpufence.io/plan" in after["annotations"]
@@ -216,7 +217,9 @@ def test_options_say_what_no_node_says() -> None:
 
 
 def test_what_is_asked_for_by_mistake_is_named() -> None:
-    """An amount that only fits as MiB, and a GPU that stands among the requests alone."""
+    """An amount that only fits as MiB, a GPU among the requests alone, levels without end."""
+    with pytest.raises(GpufenceError, match="nested too deeply"):
+        call(of("Deep", "{inner: " * 41 + "0" + "}" * 41))
     many = call(asking(limits={"aliyun.com/gpu-mem": "16276"}))
     requests = call(asking(requests={"nvidia.com/gpu": "1"}))
 
@@ -234,12 +237,6 @@ def test_what_runs_is_said_of_every_container() -> None:
     assert {"runs": "ollama", "reads": ["OLLAMA_GPU_OVERHEAD"]} == said["containers"]["main"]
     assert {"runs": None, "reads": []} == said["containers"]["proxy"]
     assert "ollama" == said["plan"]["containers"]["main"]["runs"]
-
-
-def test_an_object_nested_without_end_is_named() -> None:
-    """An object that is nested too deeply is refused before anybody runs out of memory for it."""
-    with pytest.raises(GpufenceError, match="nested too deeply"):
-        call(of("Deep", "{inner: " * 41 + "0" + "}" * 41))
 
 
 @pytest.mark.parametrize(
@@ -385,14 +382,6 @@ def test_what_has_no_pods_is_passed_over(manifest: str) -> None:
     said = told(lone_pod("{name: main, ONE}"), {"kind": "Whatever", **written(manifest)})
 
     assert ["Pod"] == [item["kind"] for item in said]
-
-
-def test_a_model_of_kserve_is_told_about_once() -> None:
-    """A model with an image of its own is the runtime's container, and no other beside it."""
-    model = "{modelFormat: {name: vLLM}, image: lab/vllm:1, ONE}"
-    said = told(of("InferenceService", f"{{predictor: {{model: {model}}}}}"))
-
-    assert ["spec.predictor.model"] == [item["path"] for item in said]
 
 
 @pytest.mark.parametrize("image", ["", "image: lab/own:1,"], ids=["all", "with an image"])

@@ -118,16 +118,6 @@ def test_an_unknown_setting_is_warned_about(authority: Authority, tls_dir: Path)
         assert "warning" == line["level"]
 
 
-def test_mistakes_in_settings_end_it_before_it_begins() -> None:
-    """All mistakes are named, each with its remedy, and the exit code is 2."""
-    done = run(GPUFENCE_LISTEN="nowhere", GPUFENCE_DEFAULT_CARD="much", GPUFENCE_CLUSTER="none")
-
-    assert 2 == done.returncode
-    assert 'GPUFENCE_LISTEN: "nowhere" is not an address; write host:port' in done.stderr
-    assert 'GPUFENCE_DEFAULT_CARD: "much"' in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_an_address_that_is_taken_is_named() -> None:
     """The message says which setting to change."""
     with socket.create_server((LOOPBACK, 0)) as taken:
@@ -142,35 +132,40 @@ def test_an_address_that_is_taken_is_named() -> None:
     assert f"GPUFENCE_STATUS_LISTEN: cannot listen on {LOOPBACK}:{port}" in done.stderr
 
 
-def test_without_a_cluster_it_says_what_it_looked_for() -> None:
-    """Outside of a cluster, and without a kubeconfig, the remedy is named."""
-    done = run(GPUFENCE_LISTEN=f"{LOOPBACK}:0", GPUFENCE_STATUS_LISTEN=f"{LOOPBACK}:0")
+NOWHERE = {"GPUFENCE_LISTEN": f"{LOOPBACK}:0", "GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0"}
+WRONG = {
+    "GPUFENCE_LISTEN": "nowhere",
+    "GPUFENCE_DEFAULT_CARD": "much",
+    "GPUFENCE_CLUSTER": "none",
+}
 
-    assert 2 == done.returncode
-    assert "set KUBECONFIG" in done.stderr
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "code", "words"),
+    [
+        (("--help",), {}, 0, ["GPUFENCE_LISTEN", "GPUFENCE_DRAIN_SECONDS"]),
+        (("serve", "--help"), {}, 0, ["GPUFENCE_LISTEN", "GPUFENCE_DRAIN_SECONDS"]),
+        (("rewrite", "--help"), {}, 0, ["--namespace-annotation"]),
+        (("sevre",), {}, 2, ["invalid choice: 'sevre'"]),
+        ((), NOWHERE, 2, ["set KUBECONFIG"]),
+        (
+            (),
+            WRONG,
+            2,
+            [
+                'GPUFENCE_LISTEN: "nowhere" is not an address; write host:port',
+                'GPUFENCE_DEFAULT_CARD: "much"',
+            ],
+        ),
+    ],
+    ids=["help", "help of one", "the other command", "typing error", "no cluster", "mistakes"],
+)
+def test_what_a_person_is_told_before_it_begins(
+    arguments: tuple[str, ...], settings: dict[str, str], code: int, words: list[str]
+) -> None:
+    """Every setting without opening the source; every mistake, with its remedy and no trace."""
+    done = run(*arguments, **settings)
+
+    assert code == done.returncode
+    assert [] == [word for word in words if word not in done.stdout + done.stderr]
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("arguments", [("--help",), ("serve", "--help")])
-def test_help_lists_commands_and_settings(arguments: tuple[str, ...]) -> None:
-    """A person finds every setting without opening the source."""
-    done = run(*arguments)
-
-    assert 0 == done.returncode
-    assert {"GPUFENCE_LISTEN", "GPUFENCE_DRAIN_SECONDS"} <= set(done.stdout.split())
-
-
-def test_rewrite_is_a_command_of_the_same_program() -> None:
-    """The other command is reached with its own arguments."""
-    done = run("rewrite", "--help")
-
-    assert 0 == done.returncode
-    assert "--namespace-annotation" in done.stdout
-
-
-def test_an_unknown_command_is_answered_with_help() -> None:
-    """A typing error shows what there is, and fails."""
-    done = run("sevre")
-
-    assert 2 == done.returncode
-    assert "invalid choice: 'sevre'" in done.stderr

@@ -36,12 +36,6 @@ def device(gib: int, name: str = "n/gpu-0", request: str = "gpu", **fields: Any)
     return Device("gpu", request, Amount(gib * GIB), name, CARDS.get(name), **fields)
 
 
-def declared(pod: Pod) -> Declared:
-    found = read_declaration(pod, Units())
-    assert isinstance(found, Declared)
-    return found
-
-
 def limits(pod: Pod) -> Limits:
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     found = read_limits(pod, options, NamespaceOptions(), HERE)
@@ -53,31 +47,40 @@ def parts(pod: Pod) -> dict[str, int | None]:
     return {part.container: part.limit_bytes for part in limits(pod).parts}
 
 
-def test_what_a_claim_has_consumed_is_the_limit() -> None:
-    """It is enforced, since the scheduler counts it."""
-    found = limits(claiming(device(3)))
-
-    assert ("dra", 3 * GIB, True) == (found.dialect, found.limit_bytes, found.enforced)
-    assert "consumed by its claims" == found.basis
+WHOLE_0, WHOLE_1 = (Device("gpu", "gpu", WHOLE_CARD, f"n/gpu-{place}") for place in (0, 1))
+UNKNOWN = Device("gpu", "gpu", UNKNOWN_AMOUNT)
+BY_CLAIMS, EARLY = "consumed by its claims", "asked for by its claims, rounded up later"
 
 
-def test_before_the_allocation_the_request_is_the_limit() -> None:
-    """And says that it will be rounded up."""
-    found = limits(claiming(device(3, name=""), device(2, name="")))
+@pytest.mark.parametrize(
+    ("devices", "limit", "cards", "basis"),
+    [
+        ([device(3)], 3 * GIB, 1, BY_CLAIMS),
+        ([device(3, name=""), device(2, name="")], 2 * GIB, 2, EARLY),
+        ([device(3), device(2, request="more")], 5 * GIB, 1, BY_CLAIMS),
+        ([device(3), device(2, name="n/gpu-1", request="more")], 2 * GIB, 2, BY_CLAIMS),
+        ([device(2, sharers=2)], 2 * GIB, 1, "its part of a claim that 2 pods use"),
+        ([WHOLE_0], T4_BYTES, 1, "whole devices"),
+        ([WHOLE_1, device(2)], 2 * GIB, 2, BY_CLAIMS),
+        ([WHOLE_0, device(2)], T4_BYTES, 1, "whole devices"),
+        ([UNKNOWN], None, 1, ""),
+        ([UNKNOWN, device(2)], None, 2, ""),
+        ([Device("gpu", "a", UNKNOWN_AMOUNT, "n"), device(2, "n")], None, 1, ""),
+    ],
+)
+def test_what_claims_give_is_the_limit(
+    devices: list[Device], limit: int | None, cards: int, basis: str
+) -> None:
+    """
+    Requests on one card add up, of several cards the least is there on each. It is enforced, since
+    the scheduler counts it; a whole device, which nobody shares, is not, nor what nobody says.
+    """
+    found = limits(claiming(*devices))
 
-    assert (2 * GIB, "asked for by its claims, rounded up later") == (
-        found.limit_bytes,
-        found.basis,
-    )
-
-
-def test_two_requests_on_one_card_add_up() -> None:
-    """On two cards the smaller one is what there is on each."""
-    together = limits(claiming(device(3), device(2, request="more")))
-    apart = limits(claiming(device(3), device(2, name="n/gpu-1", request="more")))
-
-    assert (5 * GIB, 1) == (together.limit_bytes, together.parts[0].cards)
-    assert (2 * GIB, 2) == (apart.limit_bytes, apart.parts[0].cards)
+    assert ("dra", limit) == (found.dialect, found.limit_bytes)
+    assert (basis != "whole devices") == found.enforced
+    assert basis in found.basis
+    assert cards == found.parts[0].cards
 
 
 def test_a_container_has_the_requests_that_it_names() -> None:
@@ -93,61 +96,26 @@ def test_a_container_has_the_requests_that_it_names() -> None:
     assert 5 * GIB == limits(found).limit_bytes
 
 
-def test_containers_of_one_claim_share_it() -> None:
-    """Those that run together never have more than all of it."""
-    used = tuple(builders.claiming(container(name), gpu="") for name in ("one", "two"))
-    found = claiming(device(4), containers=used)
-
-    assert {"one": 2 * GIB, "two": 2 * GIB} == parts(found)
-    assert 4 * GIB == limits(found).limit_bytes
+SIDE, WARM = (builders.claiming(made, gpu="") for made in (sidecar("side"), container("warm")))
+A, B = (builders.claiming(container(name), gpu="") for name in "ab")
 
 
-def test_an_init_container_has_what_sidecars_leave() -> None:
-    """It runs before the pod's life, beside the sidecars that were started."""
-    init = [
-        builders.claiming(sidecar("side"), gpu=""),
-        builders.claiming(container("warm"), gpu=""),
-    ]
-    found = claiming(device(6), init=init)
+@pytest.mark.parametrize(
+    ("containers", "init", "expected"),
+    [
+        ((A, B), [], {"a": 3 * GIB, "b": 3 * GIB}),
+        ((A,), [SIDE, WARM], {"side": 3 * GIB, "warm": 3 * GIB, "a": 3 * GIB}),
+        ((container(),), [SIDE], {"side": 6 * GIB}),
+    ],
+)
+def test_containers_of_one_claim_share_it(
+    containers: tuple[dict[str, Any], ...], init: list[dict[str, Any]], expected: dict[str, int]
+) -> None:
+    """Those that run together, early or beside the pod's life, never have more than all of it."""
+    found = claiming(device(6), containers=containers, init=init)
 
-    assert {"side": 3 * GIB, "warm": 3 * GIB, "main": 3 * GIB} == parts(found)
-
-
-def test_a_sidecar_alone_has_all_of_it() -> None:
-    """Without an init container there is nobody else to leave it to."""
-    init = [builders.claiming(sidecar("side"), gpu="")]
-
-    assert {"side": 6 * GIB} == parts(claiming(device(6), containers=(container(),), init=init))
-
-
-def test_a_whole_device_is_the_card() -> None:
-    """Nobody shares it, so that there is nothing to fence."""
-    found = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-0")))
-
-    assert (T4_BYTES, False, "whole devices") == (found.limit_bytes, found.enforced, found.basis)
-
-
-def test_a_whole_device_beside_a_shared_one() -> None:
-    """The shared one is what there is on each, and on the same card the whole one is."""
-    apart = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-1"), device(2)))
-    together = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-0"), device(2)))
-
-    assert (2 * GIB, True) == (apart.limit_bytes, apart.enforced)
-    assert (T4_BYTES, False) == (together.limit_bytes, together.enforced)
-
-
-def test_an_amount_that_nobody_says_is_unknown() -> None:
-    """Even beside one that somebody says: the limit would be a guess."""
-    unknown = Device("gpu", "gpu", UNKNOWN_AMOUNT)
-
-    assert limits(claiming(unknown)).limit_bytes is None
-    assert limits(claiming(unknown, device(2))).limit_bytes is None
-    assert (
-        limits(claiming(Device("gpu", "a", UNKNOWN_AMOUNT, "n"), device(2, "n")))
-        .parts[0]
-        .limit_bytes
-        is None
-    )
+    assert expected == parts(found)
+    assert 6 * GIB == limits(found).limit_bytes
 
 
 def test_the_pods_own_annotation_tightens_it() -> None:
@@ -160,22 +128,23 @@ def test_the_pods_own_annotation_tightens_it() -> None:
     assert (4 * GIB, {"main": 4 * GIB}) == (limits(higher).limit_bytes, parts(higher))
 
 
-def test_a_claim_that_no_container_uses_declares_nothing() -> None:
-    """Nobody can reach its devices."""
-    unused = read_declaration(claiming(device(2), containers=(container(),)), Units())
-
-    assert Undeclared("no container uses what its resource claims give it") == unused
-
-
-def test_a_claim_that_cannot_be_read_declares_nothing_and_says_why() -> None:
-    """Its doubt is the reason, and without one there is no GPU in it."""
-    item = claiming()
-    doubtful = item._replace(doubt="resource claim c does not exist")
-
-    assert Undeclared("resource claim c does not exist") == read_declaration(doubtful, Units())
-    assert Undeclared("its resource claims ask for no GPU that gpufence knows") == (
-        read_declaration(item, Units())
-    )
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (
+            claiming(device(2), containers=(container(),)),
+            "no container uses what its resource claims give it",
+        ),
+        (claiming(), "its resource claims ask for no GPU that gpufence knows"),
+        (
+            claiming()._replace(doubt="resource claim c does not exist"),
+            "resource claim c does not exist",
+        ),
+    ],
+)
+def test_a_claim_that_gives_nothing_declares_nothing_and_says_why(asked: Pod, why: str) -> None:
+    """Its doubt is the reason where it cannot be read."""
+    assert Undeclared(why) == read_declaration(asked, Units())
 
 
 def test_two_systems_in_one_pod_are_unreadable() -> None:
@@ -198,11 +167,6 @@ def test_a_resource_that_the_scheduler_serves_by_a_claim_is_the_claims() -> None
     read = with_devices(read_pod(raw), {"extended resources": item}, Reading("uid-1", bound=True))
 
     assert ("dra", GIB) == (limits(read).dialect, limits(read).limit_bytes)
-
-
-def test_several_pods_of_one_claim_are_named() -> None:
-    """People see why the limit is less than their claim."""
-    assert "its part of a claim that 2 pods use" == declared(claiming(device(2, sharers=2))).basis
 
 
 def test_the_cards_of_claims_are_those_that_a_pod_gets() -> None:
@@ -242,13 +206,19 @@ def by_class(*containers: dict[str, Any], claim_bytes: int | None = GIB) -> Decl
 
 
 def test_a_resource_that_names_a_class_is_what_the_policy_gives() -> None:
-    """On each of so many cards, until a claim is made for it and allocated; else nobody knows."""
+    """
+    On each of so many cards, until a claim is made for it and allocated; else, and of instances,
+    nobody knows. It is the scheduler's alone, so that no node has to list it.
+    """
     known = by_class(container(**{CLASS: "2"}))
     unknown = by_class(container(**{CLASS: "1"}), claim_bytes=None)
+    instances = by_class(container(**{CLASS: "1", INSTANCES: "1"}))
 
     assert [Claim("main", Amount(GIB), 2)] == list(known.claims)
     assert "the least that its resources can get, exact later" == known.basis
     assert [Claim("main", UNKNOWN_AMOUNT)] == list(unknown.claims)
+    assert [Claim("main", UNKNOWN_AMOUNT, 2)] == list(instances.claims)
+    assert frozenset() == wanted_resources(read_pod(pod(container(**{CLASS: "1"}))))
 
 
 def test_resources_of_several_containers_may_be_on_several_cards() -> None:
@@ -262,13 +232,6 @@ def test_resources_of_several_containers_may_be_on_several_cards() -> None:
     assert [GIB, None] == [found.most_bytes, unknown.most_bytes]
 
 
-def test_of_instances_nobody_knows_the_size() -> None:
-    """Even beside a card of which it is known."""
-    found = by_class(container(**{CLASS: "1", INSTANCES: "1"}))
-
-    assert [Claim("main", UNKNOWN_AMOUNT, 2)] == list(found.claims)
-
-
 def test_a_claim_without_an_amount_is_what_the_policy_gives() -> None:
     """Beside one with an amount the smaller one counts."""
     asked = Device("gpu", "any", UNKNOWN_AMOUNT, by_policy=True)
@@ -278,11 +241,6 @@ def test_a_claim_without_an_amount_is_what_the_policy_gives() -> None:
     assert [Claim("main", Amount(2 * GIB), 2)] == list(found.claims)
     assert is_lower_bound(claiming(asked, device(4)))
     assert not is_lower_bound(claiming(device(4)))
-
-
-def test_no_node_has_to_list_a_resource_that_names_a_class() -> None:
-    """It is the scheduler's alone, so that it keeps no node from being a candidate."""
-    assert frozenset() == wanted_resources(read_pod(pod(container(**{CLASS: "1"}))))
 
 
 OURS = "device.driver == 'gpu.nvidia.com'"
@@ -306,10 +264,22 @@ def found(request_of: Json, told: Any) -> list[Asked]:
     return list(asked(spec, {class_key("shared"): told} if told is not None else {}))
 
 
-@pytest.mark.parametrize("told", [{"spec": selecting("true", OURS)}, None])
-def test_memory_of_a_class_that_names_the_gpu_driver_counts(told: Any) -> None:
-    """So does that of one for which nobody has asked, as at an agent."""
-    assert [Asked("gpu", Amount(2 * GIB))] == found(of_class("2Gi"), told)
+@pytest.mark.parametrize(
+    ("request_of", "told", "amount"),
+    [
+        (of_class("2Gi"), {"spec": selecting("true", OURS)}, Amount(2 * GIB)),
+        (of_class("2Gi"), None, Amount(2 * GIB)),
+        (of_class("2Gi", **selecting(OURS)), {"spec": {}}, Amount(2 * GIB)),
+        (of_class(), {"spec": selecting(OURS)}, UNKNOWN_AMOUNT),
+    ],
+    ids=["by its class", "of a class unasked for", "by itself", "without an amount"],
+)
+def test_memory_of_the_gpu_driver_counts(request_of: Json, told: Any, amount: Amount) -> None:
+    """
+    Named by class or request, or by nobody, as at an agent; what a class of one's own gives is not
+    always what the driver's policy gives by default.
+    """
+    assert [Asked("gpu", amount)] == found(request_of, told)
 
 
 @pytest.mark.parametrize("memory", ["2Gi", ""])
@@ -317,18 +287,6 @@ def test_memory_of_a_class_that_names_the_gpu_driver_counts(told: Any) -> None:
 def test_memory_of_another_drivers_devices_is_none_of_ours(memory: str, told: Json) -> None:
     """Any driver may call a capacity so."""
     assert [] == found(of_class(memory), told)
-
-
-def test_a_request_may_name_the_driver_itself() -> None:
-    """Where its class is about any device."""
-    asking = of_class("2Gi", **selecting(OURS))
-
-    assert [Asked("gpu", Amount(2 * GIB))] == found(asking, {"spec": {}})
-
-
-def test_a_gpu_without_an_amount_is_unknown() -> None:
-    """What a class of one's own gives is not always what the driver's policy gives by default."""
-    assert [Asked("gpu", UNKNOWN_AMOUNT)] == found(of_class(), {"spec": selecting(OURS)})
 
 
 def test_a_class_that_cannot_be_read_leaves_memory_in_doubt() -> None:

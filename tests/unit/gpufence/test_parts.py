@@ -52,41 +52,34 @@ def test_the_reserve_follows_the_card_and_the_framework(
     assert mebibytes * MIB == reserve_bytes(capability, tensorflow=tensorflow, cards=cards)
 
 
-def test_the_factor_is_seven_tenths() -> None:
-    """Three tenths of a limit are left to what no framework counts."""
-    assert 7 * GIB == allowance(10 * GIB, T4_BYTES, terms()).bytes
-
-
-def test_the_reserve_counts_where_it_is_more_than_three_tenths() -> None:
-    """A small limit leaves its contexts their room."""
-    assert 512 * MIB == allowance(GIB, T4_BYTES, terms(512)).bytes
-
-
-def test_processes_share_what_is_left() -> None:
-    """Each of three processes has a third, and each has its own context."""
-    assert 512 * MIB == allowance(3 * GIB, T4_BYTES, terms(512, processes=3)).bytes
+AUTO = Headroom.AUTO
 
 
 @pytest.mark.parametrize(
-    ("limit", "mebibytes"), [(2 * GIB, 1433), (5 * GIB, 3584), (10 * GIB, 8704), (38 * GIB, 37376)]
+    ("limit", "share", "size"),
+    [
+        (10 * GIB, terms(), 7 * GIB),
+        (GIB, terms(512), 512 * MIB),
+        (3 * GIB, terms(512, processes=3), 512 * MIB),
+        (99 * GIB, terms(), A100_BYTES * 7 // 10),
+        (2 * GIB, terms(headroom=AUTO), 2 * GIB * 7 // 10),
+        (5 * GIB, terms(headroom=AUTO), 3584 * MIB),
+        (10 * GIB, terms(headroom=AUTO), 8704 * MIB),
+        (38 * GIB, terms(headroom=AUTO), 37376 * MIB),
+        (10 * GIB, terms(640, processes=4, headroom=AUTO), (10 * GIB - 4 * 640 * MIB) // 4),
+    ],
 )
-def test_automatic_headroom_stops_at_one_and_a_half_gibibytes(limit: int, mebibytes: int) -> None:
-    """Up to 5 GiB automatic headroom equals the factor, above it stays at 1.5 GiB."""
-    found = allowance(limit, A100_BYTES, terms(headroom=Headroom.AUTO))
-
-    assert mebibytes == found.bytes // MIB
-
-
-def test_automatic_headroom_makes_room_for_all_contexts() -> None:
-    """Many contexts need more than 1.5 GiB."""
-    found = allowance(10 * GIB, A100_BYTES, terms(640, processes=4, headroom=Headroom.AUTO))
-
-    assert (10 * GIB - 4 * 640 * MIB) // 4 == found.bytes
+def test_an_allowance_is_what_contexts_leave(limit: int, share: ShareTerms, size: int) -> None:
+    """
+    Three tenths of a limit, and at least the reserve of each process, are left to what no framework
+    counts; automatic headroom stops at 1.5 GiB. A limit counts as no more than the card.
+    """
+    assert size == allowance(limit, A100_BYTES, share).bytes
 
 
-def test_a_limit_counts_as_no_more_than_the_card() -> None:
-    """Nobody gets a share of memory that is not there."""
-    assert allowance(T4_BYTES, T4_BYTES, terms()) == allowance(99 * GIB, T4_BYTES, terms())
+def test_a_fraction_is_rounded_once() -> None:
+    """Seven tenths of 3 GiB of a T4 are exactly fourteen hundredths."""
+    assert "0.140000" == allowance(3 * GIB, T4_BYTES, terms()).fraction_of(T4_BYTES)
 
 
 @pytest.mark.parametrize("headroom", list(Headroom))
@@ -114,11 +107,6 @@ def test_a_starved_process_gets_the_least_that_starts(
     A limit too small for its contexts yields 128 MiB, at most its share of the limit, never zero.
     """
     assert Allowance(size, 1, starved=True) == allowance(limit, T4_BYTES, terms(512, processes))
-
-
-def test_a_fraction_is_rounded_once() -> None:
-    """Seven tenths of 3 GiB of a T4 are exactly fourteen hundredths."""
-    assert "0.140000" == allowance(3 * GIB, T4_BYTES, terms()).fraction_of(T4_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -206,20 +194,6 @@ def test_the_smallest_amount_that_can_be_read_counts(
     assert found is None or found[1]
 
 
-def test_what_somebody_wrote_counts_before_what_follows_from_the_node() -> None:
-    """A share that the node implies is smaller here, but enforced by nobody."""
-    raw = pod(container(**GPU, **{names.GPUSHARE_MEMORY: "9"}))
-
-    assert (9 * GIB, True) == held(raw, Units(clients=4))
-
-
-def test_a_selector_that_nobody_can_read_leaves_what_the_node_says() -> None:
-    """The pod has its node; how many share a card there is the node's to say."""
-    raw = pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "many"})
-
-    assert (T4_BYTES // 4, False) == held(raw, Units(clients=4))
-
-
 @pytest.mark.parametrize(
     ("annotations", "ceiling", "expected"),
     [
@@ -237,33 +211,42 @@ def test_what_the_pod_grants_itself_counts_however_it_is_split(
     assert (expected, True) == held(raw, max_memory_bytes=ceiling)
 
 
-def test_an_unknown_unit_holds_nobody() -> None:
-    """Where only the node could tell what a number means, there is no limit until it does."""
-    assert held(pod(gpushare()), Units(gpushare_bytes=None)) is None
+OPEN = Units(gpushare_bytes=None)
 
 
-def test_an_unknown_unit_hides_no_other_amount() -> None:
-    """What another system can read beside it counts."""
-    raw = pod(gpushare(), annotations={names.KAI_MEMORY: "512"})
+@pytest.mark.parametrize(
+    ("raw", "more", "expected"),
+    [
+        (pod(gpushare()), {"units": OPEN}, None),
+        (pod(gpushare(), annotations={names.KAI_MEMORY: "512"}), {"units": OPEN}, 512 * MIB),
+        (pod(gpushare(), annotations={names.KAI_FRACTION: "0.1"}), {"card": None}, 3 * GIB),
+        (
+            pod(container(**GPU, **{names.GPUSHARE_MEMORY: "9"})),
+            {"units": Units(clients=4)},
+            9 * GIB,
+        ),
+        (pod(container()), {"evicts_undeclared": True}, 1),
+        (
+            pod(container()),
+            {"evicts_undeclared": True, "max_memory_bytes": 2 * GIB},
+            2 * GIB,
+        ),
+    ],
+    ids=["unit", "amount beside", "card", "share implied", "next to nothing", "ceiling"],
+)
+def test_what_can_be_read_holds(raw: dict[str, Any], more: Any, expected: int | None) -> None:
+    """
+    An unknown unit or card hides no amount beside it; what somebody wrote counts before what the
+    node implies; where a namespace evicts pods without a request, they hold next to nothing.
+    """
+    assert (expected and (expected, True)) == held(raw, **more)
 
-    assert (512 * MIB, True) == held(raw, Units(gpushare_bytes=None))
 
+def test_a_selector_that_nobody_can_read_leaves_what_the_node_says() -> None:
+    """The pod has its node; how many share a card there is the node's to say."""
+    raw = pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "many"})
 
-def test_an_unknown_card_leaves_amounts_in_bytes() -> None:
-    """A share of nobody knows what is no amount."""
-    raw = pod(gpushare(), annotations={names.KAI_FRACTION: "0.1"})
-
-    assert (3 * GIB, True) == held(raw, card=None)
-
-
-@pytest.mark.parametrize(("ceiling", "expected"), [(None, 1), (2 * GIB, 2 * GIB)])
-def test_a_namespace_may_say_what_a_pod_without_a_request_holds(
-    ceiling: int | None, expected: int
-) -> None:
-    """Where the namespace evicts such pods they may hold next to nothing, or the ceiling."""
-    found = held(pod(container()), max_memory_bytes=ceiling, evicts_undeclared=True)
-
-    assert (expected, True) == found
+    assert (T4_BYTES // 4, False) == held(raw, Units(clients=4))
 
 
 @pytest.mark.parametrize(

@@ -41,22 +41,22 @@ def sliced(profile: str) -> Pod:
         ({"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": "0"}, "aliyun.com/gpu-mem"),
         ({"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": 0}, "aliyun.com/gpu-mem"),
         ({"cpu": "64", "aliyun.com/gpu-mem": "3"}, "aliyun.com/gpu-mem"),
+        ({"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "0"}, "nvidia.com/gpu"),
     ],
 )
 def test_a_node_must_offer_what_the_pod_asks_for(limits: dict[str, Any], offered: str) -> None:
     """Parameters that no node lists count as the resource they refine; a zero asks for nothing."""
+    early = pod(gpushare(), init=[container("warm", **limits)])
+
     assert {offered} == wanted_resources(read_pod(pod(container(**limits))))
-
-
-def test_a_node_must_offer_all_that_the_pod_asks_for() -> None:
-    """Init containers ask, too."""
-    raw = pod(gpushare(), init=[container("warm", **{"nvidia.com/gpu": "1"})])
-
-    assert {"aliyun.com/gpu-mem", "nvidia.com/gpu"} == wanted_resources(read_pod(raw))
+    assert {offered, "aliyun.com/gpu-mem"} == wanted_resources(read_pod(early))
 
 
 def test_every_different_card_is_one_choice() -> None:
-    """A hundred equal cards are one choice, a card of another size is a second."""
+    """
+    A hundred equal cards are one choice, a card of another size is a second. Where no node is, or
+    none tells its cards, the operator's default stands in, in the node's own unit.
+    """
     nodes = read(
         node(card(0), card(1), name="a"),
         node(card(0), name="b"),
@@ -71,10 +71,7 @@ def test_every_different_card_is_one_choice() -> None:
         CandidateCard(Units(gpushare_bytes=GIB), T4_BYTES, (7, 5)),
         CandidateCard(Units(gpushare_bytes=GIB), A100_BYTES, (8, 0)),
     ) == candidate_cards(read_pod(pod(gpushare())), nodes, DEFAULT)
-
-
-def test_a_node_without_cards_is_the_default_card_with_its_own_units() -> None:
-    """What the node does say counts, the operator's setting stands in for the rest."""
+    assert (DEFAULT,) == candidate_cards(read_pod(pod(gpushare())), [], DEFAULT)
     assert (CandidateCard(Units(gpushare_bytes=GIB), 8 * GIB, (8, 6)),) == candidate_cards(
         read_pod(pod(gpushare())), read(node()), DEFAULT
     )
@@ -107,11 +104,6 @@ def test_a_scheduler_s_word_counts_for_nothing_where_the_unit_is_unknown() -> No
     assert (CandidateCard(units, 8 * GIB, (8, 6)),) == candidate_cards(wanted, [silent], DEFAULT)
 
 
-def test_without_any_node_the_default_stands_alone() -> None:
-    """A pod that waits for an autoscaler is planned for the operator's default card."""
-    assert (DEFAULT,) == candidate_cards(read_pod(pod(gpushare())), [], DEFAULT)
-
-
 @pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-1g.5gb.shared"])
 def test_a_slice_is_chosen_among_slices(resource: str) -> None:
     """A pod with a MIG profile meets instances of that profile, not whole cards."""
@@ -120,24 +112,6 @@ def test_a_slice_is_chosen_among_slices(resource: str) -> None:
     (choice,) = candidate_cards(read_pod(pod(container(**{resource: "1"}))), nodes, DEFAULT)
 
     assert 5 * GIB == choice.memory_bytes
-
-
-def test_a_slice_asked_for_with_zero_is_no_slice() -> None:
-    """A zero does not turn a pod's card into an instance."""
-    raw = pod(container(**{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "0"}))
-    nodes = read(node(card(0), allocatable={"nvidia.com/gpu": "1"}))
-    (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
-
-    assert T4_BYTES == choice.memory_bytes
-
-
-def test_an_assigned_card_is_the_only_choice() -> None:
-    """Of mixed cards the one that the scheduler chose counts."""
-    nodes = read(node(card(0), card(1, memory_bytes=A100_BYTES)))
-    raw = pod(gpushare(), annotations={"ALIYUN_COM_GPU_MEM_IDX": "1"})
-    (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
-
-    assert A100_BYTES == choice.memory_bytes
 
 
 @pytest.mark.parametrize(
@@ -155,33 +129,20 @@ def test_schedulers_write_down_the_card(annotations: dict[str, str], index: int 
     assert index == assigned_card(read_pod(pod(annotations=annotations)))
 
 
-def test_a_pod_meets_whole_cards() -> None:
-    """A card that is cut into instances serves nobody whole."""
-    whole, cut = card(0), card(1)
-    instance = card(1, memory_bytes=5 * GIB, parent="GPU-1", profile="1g.5gb")
-    [found] = read(node(whole, cut, instance))
-
-    assert (whole,) == usable_cards(WHOLE, found)
-
-
 def test_a_pod_meets_instances_of_its_profile() -> None:
-    """Who asks for a profile meets no other; resource names write a plus as a dot."""
+    """
+    Who asks for a profile meets no other; resource names write a plus as a dot. A card that is cut
+    serves nobody whole, unless all are: then instances are handed out as if they were cards.
+    """
     small = card(0, parent="GPU-0", profile="1g.5gb")
     media = card(1, parent="GPU-0", profile="1g.5gb+me")
-    [found] = read(node(card(0), small, media))
+    [cut], [mixed] = read(node(card(0), small, media)), read(node(card(0), small, card(1)))
 
-    assert (small,) == usable_cards(sliced("1g.5gb"), found)
-    assert (media,) == usable_cards(sliced("1g.5gb.me"), found)
-    assert () == usable_cards(sliced("7g.40gb"), found)
-
-
-def test_where_every_card_is_cut_a_pod_meets_instances() -> None:
-    """The device plugin's single strategy hands out instances as if they were cards."""
-    instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
-
-    [found] = read(node(card(0), instance))
-
-    assert (instance,) == usable_cards(WHOLE, found)
+    assert (small,) == usable_cards(sliced("1g.5gb"), cut)
+    assert (media,) == usable_cards(sliced("1g.5gb.me"), cut)
+    assert () == usable_cards(sliced("7g.40gb"), cut)
+    assert (small, media) == usable_cards(WHOLE, cut)
+    assert (card(1),) == usable_cards(WHOLE, mixed)
 
 
 @pytest.mark.parametrize(("index", "met"), [(None, (0, 1)), (1, (1,)), (7, (0, 1))])

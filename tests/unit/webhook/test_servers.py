@@ -138,11 +138,13 @@ def test_the_flag_may_be_among_what_a_text_is_put_together_of(value: str, expect
     assert said.plan.containers["main"].cap_bytes is not None
 
 
-def test_without_a_card_nothing_is_appended() -> None:
-    """Where no card is known the flag would be empty, so it is not appended."""
+def test_in_observe_and_without_a_card_nothing_is_appended() -> None:
+    """Where no card is known the flag would be empty, and in observe the arguments stay."""
+    watched, _ = rewritten(served(["--model", "m"], wish=True), Mode.OBSERVE)
     result, said = rewritten(served(["--model", "m"], wish=True), policy=NO_CARD)
 
-    assert ["--model", "m"] == result["spec"]["containers"][0]["args"]
+    for made in (result, watched):
+        assert ["--model", "m"] == made["spec"]["containers"][0]["args"]
     assert any("so that no flag is set" in text for text in said.warnings)
 
 

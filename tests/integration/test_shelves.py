@@ -16,7 +16,7 @@ from tests.support.tree import PACKAGES, TOOLS
 from tools import ROOT
 
 LEFT_OUT = shutil.ignore_patterns("__pycache__")
-TESTS = ("__init__.py", "support", "data", "http", "unit")
+TESTS = ("__init__.py", "support", "data", "golden", "http", "unit")
 
 CONTROLLER = """
 from controller.program import SETTINGS, ControllerProgram
@@ -53,7 +53,7 @@ PROGRAMS = (
     Program(
         "controller/keepers",
         CONTROLLER,
-        ("tests/unit/controller/cluster", "tests/unit/controller/decide/test_release.py"),
+        ("tests/golden/controller", "tests/unit/controller/test_decide.py"),
     ),
     Program(
         "agent/concerns",
@@ -160,7 +160,7 @@ VERBS = ("dashboard", "idle", "recommend", "why")
 FOLDERS = (*(f"kubectl_gpufence/verbs/{verb}" for verb in VERBS), "kubectl_gpufence/gpushare")
 CORE_TESTS = (
     *("tests/http/plugin/test_asking.py", "tests/http/plugin/test_live.py"),
-    *("tests/unit/plugin/test_agents.py", "tests/unit/plugin/test_view.py"),
+    "tests/http/plugin/test_doctor.py",
 )
 
 

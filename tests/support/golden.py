@@ -32,7 +32,13 @@ def changed(before: Iterable[str], after: Iterable[str]) -> list[str]:
 
 
 def leaves(value: Any, path: str = " ") -> Iterator[str]:
-    """Write a document as a line for each value in it."""
+    """Write a document, or named values in each other, as a line for each value in it."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif isinstance(value, frozenset | set):
+        value = sorted(value)
+    elif isinstance(value, Mapping):
+        value = dict(value)
     if isinstance(value, dict | list | tuple) and value:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:

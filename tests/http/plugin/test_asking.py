@@ -11,9 +11,6 @@ from gpufence import names
 from gpufence.dialects import Units
 from gpufence.memory_condition import HeldOnCard
 from gpufence.mode import Mode
-from gpufence.names import PROFILE_GROUP, PROFILES
-from gpufence.need import write_need
-from gpufence.need.profile import write_status
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import write_snapshot
 from kube import ForbiddenError, UnreachableError
@@ -22,7 +19,7 @@ from kubectl_gpufence.reader import MissingError
 from tests.http.kube.builders import status
 from tests.support import builders
 from tests.support.agent.builders import CARDS
-from tests.support.builders import NEED_KEY, container, need_summary, node_need, owner_need
+from tests.support.builders import container
 from tests.support.plugin import (
     ABSENT,
     AGENT,
@@ -315,21 +312,6 @@ def test_errors_that_end_a_call_come_with_advice(desk: Desk) -> None:
     assert advice(caught.value).endswith("or name a namespace of yours with -n")
     assert "`kubectl version`" in advice(UnreachableError("GET /: nobody there"))
     assert "as it is" == advice(MissingError("as it is"))
-
-
-def test_what_is_newer_than_the_profiles_is_noted(desk: Desk) -> None:
-    """The page of days has what agents know by now; the table, what the controller has written."""
-    told = owner_need(1), owner_need(1, NEED_KEY._replace(name="newcomer"))
-    profile = {
-        "metadata": {"namespace": "vision", "name": "deployment-classifier", "generation": 1},
-        "spec": {"targetRef": {"kind": "Deployment", "name": "classifier"}},
-        "status": write_status([need_summary()], 1),
-    }
-    desk.get(f"/apis/{PROFILE_GROUP}/{PROFILES}", listed(profile))
-    desk.get(AGENT.replace("snapshot", "need"), reply(write_need(node_need(*told)).encode()))
-    said = desk.run("recommend", "-A", "-o", "html")
-
-    assert "note: 1 owner measured, and in no profile yet: vision/newcomer\n" in said.err
 
 
 DIGITS = "9" * 4299

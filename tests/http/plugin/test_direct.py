@@ -1,15 +1,20 @@
-"""Agents at addresses that somebody names, past the API server."""
+"""Agents at addresses that a person names, past the API server, and what they know of days."""
 
 import pytest
 
 from gpufence.idle import OwnerRelease, OwnerReleases, write_owners
+from gpufence.names import PROFILE_GROUP, PROFILES
+from gpufence.need import write_need
+from gpufence.need.profile import write_status
 from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.reader import AddressError, page
+from tests.support.builders import NEED_KEY, need_summary, node_need, owner_need
 from tests.support.plugin import (
     ABSENT,
     AGENT,
     NODE,
     Desk,
+    listed,
     snapshot,
 )
 from tests.support.servers import reply
@@ -84,3 +89,18 @@ def test_an_address_that_does_not_answer_is_named() -> None:
         AddressError, match=r"/v1/owners at http://127\.0\.0\.1:9: Connection refused"
     ):
         page("http://127.0.0.1:9/v1/owners", 2.0)
+
+
+def test_what_is_newer_than_the_profiles_is_noted(desk: Desk) -> None:
+    """The page of days has what agents know by now; the table, what the controller has written."""
+    told = owner_need(1), owner_need(1, NEED_KEY._replace(name="newcomer"))
+    profile = {
+        "metadata": {"namespace": "vision", "name": "deployment-classifier", "generation": 1},
+        "spec": {"targetRef": {"kind": "Deployment", "name": "classifier"}},
+        "status": write_status([need_summary()], 1),
+    }
+    desk.get(f"/apis/{PROFILE_GROUP}/{PROFILES}", listed(profile))
+    desk.get(AGENT.replace("snapshot", "need"), reply(write_need(node_need(*told)).encode()))
+    said = desk.run("recommend", "-A", "-o", "html")
+
+    assert "note: 1 owner measured, and in no profile yet: vision/newcomer\n" in said.err

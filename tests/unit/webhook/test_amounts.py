@@ -194,14 +194,6 @@ def warnings(*containers: dict[str, Any], **annotations: str) -> tuple[str, ...]
     return result.warnings
 
 
-def test_an_equal_split_is_said_with_the_key_that_changes_it() -> None:
-    """Containers that get equal parts of the pod's amount are named, with what each gets."""
-    (said,) = warnings(container("engine", **GPU), container("cache", **GPU))
-
-    assert "3072Mi each for engine, cache" in said
-    assert "gpufence.io/memory.engine gives engine another part" in said
-
-
 def test_a_split_by_name_needs_no_word() -> None:
     """Who has given one of two containers its part knows what the other has."""
     both = (container("engine", **GPU), container("cache", **GPU))
@@ -241,11 +233,6 @@ def test_a_server_kept_from_all_cards_is_passed_over(devices: str) -> None:
     helper = container("helper") | SERVER | {"env": variables(NVIDIA_VISIBLE_DEVICES=devices)}
 
     assert () == warnings(container(**GPU), helper)
-
-
-def test_a_helper_that_runs_nothing_known_is_passed_over() -> None:
-    """A proxy or a log shipper beside the server needs no word."""
-    assert () == warnings(container(**GPU), container("proxy"))
 
 
 def test_a_helper_that_takes_cards_by_its_variable_is_named() -> None:

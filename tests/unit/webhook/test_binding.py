@@ -10,13 +10,13 @@ import pytest
 
 from gpufence import names
 from gpufence.mode import Mode
+from gpufence.nodes import GpuNode
 from gpufence.plan import Done, read_plan
 from tests.support.builders import card, container, gpushare, node, pod
 from tests.support.rewriting import (
     NO_CARD,
     POLICY,
     absent,
-    decide,
     environment,
     gpu_node,
     rewritten,
@@ -26,7 +26,6 @@ from tests.support.rewriting import (
 from webhook.fleet import Fleet
 from webhook.frameworks.table import read_slot, slot_name
 from webhook.policy import WebhookPolicy
-from webhook.rewrite import Unchanged
 from webhook.rewrite.binding import exact_values
 from webhook.rewrite.containers import SETTABLE
 
@@ -130,19 +129,40 @@ def test_a_cap_of_an_earlier_release_is_no_smaller_than_the_limit() -> None:
     )
 
 
-def test_what_gpufence_has_not_seen_is_left() -> None:
-    """A pod without gpufence.io/injected or with a plan that cannot be read gets nothing."""
-    bound = created(pod(gpushare()))
-    unseen, newer = (pod(gpushare()), pod(gpushare()))
-    unseen["metadata"]["annotations"] = {names.PLAN: bound["metadata"]["annotations"][names.PLAN]}
-    newer["metadata"]["annotations"] = {names.INJECTED: "yes", names.PLAN: '{"v":2}'}
-
-    assert [{}, {}] == [exact_values(item, T4, POLICY) for item in (unseen, newer)]
+def seen(asked: dict[str, Any], **annotations: str) -> dict[str, Any]:
+    return asked | {"metadata": {**asked["metadata"], "annotations": annotations}}
 
 
-def test_observe_is_left() -> None:
-    """In observe a binding stays as it is."""
-    assert {} == exact_values(created(pod(gpushare()), Mode.OBSERVE), T4, POLICY)
+JUNK = pod(container(**{names.NVIDIA_GPU: "1"}), annotations={names.MEMORY: "junk"})
+NO_PLAN = rewritten(pod(gpushare()), policy=NO_CARD)[0]
+PLAN = created(pod(gpushare()))["metadata"]["annotations"][names.PLAN]
+
+
+@pytest.mark.parametrize(
+    ("bound", "where", "policy"),
+    [
+        pytest.param(created(pod(gpushare()), Mode.OBSERVE), T4, POLICY, id="observe"),
+        pytest.param(created(JUNK), T4, POLICY, id="no limit"),
+        pytest.param(seen(pod(gpushare()), **{names.PLAN: PLAN}), T4, POLICY, id="unseen"),
+        pytest.param(
+            seen(pod(gpushare()), **{names.INJECTED: "yes", names.PLAN: '{"v":2}'}),
+            *(T4, POLICY),
+            id="newer",
+        ),
+        pytest.param(
+            created(pod(gpushare())),
+            gpu_node(node(card(), allocatable={names.GPUSHARE_MEMORY: "700"})),
+            POLICY,
+            id="a doubtful unit",
+        ),
+        pytest.param(NO_PLAN, gpu_node(node(name="dumb")), NO_CARD, id="no card known, ever"),
+    ],
+)
+def test_what_cannot_be_made_exact_is_left(
+    bound: dict[str, Any], where: GpuNode, policy: WebhookPolicy
+) -> None:
+    """The careful values stay, and where there are none a binding brings none."""
+    assert {} == exact_values(bound, where, policy)
 
 
 @pytest.mark.parametrize("policy", [NO_CARD, POLICY], ids=["nothing known", "a default card"])
@@ -188,27 +208,6 @@ def test_a_share_of_an_unknown_card_is_that_share_in_fractions_and_small_in_byte
 
     assert 0 < Fraction(value(careful, bound, names.XLA_FRACTION)) <= Fraction(1, 4)
     assert int(value(careful, bound, names.CUPY_LIMIT)) <= 2**30
-
-
-def test_nothing_told_stays_nothing_on_an_unknown_card() -> None:
-    """A pod that was told no fraction, since no card was known, is told none where none is."""
-    bound = rewritten(pod(gpushare()), policy=NO_CARD)[0]
-
-    assert {} == exact_values(bound, gpu_node(node(name="dumb")), NO_CARD)
-
-
-def test_a_doubtful_unit_keeps_the_careful_values() -> None:
-    """On a node whose unit is open the values stay as they are."""
-    doubtful = gpu_node(node(card(), allocatable={names.GPUSHARE_MEMORY: "700"}))
-
-    assert {} == exact_values(created(pod(gpushare())), doubtful, POLICY)
-
-
-def test_a_pod_without_a_limit_is_left() -> None:
-    """A pod whose limit could not be read has nothing to make exact."""
-    asked = pod(container(**{names.NVIDIA_GPU: "1"}), annotations={names.MEMORY: "junk"})
-
-    assert {} == exact_values(created(asked), T4, POLICY)
 
 
 SERVER = {"image": "vllm/vllm-openai:v0.11.0", "args": ["--model", "m"]}
@@ -293,26 +292,6 @@ def test_kubernetes_takes_the_name_of_every_slot(env: str) -> None:
     assert re.fullmatch("[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?", name)
     assert len(name) <= 63
     assert not re.fullmatch("s[0-9]+", env)
-
-
-def test_a_slot_is_named_by_its_variable() -> None:
-    """A second container's slots end in .1, whichever of its variables the first has, too."""
-    told = pod(gpushare("a"), gpushare("b") | {"env": variables(CUPY_GPU_MEMORY_LIMIT="1")})
-    result, _ = rewritten(told)
-    found = slots(result["metadata"]["annotations"])
-    first = {key for key in found if "." not in key.removeprefix(names.ENV_PREFIX)}
-
-    assert f"{names.ENV_PREFIX}{names.PYTORCH_CONF}" in first
-    assert found.keys() == first | {f"{key}.1" for key in first}
-    assert "1" == found[f"{names.ENV_PREFIX}{names.CUPY_LIMIT}.1"]
-
-
-def test_an_older_pod_needs_no_second_pass() -> None:
-    """Slots s0, s1 and on are used again as they are."""
-    old = with_old_slots(rewritten(pod(gpushare("a"), gpushare("b")))[0])
-
-    assert f"{names.ENV_PREFIX}s21" in old["metadata"]["annotations"]
-    assert isinstance(decide(old), Unchanged)
 
 
 def test_an_older_pod_is_made_exact() -> None:

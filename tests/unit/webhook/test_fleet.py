@@ -9,7 +9,7 @@ from gpufence.errors import InvalidError
 from gpufence.nodes import allows
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB
-from tests.support.builders import card, container, gpushare, node, pod
+from tests.support.builders import card, gpushare, node, pod
 from tests.support.observing import quiet_seconds
 from tests.support.rewriting import T4, gpu_node
 from webhook.fleet import Fleet
@@ -156,19 +156,6 @@ def test_equal_nodes_count_once() -> None:
     fleet = Fleet([gpu_node(node(card(), name=f"n-{number}")) for number in range(1000)])
 
     assert 1 == len(fleet.candidates(read_pod(pod(gpushare())), T4))
-
-
-def test_nodes_without_the_resource_are_no_candidates() -> None:
-    """A node that does not offer what the pod asks for adds no card."""
-    asked = read_pod(pod(container(**{names.VOLCANO_MEMORY: "3000"})))
-
-    assert (T4,) == FLEET.candidates(asked, T4)
-
-
-def test_a_node_is_found_by_name() -> None:
-    """A node can be asked for by its name."""
-    assert NODES[0] is FLEET.node("a")
-    assert FLEET.node("nowhere") is None
 
 
 def test_what_is_remembered_has_an_end() -> None:

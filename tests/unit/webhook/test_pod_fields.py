@@ -161,16 +161,6 @@ def hooked(volumes: list[Any] | None = None, **item: Any) -> dict[str, Any]:
     return asked
 
 
-def test_the_hook_is_mounted_from_an_annotation() -> None:
-    """The source travels in an annotation, a volume shows it, and PYTHONPATH leads to it."""
-    result, _ = rewritten(hooked())
-
-    assert "pass\n" == annotation(result, names.SITECUSTOMIZE)
-    assert [VOLUME] == result["spec"]["volumes"]
-    assert [MOUNT] == result["spec"]["containers"][0]["volumeMounts"]
-    assert "/gpufence" == environment(result)[names.PYTHON_PATH]
-
-
 def test_two_containers_share_one_volume() -> None:
     """Every GPU container mounts the same volume."""
     asked = pod(gpushare("a"), gpushare("b"), annotations={names.PYTHON_HOOK: "pythonpath"})

@@ -172,16 +172,6 @@ def test_a_named_node_with_unknown_cards_makes_nothing_exact() -> None:
     assert annotation(result, names.NODE) is None
 
 
-def test_containers_without_gpu_stay_as_they_are() -> None:
-    """Only containers that ask for the GPU are changed, ephemeral ones never."""
-    debug = {"name": "debug", "image": "busybox"}
-    asked = pod(gpushare(), container("log"), ephemeralContainers=[debug])
-    result, _ = rewritten(asked)
-
-    assert container("log") == result["spec"]["containers"][1]
-    assert [debug] == result["spec"]["ephemeralContainers"]
-
-
 @pytest.mark.parametrize(
     ("item", "kept"),
     [

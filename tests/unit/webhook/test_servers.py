@@ -92,39 +92,6 @@ def test_the_flag_is_put_in_where_a_shell_starts_the_server(script: str, expecte
 
 
 @pytest.mark.parametrize(
-    ("script", "flag", "expected"),
-    [
-        ("trtllm-serve m --x", "kv_cache_free_gpu_memory_fraction", "trtllm-serve m {} --x"),
-        ("trtllm-serve serve m", "kv_cache_free_gpu_memory_fraction", "trtllm-serve serve m {}"),
-        ("sglang serve m --tp 2", "mem-fraction-static", "sglang serve m {} --tp 2"),
-        ("sglang serve --model-path m", "mem-fraction-static", "sglang serve {} --model-path m"),
-        (
-            "python -m sglang.launch_server --model-path m",
-            "mem-fraction-static",
-            "python -m sglang.launch_server {} --model-path m",
-        ),
-        (
-            "lmdeploy serve api_server m --x",
-            "cache-max-entry-count",
-            "lmdeploy serve api_server {} m --x",
-        ),
-        (
-            "tensorflow_model_server --port=8500",
-            "per_process_gpu_memory_fraction",
-            "tensorflow_model_server {} --port=8500",
-        ),
-    ],
-)
-def test_each_server_takes_its_flag_where_it_is_put(script: str, flag: str, expected: str) -> None:
-    """Other servers get theirs behind their verb, and behind a model that must come first."""
-    asked = served(wish=True, command=["sh", "-c", script], image="x")
-    result, _ = rewritten(asked)
-    ours = f"--{flag}=$(GPUFENCE_SERVER_FRACTION)"
-
-    assert expected.format(ours) == result["spec"]["containers"][0]["command"][2]
-
-
-@pytest.mark.parametrize(
     ("value", "expected"), [("0.1", "0.1"), ("0.9", "$(GPUFENCE_SERVER_FRACTION)")]
 )
 def test_the_flag_may_be_among_what_a_text_is_put_together_of(value: str, expected: str) -> None:

@@ -12,7 +12,7 @@ from tests.support.builders import container, pod
 from tests.support.observing import quiet_seconds
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
 from webhook.engines.launch import UNREAD, Budget, read_launch
-from webhook.rewrite import Refusal, Unchanged
+from webhook.rewrite import Refusal
 
 VLLM = ("vllm", "serve", "m")
 MOST_SECONDS = 2
@@ -272,15 +272,6 @@ def test_a_named_server_is_told_where_its_flag_stands() -> None:
     )
 
 
-def test_a_wish_of_a_program_of_ones_own_is_kept() -> None:
-    """A variable of ours that a container's own words name is set, though its server reads none."""
-    asked = served("sh", "-c", "echo $GPUFENCE_MEMORY_LIMIT_BYTES; ollama serve")
-    seen = environment(rewritten(asked)[0])
-
-    assert "4509715660" == seen[names.ENV_LIMIT_BYTES]
-    assert names.PYTORCH_CONF not in seen
-
-
 def test_no_strict_variable_is_empty() -> None:
     """Where no card is known, readers that choke on empty text get none."""
     asked = served("text-generation-launcher")
@@ -328,20 +319,6 @@ def test_the_hook_leaves_a_server_alone_that_plans_by_itself() -> None:
     seen = environment(rewritten(served(*command, said={names.PYTHON_HOOK: "enabled"}))[0])
 
     assert seen.keys().isdisjoint({names.ENV_FRACTION, names.PYTORCH_CONF})
-
-
-def test_an_edit_is_made_once() -> None:
-    """
-    A flag within a list of a second item that a shell reads is changed once, and then left alone.
-    """
-    said = {names.ARGS: "enabled"}
-    asked = served("bash", "-c", said=said, args=["vllm serve m --gpu-memory-utilization=0.9"])
-    result, _ = rewritten(asked)
-
-    assert ["vllm serve m --gpu-memory-utilization=$(GPUFENCE_SERVER_FRACTION)"] == (
-        result["spec"]["containers"][0]["args"]
-    )
-    assert isinstance(decide(result), Unchanged)
 
 
 def test_processes_that_share_a_card_divide_a_servers_share() -> None:

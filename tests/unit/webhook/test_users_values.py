@@ -76,17 +76,6 @@ def test_the_smaller_of_both_counts(env: str, value: str, expected: str | None) 
 
 
 @pytest.mark.parametrize(
-    ("env", "value"), [(names.XLA_FRACTION, "0.05"), (names.CUPY_LIMIT, "2254857830")]
-)
-def test_a_kept_value_is_not_worth_a_word(env: str, value: str) -> None:
-    """A value within the share, or just the share, stays without a warning."""
-    _, said = rewritten(with_env(**{env: value}))
-
-    assert () == said.warnings
-    assert Done.KEPT is done(said, env)
-
-
-@pytest.mark.parametrize(
     ("newer", "older", "expected"),
     [
         ("0.05", "", "0.05"),
@@ -137,20 +126,6 @@ def test_a_forged_slot_takes_the_text_before_it_along() -> None:
 
     assert "" == said.plan.containers["main"].runs
     assert isinstance(decide(result), Unchanged)
-
-
-def test_without_a_card_fractions_stay_the_users() -> None:
-    """Where no card is known, fractions are the user's or empty, and amounts are set."""
-    result, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), policy=NO_CARD)
-    seen = environment(result)
-
-    assert ("0.9", "", "") == (
-        seen[names.XLA_FRACTION],
-        seen[names.PYTORCH_CONF],
-        seen[names.ENV_FRACTION],
-    )
-    assert "2254857830" == seen[names.CUPY_LIMIT]
-    assert "no card's size is known yet" in said.warnings[0]
 
 
 def test_without_a_limit_there_are_no_amounts() -> None:
@@ -261,15 +236,6 @@ def test_parents_are_made(missing: dict[str, Any]) -> None:
         item["path"] for item in patch.operations
     ]
     assert {"a": "1", "b": "2"} == patch.operations[0]["value"]
-
-
-def test_nothing_to_do_is_no_operation() -> None:
-    """Empty changes leave no trace."""
-    patch = Patch(document())
-    patch.update(("metadata", "annotations"), {})
-    patch.extend(("spec", "list"), [])
-
-    assert [] == patch.operations
 
 
 def test_what_cannot_apply_cannot_be_made() -> None:

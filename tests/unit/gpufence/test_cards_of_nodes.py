@@ -56,15 +56,13 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
     ids=["none", "unknown capability", "instance", "odd size"],
 )
 def test_what_is_written_reads_back(cards: tuple[Any, ...]) -> None:
-    """Cards survive the way through the annotation exactly."""
+    """Cards survive the way exactly; a field of a newer agent changes nothing, its version does."""
     said = node_cards(*cards, units={"aliyun.com/gpu-mem": "MiB"})
 
     assert said == read_cards(write_cards(said))
-
-
-def test_fields_of_a_newer_agent_are_ignored() -> None:
-    """A field this program does not know changes nothing it does."""
     assert node_cards(card()) == read_cards(written(temperature=40))
+    with pytest.raises(UnknownVersionError):
+        read_cards('{"v":2}')
 
 
 @pytest.mark.parametrize(
@@ -92,12 +90,6 @@ def test_a_broken_factor_is_named(factor: object) -> None:
     """Volcano's factor is a whole number of at least one."""
     with pytest.raises(InvalidError, match=r"^gpufence.io/cards.factor: "):
         read_cards(json.dumps({"v": 1, "factor": factor}))
-
-
-def test_a_newer_version_is_named() -> None:
-    """What a newer agent wrote is not guessed at."""
-    with pytest.raises(UnknownVersionError):
-        read_cards('{"v":2}')
 
 
 @pytest.mark.parametrize(
@@ -179,27 +171,22 @@ def test_what_says_nothing_makes_no_card(labels: dict[str, str]) -> None:
     assert () == cards_by_labels(labels)
 
 
-def test_what_was_measured_counts_before_what_is_sold() -> None:
-    """Feature discovery's figure is the driver's own."""
-    labels = labels_of("karpenter", CARDS[0]) | labels_of("measured", CARDS[0])
-
-    assert (Card("0", 0, "Tesla-T4", 15360 * MIB),) == cards_by_labels(labels)
-
-
 def test_labels_that_contradict_each_other_leave_both_open() -> None:
-    """Of a part of a card, which clouds rent out too, the name is that of the whole card."""
+    """
+    Of a part of a card, which clouds rent out too, the name is that of the whole card. What was
+    measured counts before what is sold; as many cards as the cloud says are all alike.
+    """
     labels = {names.KARPENTER_GPU_MEMORY: "2861", names.KARPENTER_GPU_NAME: "l4"}
     (found,) = cards_by_labels(labels)
+    measured = labels_of("karpenter", CARDS[0]) | labels_of("measured", CARDS[0])
+    four = cards_by_labels(labels_of("eks", CARDS[0]) | {names.EKS_GPU_COUNT: "4"})
+
+    assert (Card("0", 0, "Tesla-T4", 15360 * MIB),) == cards_by_labels(measured)
+    assert [(0, "t4"), (1, "t4"), (2, "t4"), (3, "t4")] == [
+        (each.index, each.model) for each in four
+    ]
 
     assert (2861 * MIB * 9 // 10, 24 * GIB) == (found.memory_bytes, found.most_bytes)
-
-
-def test_every_card_of_a_node_is_there() -> None:
-    """As many cards as the cloud says, all alike."""
-    labels = labels_of("eks", CARDS[0]) | {names.EKS_GPU_COUNT: "4"}
-
-    assert [0, 1, 2, 3] == [card.index for card in cards_by_labels(labels)]
-    assert {"t4"} == {card.model for card in cards_by_labels(labels)}
 
 
 def test_a_card_of_which_bounds_are_known_is_met_at_both_ends() -> None:
@@ -257,28 +244,18 @@ def sliced(*devices: dict[str, Any], pool: str = "node-1", **spec: Any) -> dict[
     }
 
 
-def test_a_card_is_read_by_its_drivers_name() -> None:
-    """UUID, memory and compute capability are those that the driver publishes."""
-    assert {"gpu.nvidia.com/node-1/gpu-0": T4} == cards_of([sliced(device())])
-
-
-def test_attributes_may_carry_the_drivers_name() -> None:
-    """`gpu.nvidia.com/uuid` is the same as `uuid`."""
-    item = device()
-    item["attributes"]["gpu.nvidia.com/uuid"] = item["attributes"].pop("uuid")
-
-    assert [T4] == list(cards_of([sliced(item)]).values())
-
-
-def test_memory_may_carry_the_drivers_name() -> None:
-    """`gpu.nvidia.com/memory` is the same as `memory`, with its policy."""
+def test_fields_may_carry_the_drivers_name() -> None:
+    """`gpu.nvidia.com/uuid` is the same as `uuid`, and so is its memory, with the policy."""
     item = device() | {"allowMultipleAllocations": True}
     memory = item["capacity"].pop("memory") | {"requestPolicy": {"default": "1Gi"}}
     item["capacity"]["gpu.nvidia.com/memory"] = memory
+    item["attributes"]["gpu.nvidia.com/uuid"] = item["attributes"].pop("uuid")
     found = read_slice(sliced(item))
 
     assert found is not None
-    assert ([T4], GIB) == (list(found.cards.values()), found.least_bytes)
+    assert ({"gpu.nvidia.com/node-1/gpu-0": T4}, GIB) == (found.cards, found.least_bytes)
+    assert {"gpu.nvidia.com/node-1/gpu-0": T4} == cards_of([sliced(device())])
+    assert read_slice({"spec": "nothing"}) is None
 
 
 def test_an_instance_is_a_card_of_its_own() -> None:
@@ -328,11 +305,6 @@ def test_the_newest_generation_of_a_pool_counts() -> None:
         {"gpu.nvidia.com/node-1/gpu-0", "gpu.nvidia.com/node-1/gpu-1"},
         {"gpu.nvidia.com/node-1/gpu-0", "gpu.nvidia.com/node-1/gpu-1"},
     ] == [set(cards_of(items)) for items in ([old, *new], [*new, old])]
-
-
-def test_a_slice_that_cannot_be_read_is_none() -> None:
-    """One slice whose spec is no object costs nobody the others."""
-    assert read_slice({"spec": "nothing"}) is None
 
 
 @pytest.mark.parametrize(

@@ -72,22 +72,15 @@ def test_what_has_not_changed_stays_the_same_object() -> None:
 def test_an_object_of_no_concern_is_not_held() -> None:
     """A projection that returns None takes an object out as a deletion does."""
     store: Store[int] = Store()
+    before = store.known
     store.replace([("a", 1), ("b", None), ("c", 3)])
     store.apply("MODIFIED", ("a", None))
     store.apply("ADDED", ("d", None))
 
+    assert (False, True) == (before, store.known)
     assert {"c": 3} == store.items
     assert store.get("b") is None
     assert 2 == store.changes
-
-
-def test_a_store_is_known_once_it_was_read() -> None:
-    """An empty collection is another thing than one of which nothing is known."""
-    store: Store[int] = Store()
-    before = store.known
-    store.replace([])
-
-    assert (False, True) == (before, store.known)
 
 
 def test_readers_see_whole_collections_while_it_changes() -> None:
@@ -129,14 +122,18 @@ def namespace(**labels: str) -> dict[str, Any]:
     return {"metadata": {"name": "a", "labels": labels, "annotations": annotations}}
 
 
-def test_only_our_texts_of_a_namespace_are_kept() -> None:
-    """Other labels and annotations, some of them large, are not ours to hold."""
+def test_only_our_texts_are_kept() -> None:
+    """
+    Of a namespace and of the kill switch nothing else, some of it large, is ours to hold; what a
+    tenant can make long has a bound.
+    """
     item = namespace(**{names.MODE: "cap", "team": "b"})
+    long = {"metadata": {"name": "a", "annotations": {names.MEMORY: "x" * (MOST_CHARACTERS + 1)}}}
+    policy = {"metadata": {"name": "policy"}, "data": {"maxMode": "cap", "other": "x"}}
 
-    assert (
-        "a",
-        NamespaceView({names.MODE: "cap"}, {"gpufence.io/memory": "2Gi"}),
-    ) == view_namespace(item)
+    assert ("a", NamespaceView({names.MODE: "cap"}, {names.MEMORY: "2Gi"})) == view_namespace(item)
+    assert ("a", NamespaceView({}, {names.MEMORY: UNREADABLE})) == view_namespace(long)
+    assert ("policy", {"maxMode": "cap"}) == view_policy(policy, ("maxMode", "absent"))
 
 
 @pytest.mark.parametrize(
@@ -155,23 +152,6 @@ def test_a_namespace_without_annotations_is_known_all_the_same(annotations: obje
     item = {"metadata": {"name": "a", "annotations": annotations}}
 
     assert ("a", NamespaceView({}, {})) == view_namespace(item)
-
-
-def test_a_text_beyond_what_makes_sense_is_unreadable() -> None:
-    """What a tenant can make long has a bound."""
-    text = "x" * (MOST_CHARACTERS + 1)
-    _, found = view_namespace(
-        {"metadata": {"name": "a", "annotations": {"gpufence.io/memory": text}}}
-    )
-
-    assert NamespaceView({}, {"gpufence.io/memory": UNREADABLE}) == found
-
-
-def test_of_the_kill_switch_only_what_is_asked_for_is_kept() -> None:
-    """What else stands there is of no concern."""
-    item = {"metadata": {"name": "policy"}, "data": {"maxMode": "cap", "other": "x"}}
-
-    assert ("policy", {"maxMode": "cap"}) == view_policy(item, ("maxMode", "absent"))
 
 
 def test_a_node_shares_what_others_have_too() -> None:
@@ -217,21 +197,15 @@ class Other(NamedTuple):
 
 
 def test_equal_values_become_the_same() -> None:
-    """The first of them is the one that is held."""
+    """The first of them is the one that is held; equal tuples of two types stay two."""
     interner = Interner()
     first, second = One(1000), One(1000)
 
     assert first is interner.value(first) is interner.value(second)
     assert interner.json({"a": [1]}) is interner.json({"a": [1]})
     assert interner.same("a", ["a"]) is interner.same("a", ["a"])
-
-
-def test_values_of_two_types_stay_two() -> None:
-    """Equal tuples may mean different things."""
-    interner = Interner()
-
-    assert isinstance(interner.value(One(1)), One)
-    assert isinstance(interner.value(Other(1)), Other)
+    assert [One, Other] == [type(interner.value(each)) for each in (One(1), Other(1))]
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 2, "b": 2})
 
 
 def test_what_is_remembered_has_a_bound() -> None:
@@ -245,34 +219,19 @@ def test_what_is_remembered_has_a_bound() -> None:
 
 
 def test_texts_read_like_a_dict() -> None:
-    """Keys, values, absence and length are those of the dict."""
-    texts = Interner().texts({"b": "2", "a": "1"})
+    """
+    Keys, values, absence, length and equality are those of the dict; keys that thousands of nodes
+    repeat are held once.
+    """
+    interner = Interner()
+    texts = interner.texts({"b": "2", "a": "1"})
+    one, other = (interner.texts({f"{part}-key": name for part in "ab"}) for name in ("n1", "n2"))
 
     assert {"a": "1", "b": "2"} == dict(texts)
     assert ("2", None, 2) == (texts["b"], texts.get("c"), len(texts))
     assert "SharedTexts({'a': '1', 'b': '2'})" == repr(texts)
-
-
-def test_texts_differ_by_keys_and_by_values() -> None:
-    """Equality looks at both, also beside a dict."""
-    texts = Interner().texts({"a": "1"})
-
-    assert texts == Interner().texts({"a": "1"}) == {"a": "1"}
-    assert texts != Interner().texts({"b": "1"})
-    assert texts != Interner().texts({"a": "2"})
-    assert 1 == len({texts, Interner().texts({"a": "1"})})
-
-
-def test_texts_share_their_keys() -> None:
-    """Thousands of nodes repeat the same keys, which are held once."""
-    interner = Interner()
-    one, other = (interner.texts({f"{part}-key": name for part in "ab"}) for name in ("n1", "n2"))
-
+    assert texts == Interner().texts({"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
+    assert texts not in (Interner().texts({"a": "1", "c": "2"}), interner.texts({"a": "2"}))
+    assert 1 == len({texts, Interner().texts({"a": "1", "b": "2"})})
     assert isinstance(one, SharedTexts)
     assert next(iter(one)) is next(iter(other))
-
-
-def test_a_digest_does_not_mind_order() -> None:
-    """What JSON says is the same however its members are ordered."""
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    assert digest({"a": 1}) != digest({"a": 2})

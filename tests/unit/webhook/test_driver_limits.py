@@ -7,6 +7,7 @@ import pytest
 
 from gpufence import names
 from gpufence.quantity import MIB
+from tests.support import builders
 from tests.support.builders import A100_BYTES, card, container, gpushare, node, pod
 from tests.support.rewriting import (
     environment,
@@ -89,138 +90,73 @@ def limit_of(
 T4 = sized(15360)
 TWO = fleet_of(T4, sized(40960, name="b"))
 GROWING = {names.KARPENTER_POOL: "gpus"}
-GKE = {names.GKE_CLIENTS: "4", names.GKE_SHARING: "time-sharing"}
+SILENT, L4 = labels_only(), labels_only(EKS_ACCELERATOR="nvidia-l4")
+SAID_16 = labels_only(KARPENTER_GPU_MEMORY="16384", KARPENTER_GPU_NAME="t4")
+MEASURED = labels_only(GFD_MEMORY="15360")
+GROWS = sized(15360, **GROWING)
+OF_16 = {names.KARPENTER_GPU_MEMORY: "16384"}
+NEARLY = sized(15079, name="b")
+OLD_ONE = sized(15360, name="b", driver="580.95.05")
+INSTANCE = node(card(profile="1g.5gb", parent="x"), driver=NEW, allocatable=OFFERED)
+BY_MPS = sized(15360, name="b", **{names.GKE_SHARING: "mps", names.GKE_CLIENTS: "4"})
+NO_UNIT = node(card(memory_bytes=A100_BYTES), name="b", driver=NEW) | {
+    "status": {"allocatable": {names.GPUSHARE_MEMORY: "7"}}
+}
+EARLY = pod(gpushare(), init=[gpushare("early", "14")])
+LITTLE = pod(container(), annotations={names.KAI_FRACTION: "0.00005"})
+HAMI = pod(container(**{names.HAMI_MEMORY: "3000", names.NVIDIA_GPU: "1"}))
+ONE = fleet_of(T4)
+
+
+def units(amount: int = 3, **spec: Any) -> dict[str, Any]:
+    return pod(gpushare(units=f"{amount}"), **spec)
 
 
 @pytest.mark.parametrize(
     ("asked", "fleet", "expected"),
     [
-        pytest.param(pod(gpushare()), fleet_of(T4), "3072", id="an amount"),
-        pytest.param(pod(gpushare(units="15")), fleet_of(T4), "", id="all of the card"),
-        pytest.param(pod(gpushare(units="20")), TWO, "20480", id="too much for some cards"),
-        pytest.param(pod(gpushare(units="50")), TWO, TOO_LARGE, id="too much for all cards"),
-        pytest.param(pod(gpushare(units="15")), Fleet(()), "15360", id="placed where it fits"),
-        pytest.param(pod(gpushare(units="300")), Fleet(()), TOO_LARGE, id="wrong unit"),
-        pytest.param(
-            pod(gpushare(), init=[gpushare("early", "14")]),
-            fleet_of(labels_only()),
-            "3072",
-            id="its init container is not counted",
-        ),
-        pytest.param(
-            pod(gpushare(units="9"), nodeName="l"),
-            fleet_of(labels_only()),
-            UNCERTAIN,
-            id="a pod that names its node is not counted",
-        ),
-        pytest.param(pod(gpushare(units="9"), nodeName="a"), fleet_of(T4), "9216", id="named node"),
+        pytest.param(units(), ONE, "3072", id="an amount"),
+        pytest.param(units(15), ONE, "", id="all of the card"),
+        pytest.param(units(20), TWO, "20480", id="too much for some cards"),
+        pytest.param(units(50), TWO, TOO_LARGE, id="too much for all cards"),
+        pytest.param(units(15), Fleet(()), "15360", id="placed where it fits"),
+        pytest.param(units(300), Fleet(()), TOO_LARGE, id="wrong unit"),
+        pytest.param(EARLY, fleet_of(SILENT), "3072", id="its init container is not counted"),
+        pytest.param(units(9, nodeName="l"), fleet_of(SILENT), UNCERTAIN, id="named, not counted"),
+        pytest.param(units(9, nodeName="a"), ONE, "9216", id="named node"),
         pytest.param(shared("3000.5Mi"), TWO, "3000", id="rounded down"),
-        pytest.param(
-            pod(container(), annotations={names.KAI_FRACTION: "0.00005"}),
-            fleet_of(T4),
-            TINY,
-            id="no whole MiB",
-        ),
-        pytest.param(shared("16Gi"), fleet_of(T4), "", id="more than any card"),
+        pytest.param(LITTLE, ONE, TINY, id="no whole MiB"),
+        pytest.param(shared("16Gi"), ONE, "", id="more than any card"),
         pytest.param(shared("20Gi"), TWO, DIFFERS, id="more than some cards"),
+        pytest.param(shared("15300Mi"), fleet_of(T4, NEARLY), "15079", id="nearly equal"),
+        pytest.param(shared("15300Mi"), fleet_of(sized(15360, 15079)), "15079", id="on one node"),
+        pytest.param(shared(), ONE, "", id="whole card that is not fenced"),
+        pytest.param(shared("8Gi"), fleet_of(SILENT), UNCERTAIN, id="silent"),
+        pytest.param(shared("900Mi"), fleet_of(SILENT), "900", id="below any card"),
+        pytest.param(shared("14Gi"), fleet_of(SAID_16), "14336", id="below what a label allows"),
+        pytest.param(shared("15Gi"), fleet_of(SAID_16), UNCERTAIN, id="a label says more"),
+        pytest.param(shared("4Gi"), fleet_of(L4), UNCERTAIN, id="a name may be that of a part"),
+        pytest.param(shared("15Gi"), fleet_of(MEASURED), "15360", id="measured"),
+        pytest.param(shared("8Gi"), fleet_of(GROWS), UNCERTAIN, id="nodes come and go"),
         pytest.param(
-            shared("15300Mi"), fleet_of(T4, sized(15079, name="b")), "15079", id="nearly equal"
-        ),
-        pytest.param(
-            shared("15300Mi"), fleet_of(sized(15360, 15079)), "15079", id="unequal on one node"
-        ),
-        pytest.param(shared(), fleet_of(T4), "", id="whole card that is not fenced"),
-        pytest.param(shared("8Gi"), fleet_of(labels_only()), UNCERTAIN, id="silent"),
-        pytest.param(shared("900Mi"), fleet_of(labels_only()), "900", id="below any card"),
-        pytest.param(
-            shared("14Gi"),
-            fleet_of(labels_only(KARPENTER_GPU_MEMORY="16384", KARPENTER_GPU_NAME="t4")),
-            "14336",
-            id="below what a label allows",
-        ),
-        pytest.param(
-            shared("15Gi"),
-            fleet_of(labels_only(KARPENTER_GPU_MEMORY="16384", KARPENTER_GPU_NAME="t4")),
-            UNCERTAIN,
-            id="a label says more than NVML",
-        ),
-        pytest.param(
-            shared("4Gi"),
-            fleet_of(labels_only(EKS_ACCELERATOR="nvidia-l4")),
-            UNCERTAIN,
-            id="a name may be that of a part",
-        ),
-        pytest.param(
-            shared("15Gi"), fleet_of(labels_only(GFD_MEMORY="15360")), "15360", id="measured"
-        ),
-        pytest.param(
-            shared("8Gi"),
-            fleet_of(sized(15360, **GROWING)),
-            UNCERTAIN,
-            id="nodes come and go",
-        ),
-        pytest.param(
-            shared("8Gi", nodeSelector={names.KARPENTER_GPU_MEMORY: "16384"}),
-            fleet_of(sized(15360, **GROWING, **{names.KARPENTER_GPU_MEMORY: "16384"})),
+            shared("8Gi", nodeSelector=OF_16),
+            fleet_of(sized(15360, **GROWING, **OF_16)),
             "8192",
             id="as its selector has them",
         ),
-        pytest.param(
-            pod(gpushare(units="9")), fleet_of(sized(15360, **GROWING)), "9216", id="counted"
-        ),
-        pytest.param(quarter(), fleet_of(T4), "3840", id="a share"),
+        pytest.param(units(9), fleet_of(GROWS), "9216", id="counted"),
+        pytest.param(quarter(), ONE, "3840", id="a share"),
         pytest.param(quarter(), TWO, DIFFERS, id="a share of unequal cards"),
-        pytest.param(
-            quarter(),
-            fleet_of(T4, labels_only(GFD_MEMORY="15360")),
-            UNSTATED,
-            id="a share of a card that no agent states",
-        ),
-        pytest.param(
-            quarter(),
-            fleet_of(sized(15360, **GROWING)),
-            UNSTATED,
-            id="a share of a card to come",
-        ),
-        pytest.param(
-            shared("3Gi"),
-            fleet_of(T4, sized(15360, name="b", driver="580.95.05")),
-            OLD,
-            id="an old driver",
-        ),
+        pytest.param(quarter(), fleet_of(T4, MEASURED), UNSTATED, id="of a card unstated"),
+        pytest.param(quarter(), fleet_of(GROWS), UNSTATED, id="a share of a card to come"),
+        pytest.param(shared("3Gi"), fleet_of(T4, OLD_ONE), OLD, id="an old driver"),
         pytest.param(
             shared("3Gi"), fleet_of(sized(15360, driver="unknown")), "3072", id="a strange version"
         ),
-        pytest.param(
-            shared("3Gi"),
-            fleet_of(node(card(profile="1g.5gb", parent="x"), driver=NEW, allocatable=OFFERED)),
-            MIG,
-            id="MIG",
-        ),
-        pytest.param(
-            shared("3Gi"),
-            fleet_of(
-                T4, sized(15360, name="b", **{names.GKE_SHARING: "mps", names.GKE_CLIENTS: "4"})
-            ),
-            LIBRARY,
-            id="MPS on some nodes",
-        ),
-        pytest.param(
-            pod(gpushare()),
-            fleet_of(
-                T4,
-                node(card(memory_bytes=A100_BYTES), name="b", driver=NEW)
-                | {"status": {"allocatable": {names.GPUSHARE_MEMORY: "7"}}},
-            ),
-            UNREADABLE,
-            id="an unknown unit",
-        ),
-        pytest.param(
-            pod(container(**{names.HAMI_MEMORY: "3000", names.NVIDIA_GPU: "1"})),
-            fleet_of(T4),
-            "",
-            id="a library holds it",
-        ),
+        pytest.param(shared("3Gi"), fleet_of(INSTANCE), MIG, id="MIG"),
+        pytest.param(shared("3Gi"), fleet_of(T4, BY_MPS), LIBRARY, id="MPS on some nodes"),
+        pytest.param(units(), fleet_of(T4, NO_UNIT), UNREADABLE, id="an unknown unit"),
+        pytest.param(HAMI, ONE, "", id="a library holds it"),
     ],
 )
 def test_what_is_written_is_right_on_every_card(
@@ -337,23 +273,10 @@ def test_each_container_has_its_own_limit() -> None:
 
 def test_a_claim_counts_as_it_asks() -> None:
     """An amount that a claim asks for fits wherever the claim is allocated, which may be more."""
-    claim = {
-        "spec": {
-            "devices": {
-                "requests": [
-                    {
-                        "name": "gpu",
-                        "exactly": {
-                            "deviceClassName": "gpu.nvidia.com",
-                            "capacity": {"requests": {"memory": "5Gi"}},
-                        },
-                    }
-                ]
-            }
-        }
-    }
-    item = container() | {"resources": {"claims": [{"name": "gpu"}]}}
-    asked = pod(item, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+    claim = builders.claim("c", builders.request("5Gi"))
+    asked = pod(
+        builders.claiming(container(), gpu=""), resourceClaims=[builders.by_name("gpu", "c")]
+    )
     result = rewritten_with_claims(asked, {"gpu": claim}, fleet=fleet_of(T4), policy=ON)
 
     assert "5120" == environment(result)[names.DRIVER_LIMIT]

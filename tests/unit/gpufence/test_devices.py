@@ -86,53 +86,27 @@ def test_what_was_consumed_counts_from_then_on() -> None:
     assert Device("gpu", "gpu", Amount(3 * GIB), FIRST, CARDS[FIRST], "uid-c") == device
 
 
+def either(*requests: dict[str, Any]) -> dict[str, Any]:
+    """Ask for the first that is there; none of them needs a name."""
+    found = [{"name": f"r{place}", **each["exactly"]} for place, each in enumerate(requests)]
+    return {"name": "gpu", "firstAvailable": found}
+
+
+ANY, MUCH, NIC = builders.request(), builders.request("8Gi"), {"deviceClassName": "nic.example.com"}
+TWO = builders.request("4Gi", count=2)
+
+
 @pytest.mark.parametrize(
     ("request_of", "expected"),
     [
-        (builders.request(), [UNKNOWN_AMOUNT]),
+        (ANY, [UNKNOWN_AMOUNT]),
         (builders.request("1Gi", count=2), [Amount(GIB)] * 2),
         (builders.request(adminAccess=True), []),
-        ({"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}, []),
-        (
-            {
-                "name": "gpu",
-                "firstAvailable": [
-                    {"name": "much", **builders.request("8Gi")["exactly"]},
-                    {"name": "less", **builders.request("4Gi")["exactly"]},
-                ],
-            },
-            [Amount(4 * GIB)],
-        ),
-        (
-            {
-                "name": "gpu",
-                "firstAvailable": [
-                    {"name": "much", **builders.request("8Gi")["exactly"]},
-                    {"name": "any", **builders.request()["exactly"]},
-                ],
-            },
-            [UNKNOWN_AMOUNT],
-        ),
-        (
-            {
-                "name": "gpu",
-                "firstAvailable": [
-                    {"name": "much", **builders.request("8Gi")["exactly"]},
-                    {"name": "other", "deviceClassName": "fpga.example.com"},
-                ],
-            },
-            [UNKNOWN_AMOUNT],
-        ),
-        (
-            {
-                "name": "gpu",
-                "firstAvailable": [
-                    {"name": "two", **builders.request("4Gi", count=2)["exactly"]},
-                    {"name": "one", **builders.request("8Gi", count=1)["exactly"]},
-                ],
-            },
-            [Amount(4 * GIB)],
-        ),
+        ({"name": "nic", "exactly": NIC}, []),
+        (either(MUCH, builders.request("4Gi")), [Amount(4 * GIB)]),
+        (either(MUCH, ANY), [UNKNOWN_AMOUNT]),
+        (either(MUCH, {"exactly": NIC}), [UNKNOWN_AMOUNT]),
+        (either(TWO, builders.request("8Gi", count=1)), [Amount(4 * GIB)]),
         ({"name": "odd"}, []),
     ],
 )
@@ -164,69 +138,37 @@ def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
     assert ["gpu"] == [device.request for device in read(item, BOUND).devices]
 
 
+GONE = "2026-11-19T00:00:00Z"
+DELETED = {"metadata": {"name": "c", "deletionTimestamp": GONE}}
+
+
+def given(item: Any = None, users: tuple[str, ...] = ("uid-1",), **result: Any) -> dict[str, Any]:
+    return builders.allocated(item or builders.claim("c"), builders.result(**result), users=users)
+
+
 @pytest.mark.parametrize(
     ("item", "reading", "of", "doubt"),
     [
-        ("does not exist", CREATED, None, "resource claim c does not exist"),
+        ("does not exist", CREATED, claiming(), "resource claim c does not exist"),
         ("does not exist", CREATED, of_template(), "resource claim template t does not exist"),
         (builders.template("t"), BOUND, of_template(), "template t has not become a claim yet"),
-        (builders.claim("c"), BOUND, None, "resource claim c is not allocated"),
-        (
-            {"metadata": {"deletionTimestamp": "2026-11-19T00:00:00Z"}},
-            CREATED,
-            None,
-            "resource claim c is being deleted",
-        ),
-        (
-            builders.allocated(builders.claim("c"), builders.result(), users=("uid-2",)),
-            BOUND,
-            None,
-            "resource claim c is not reserved for this pod",
-        ),
-        (
-            builders.allocated(
-                {"metadata": {"name": "c", "deletionTimestamp": "2026-11-19T00:00:00Z"}},
-                builders.result(memory="2Gi"),
-            ),
-            CREATED,
-            None,
-            "resource claim c is being deleted",
-        ),
+        (builders.claim("c"), BOUND, claiming(), "resource claim c is not allocated"),
+        (DELETED, CREATED, claiming(), "resource claim c is being deleted"),
+        (given(users=("uid-2",)), BOUND, claiming(), "claim c is not reserved for this pod"),
+        (given(DELETED, memory="2Gi"), CREATED, claiming(), "resource claim c is being deleted"),
         (builders.claim("made"), BOUND, of_template("made"), "claim made belongs to another pod"),
-        (
-            builders.allocated(builders.claim("c"), builders.result(memory="9999Ti")),
-            BOUND,
-            None,
-            "is more than any card holds",
-        ),
-        (
-            builders.allocated(builders.claim("c"), builders.result(memory="much")),
-            BOUND,
-            None,
-            "consumedCapacity.memory",
-        ),
-        ([], CREATED, None, "has not been read"),
+        (given(memory="9999Ti"), BOUND, claiming(), "is more than any card holds"),
+        (given(memory="much"), BOUND, claiming(), "consumedCapacity.memory"),
+        ([], CREATED, claiming(), "has not been read"),
     ],
 )
-def test_what_cannot_be_known_is_a_doubt(
-    item: Any, reading: Reading, of: Pod | None, doubt: str
-) -> None:
+def test_what_cannot_be_known_is_a_doubt(item: Any, reading: Reading, of: Pod, doubt: str) -> None:
     """A word for people, and no device."""
     found = {} if item == [] else {"gpu": item}
-    said = with_devices(of or claiming(), found, reading)
+    said = with_devices(of, found, reading)
 
     assert doubt in said.doubt
     assert () == said.devices
-
-
-def test_a_claim_without_a_name_is_named_as_the_pod_does() -> None:
-    """A pod that says neither claim nor template is told by its own word."""
-    nameless = claiming(resourceClaimName="")
-
-    assert (
-        "claim gpu cannot be found"
-        == with_devices(nameless, {"gpu": "cannot be found"}, CREATED).doubt
-    )
 
 
 def test_too_many_claims_are_not_read() -> None:
@@ -298,25 +240,21 @@ def test_who_uses_another_pods_claim_by_its_name_shares_it() -> None:
 def test_frameworks_are_told_an_equal_part_of_what_several_pods_use(
     reading: Reading, expected: int
 ) -> None:
-    """A pod that comes to a claim that others use counts itself."""
+    """A pod that comes to a claim that others use counts itself; what is no amount has no part."""
     item = builders.allocated(
         builders.claim("c"), builders.result(memory="8Gi"), users=("uid-1", "uid-2")
     )
     said = with_parts(claiming(), {"gpu": item}, reading)
 
-    assert [Amount(expected)] == amounts(said)
-
-
-def test_whole_and_unknown_devices_are_not_split() -> None:
-    """What is no amount has no part."""
-    item = builders.allocated(
+    whole = builders.allocated(
         builders.claim("c"),
         builders.result(),
         builders.result("gpu-1", shareID="s"),
         users=("uid-1", "uid-2"),
     )
 
-    assert [WHOLE_CARD, UNKNOWN_AMOUNT] == amounts(with_parts(claiming(), {"gpu": item}, BOUND))
+    assert [Amount(expected)] == amounts(said)
+    assert [WHOLE_CARD, UNKNOWN_AMOUNT] == amounts(with_parts(claiming(), {"gpu": whole}, BOUND))
 
 
 def test_a_card_without_an_amount_is_what_the_policy_says() -> None:

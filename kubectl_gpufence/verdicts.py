@@ -240,7 +240,8 @@ def activity_sentence(row: PodActivityRow, *, holds: bool) -> str:
         return f"Whether it is idle is unknown: {row.why or 'its agent does not say why'}."
     evidence = EVIDENCE.get(row.evidence, row.evidence)
     if row.state == BUSY:
-        share = "" if row.busy_share is None else f", for {row.busy_share:.0%} of the last minute"
+        busy = round(100 * (row.busy_share or 0))
+        share = f", for {busy}% of the last minute" if busy else ""
         return f"It is busy: {evidence}{share}."
     reason = evidence if holds else "it was given a GPU and has not touched it"
     return f"It has been idle for {duration(row.idle_seconds)}: {reason}."

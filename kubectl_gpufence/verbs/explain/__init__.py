@@ -74,7 +74,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         else:
             output.lines(gone_lines(found, output.display))
         return 0
-    record = _read(call.namespace, found.raw, reader)
+    record = _read(call.namespace, found.raw, reader)._replace(lost=found.lost)
     if call.output == "json":
         output.json(document(record))
     else:

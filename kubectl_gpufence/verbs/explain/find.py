@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """The pod to be explained, and what else there was to choose from."""
+    """
+    The pod to be explained, what else there was to choose from, and which pods its owner has lost.
+    """
 
     raw: JsonObject
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def find(namespace: str, word: str, reader: ClusterReader) -> Chosen | Gone:
@@ -66,7 +69,7 @@ def _of_owner(namespace: str, word: str, reader: ClusterReader) -> Chosen | Gone
     first, *others = sorted(own, key=_trouble, reverse=True)
     named = f"{len(others)} more: {listed([name_of(raw) for raw in others])}"
     notes = (f"{owner.shown} has {named}",) if others else ()
-    return Chosen(first, (*notes, *_evicted_before(said, namespace, word)))
+    return Chosen(first, notes, tuple(_evicted_before(said, namespace, word)))
 
 
 def _evicted_before(said: Iterable[SeenEvent], namespace: str, word: str) -> Iterator[str]:
@@ -74,7 +77,7 @@ def _evicted_before(said: Iterable[SeenEvent], namespace: str, word: str) -> Ite
     times = [event.at for event in said if event.reason == names.EVICTED]
     if times:
         why = f"`kubectl gpufence why -n {namespace} {word}` shows how it came to that"
-        yield f"{word} lost a pod by eviction, last at {max(times)}: {why}"
+        yield f"{word} lost a pod by eviction, last at {max(times)}: {why}."
 
 
 def _trouble(raw: JsonObject) -> tuple[bool, int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpufence import names
 from kubectl_gpufence.view import chapter, wrapped
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 _NAME_ENDS = 5  # characters that the API server adds to a generateName
 _MOST_NAMED = 5
+_REFUSED = "FailedCreate"
+_ENDS = frozenset({names.EVICTED, names.CAP_REACHED})
 
 
 class Gone(NamedTuple):
@@ -80,12 +83,22 @@ def what_next(gone: Gone) -> Sequence[str]:
     """Return what to type next."""
     if not gone.successors and not gone.events:
         return ("Create it again, and look at its Events within the hour that they are kept.",)
+    why = [_why(gone)] if any(event.reason in _ENDS for event in gone.events) else []
+    if any(event.reason == _REFUSED for event in gone.events):
+        return (*why, "Change what the last refusal names in the pod's template, and apply that.")
     if not gone.successors:
-        return ("Its last Event says what to change, before it is created again.",)
+        return (*why, "Its last Event says what to change, before it is created again.")
     first, *others = gone.successors[:_MOST_NAMED]
     also = f" (also {', '.join(others)})" if others else ""
     look = f"kubectl gpufence explain -n {gone.namespace} {first}"
-    return (f"A pod made like it is there: `{look}`{also}.",)
+    return (*why, f"A pod made like it is there: `{look}`{also}.")
+
+
+def _why(gone: Gone) -> str:
+    """Name the command that shows how it came to an end."""
+    kind, _, name = gone.called.partition(" ")
+    what = name if kind == "pod" else f"{kind.lower()}/{name}"
+    return f"`kubectl gpufence why -n {gone.namespace} {what}` shows how it came to that."
 
 
 def _bullet(sentence: str, display: Display) -> list[str]:

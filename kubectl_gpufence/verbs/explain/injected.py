@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _VALUE_WIDTH = 36
 _NEVER_SEEN = (
     "The webhook never saw this pod: it was created before its namespace got a mode, or while the "
-    "webhook was away. Nothing was set, and it is evicted only if that cures a shortage."
+    "webhook was away. Nothing was set, and it is evicted only under memory pressure."
 )
 _UNFENCED = "Nothing: its namespace has no mode, so gpufence never touches its pods."
 _OPTED_OUT = (

@@ -53,7 +53,8 @@ class PodRecord(NamedTuple):
     """
     What the explanation is made from. `mode` is the namespace's label, empty where it has none
     and None where it cannot be read; `no_agent` says why none can be asked, `hidden` that they are
-    not to be seen; `endings` are its containers that have failed.
+    not to be seen; `endings` are its containers that have failed, `lost` says that its owner has
+    lost pods.
     """
 
     pod: SeenPod
@@ -63,6 +64,7 @@ class PodRecord(NamedTuple):
     events: tuple[SeenEvent, ...] = ()
     endings: tuple[Ending, ...] = ()
     hidden: bool = False
+    lost: tuple[str, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -142,10 +144,19 @@ def to_do(record: PodRecord) -> tuple[str, ...]:
     """Return one sentence for each thing to do."""
     plan = record.pod.recorded.plan
     ended = what_helps(record.endings, plan, record.peaks)
-    sentences = (*ended, *_about_plan(record), *_about_limit(record), *_about_use(record))
+    sentences = (
+        *record.lost,
+        *ended,
+        *_about_plan(record),
+        *_about_limit(record),
+        *_about_use(record),
+    )
     unmeasured = record.row is None and bool(record.pod.node) and record.mode != ""
     unmeasured = unmeasured and not (record.said and record.said.cards)
-    nothing = "Nothing is known to be wrong, but what it holds was not measured."
+    nothing = (
+        "Nothing is known to be wrong, but what it holds was not measured: `kubectl gpufence "
+        "doctor` says why."
+    )
     return tuple(dict.fromkeys(sentences)) or (nothing if unmeasured else "Nothing.",)
 
 

@@ -45,7 +45,8 @@ def story(found: FoundRecord, display: Display) -> Iterator[str]:
 def _head(found: FoundRecord) -> str:
     record = found.record
     owner = f" ({record.owner})" if record.owner else ""
-    ended = "has not ended" if record.kind == RUNNING else f"{record.kind} at {record.at}"
+    kind = "out of GPU memory at its cap" if record.kind == CAPPED else record.kind
+    ended = "has not ended" if record.kind == RUNNING else f"{kind} at {record.at}"
     model = f"{record.model} of {allowed(record.total_bytes)}"
     card = f", card {record.index} ({model})" if record.card else ""
     return f"pod {record.namespace}/{record.name}{owner}: {ended}, node {found.node}{card}"
@@ -57,10 +58,10 @@ def what_happened(record: Record) -> Iterator[str]:
     for threshold in sorted(passed, key=lambda each: -(each.passed_seconds or 0.0)):
         yield _passing(record, threshold)
     if record.kind == RUNNING:
-        peak = f"; the most was {held(record.peak_bytes)}" if record.peak_bytes else ""
+        peak = f"; the most it held was {held(record.peak_bytes)}" if record.peak_bytes else ""
         yield f"{clock(record.at)}: it holds {held(record.used_bytes)}{peak}."
     elif record.kind == CAPPED:
-        peak = f"; the most was {held(record.peak_bytes)}" if record.peak_bytes else ""
+        peak = f"; the most it held was {held(record.peak_bytes)}" if record.peak_bytes else ""
         yield f"{clock(record.at)}: container {record.container} failed{peak}."
     else:
         yield f"{clock(record.at)}: it held {held(record.used_bytes)} and was evicted."
@@ -102,7 +103,7 @@ def why(record: Record) -> Iterator[str]:
 
 
 def _capped(record: Record) -> Iterator[str]:
-    said = "It said that GPU memory is out" if record.certain else "Perhaps GPU memory was out"
+    said = "It ran out of GPU memory" if record.certain else "Perhaps it ran out of GPU memory"
     yield (
         f"{said}: of {allowed(record.asked_bytes)} asked for it may allocate "
         f"{allowed(record.given_bytes)}, the rest is kept for CUDA."

@@ -215,7 +215,7 @@ def test_a_pod_that_lives_shows_its_last_minutes(known: Desk) -> None:
     said = known.run("why", "alive")
 
     assert "has not ended" in said.out
-    assert "it holds 3900Mi; the most was 3900Mi." in said.out
+    assert "it holds 3900Mi; the most it held was 3900Mi." in said.out
     assert "it has not ended: `kubectl gpufence explain`" in said.err
     assert ["", "running"] == [
         seen.query.get("only", "") for seen in known.server.seen(f"GET {PAGE}")

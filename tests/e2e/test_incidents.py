@@ -1,16 +1,20 @@
 """
 What goes wrong for a tenant, and that its cause and remedy stand where a person looks first:
-`kubectl describe`, `kubectl get events`, `kubectl gpufence explain` and `why`; `-s` prints it all.
+`kubectl describe`, `kubectl get events`, `kubectl gpufence explain` and `why`, and the page; `-s`
+prints it all.
 """
 
 import json
+import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from gpufence import names
 from tests.e2e.site import Json, RealSite, deployment, pod
-from tests.support.site import AGENT, WEBHOOK
+from tests.support.browser import Chromium, Tab
+from tests.support.site import AGENT, WEBHOOK, surroundings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -21,9 +25,10 @@ GREEDY = "hold 1Gi; after 2s grow 1Gi/s to 5Gi"
 class Desk:
     """Where somebody types, in one namespace; what is printed is printed here, too."""
 
-    def __init__(self, site: RealSite, namespace: str) -> None:
+    def __init__(self, site: RealSite, namespace: str, tab: Tab) -> None:
         self._site = site
         self._namespace = namespace
+        self._tab = tab
 
     def create(self, made: Json) -> str:
         return self._kubectl("create", "-f", "-", stdin=json.dumps(made))
@@ -46,6 +51,24 @@ class Desk:
         done = self._site.plugin(*words, *where, COLUMNS="100")
         return _typed(f"gpufence {' '.join(words)}", done.stdout + done.stderr)
 
+    def page(self) -> str:
+        """Open the live page, and read what it says."""
+        words = ("dashboard", "--no-open", "-n", self._namespace)
+        program = subprocess.Popen(
+            (sys.executable, "-m", "kubectl_gpufence", *words),
+            env=surroundings({"KUBECONFIG": str(self._site.kubeconfig)}),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert program.stdout is not None
+            self._tab.open(program.stdout.readline().strip())
+            self._tab.wait("document.querySelectorAll('.tile').length > 0")
+            return _typed(f"gpufence {' '.join(words)}", self._tab.text())
+        finally:
+            program.terminate()
+            program.communicate()
+
     def _kubectl(self, *words: str, stdin: str | None = None) -> str:
         where = ("--namespace", self._namespace)
         done = self._site.cluster.kubectl(*words, *where, stdin=stdin, check=False)
@@ -57,9 +80,21 @@ def _typed(command: str, printed: str) -> str:
     return " ".join(printed.split())
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with Chromium() as running:
+        yield running
+
+
 @pytest.fixture
-def desk(site: RealSite, team: str) -> Desk:
-    return Desk(site, team)
+def tab(browser: Chromium) -> Iterator[Tab]:
+    with browser.tab() as opened:
+        yield opened
+
+
+@pytest.fixture
+def desk(site: RealSite, team: str, tab: Tab) -> Desk:
+    return Desk(site, team, tab)
 
 
 def test_a_refused_pod(desk: Desk, team: str) -> None:
@@ -86,6 +121,8 @@ def test_a_refused_deployment(site: RealSite, desk: Desk, team: str) -> None:
     said = desk.explain("deploy/small")
 
     desk.describe("deploy/small")
+    desk.why("deploy/small")
+    desk.page()
     assert "200Mi" in said
 
 
@@ -99,6 +136,7 @@ def test_out_of_memory_at_its_cap(site: RealSite, desk: Desk, team: str) -> None
 
     desk.describe("pods")
     desk.ask("top")
+    assert "GPUMemoryCapReached" in desk.page()
     assert "of 3072Mi asked for it may allocate 2150Mi" in desk.why("deploy/torch")
     assert "would do" in said
 
@@ -115,6 +153,7 @@ def test_an_evicted_pod(site: RealSite, desk: Desk, team: str) -> None:
     assert "lost a pod by eviction" in desk.explain("deploy/greedy")
     said = desk.why(first)
 
+    assert "GPUMemoryEvicted" in desk.page()
     assert "it held 5120Mi and was evicted" in said
     assert "would do" in said
 
@@ -126,6 +165,8 @@ def test_an_evicted_pod_of_a_deleted_owner(site: RealSite, desk: Desk, team: str
     site.until(lambda: bool(site.events(team, names.EVICTED)), "it was evicted")
     site.cluster.kubectl("delete", "deployment", "greedy", "--namespace", team)
 
+    desk.explain(first)
+    desk.page()
     assert "was evicted" in desk.why(first)
     assert "limit of 3072Mi" in desk.why("deploy/greedy")
 
@@ -137,7 +178,10 @@ def test_a_crash_loop(site: RealSite, desk: Desk, team: str) -> None:
 
     said = desk.explain("deploy/broken")
 
+    desk.events()
+    desk.describe("pods")
     desk.ask("top")
+    desk.page()
     assert "ended with exit code 3" in said
     assert "its cap" not in said
 
@@ -154,6 +198,7 @@ def test_the_agent_is_away(site: RealSite, desk: Desk, team: str) -> None:
         said = desk.explain("deploy/modest")
         desk.ask("top")
         desk.ask("doctor")
+        desk.page()
     finally:
         site.system("patch", "daemonset", AGENT, "--type=json", "--patch", back)
         site.system("rollout", "status", f"daemonset/{AGENT}", "--timeout=100s")
@@ -173,17 +218,19 @@ def test_the_webhook_was_away(site: RealSite, desk: Desk, team: str) -> None:
         site.system("scale", f"deployment/{WEBHOOK}", "--replicas=2")
         site.system("rollout", "status", f"deployment/{WEBHOOK}", "--timeout=100s")
     said = desk.explain("deploy/early")
+    desk.page()
 
     assert "webhook" in said
 
 
-def test_an_unreadable_annotation_of_a_namespace(site: RealSite) -> None:
+def test_an_unreadable_annotation_of_a_namespace(site: RealSite, tab: Tab) -> None:
     """A namespace's annotation that cannot be read is named with its value and the remedy."""
     with site.namespace("evict", **{names.MAX_MEMORY: "6GB5"}) as name:
-        desk = Desk(site, name)
+        desk = Desk(site, name, tab)
         site.apply(deployment(name, "trainer"))
         desk.events()
         desk.explain("deploy/trainer")
+        desk.page()
         said = desk.ask("doctor")
 
     assert "6GB5" in said

@@ -96,8 +96,7 @@ def what_next(gone: Gone) -> Sequence[str]:
 
 def _why(gone: Gone) -> str:
     """Name the command that shows how it came to an end."""
-    kind, _, name = gone.called.partition(" ")
-    what = name if kind == "pod" else f"{kind.lower()}/{name}"
+    what = gone.called.removeprefix("pod ").lower().replace(" ", "/")
     return f"`kubectl gpufence why -n {gone.namespace} {what}` shows how it came to that."
 
 

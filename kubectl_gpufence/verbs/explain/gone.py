@@ -85,7 +85,7 @@ def what_next(gone: Gone) -> Sequence[str]:
         return ("Create it again, and look at its Events within the hour that they are kept.",)
     why = [_why(gone)] if any(event.reason in _ENDS for event in gone.events) else []
     if any(event.reason == _REFUSED for event in gone.events):
-        return (*why, "In the pod's template, change what the last refusal names, and apply it again.")
+        return (*why, "In the pod's template, change what the refusal names, and apply it again.")
     if not gone.successors:
         return (*why, "Its last Event says what to change, before it is created again.")
     first, *others = gone.successors[:_MOST_NAMED]

@@ -197,7 +197,7 @@ def _limits(
         limit_bytes=limit,
         parts=tuple([Part(name, part, cards[name]) for name, part in parts.items()]),
         enforced=granted or not declared.implied or namespace.implied_limits,
-        library_caps=declared.library_caps,
+        library_caps=declared.library_caps and not granted,
         profile=declared.profile,
         notes=notes,
     )

@@ -154,7 +154,7 @@ def units(amount: int = 3, **spec: Any) -> dict[str, Any]:
             shared("3Gi"), fleet_of(sized(15360, driver="unknown")), "3072", id="a strange version"
         ),
         pytest.param(shared("3Gi"), fleet_of(INSTANCE), MIG, id="MIG"),
-        pytest.param(shared("3Gi"), fleet_of(T4, BY_MPS), LIBRARY, id="MPS on some nodes"),
+        pytest.param(shared("3Gi"), fleet_of(T4, BY_MPS), "3072", id="MPS holds processes"),
         pytest.param(units(), fleet_of(T4, NO_UNIT), UNREADABLE, id="an unknown unit"),
         pytest.param(HAMI, ONE, "", id="a library holds it"),
     ],
@@ -177,6 +177,18 @@ def test_implied_limits_follow_from_the_card(clients: str, driver: str, expected
 
     assert expected == limit_of(
         shared(), fleet_of(where), namespace={names.IMPLIED_LIMITS: "enabled"}
+    )
+
+
+def test_a_share_that_mps_holds_on_some_nodes_is_left_to_it() -> None:
+    """Where a server of MPS holds each process to the share, the driver is asked for nothing."""
+    where = [
+        sized(15360, name=strategy, **{names.GFD_REPLICAS: "4", names.GFD_SHARING: strategy})
+        for strategy in ("time-slicing", "mps")
+    ]
+
+    assert LIBRARY == limit_of(
+        shared(), fleet_of(*where), namespace={names.IMPLIED_LIMITS: "enabled"}
     )
 
 

@@ -41,6 +41,7 @@ _OUTSIDE: Final = frozenset({"OOMKilled", "DeadlineExceeded"})
 _TOLD: Final = frozenset({Done.SET, Done.LOWERED, Done.KEPT})
 _MOST_CHARACTERS: Final = 16 * 1024
 _ALL: Final = 100
+_ROUNDED: Final = 16 * MIB  # hundredths of a GiB are what PyTorch shows
 _MOST_QUOTED: Final = 240
 _UNITS: Final = {"bytes": 1, "KiB": 1024, "MiB": MIB, "GiB": 1024 * MIB}
 
@@ -58,10 +59,10 @@ _ABOVE = re.compile(
     r"See root cause above|Engine core initialization failed"  # vLLM
     r"|torch\.distributed\.elastic\.multiprocessing\.errors\.ChildFailedError"  # torchrun
 )
+_AMOUNT: Final = r"(\d{1,9}(?:\.\d{1,2})?) (bytes|KiB|MiB|GiB)"
 _FIGURES = re.compile(
-    r"Tried to allocate (\d{1,9}(?:\.\d{1,2})?) (bytes|KiB|MiB|GiB)(?:\. GPU \d{1,3} has a total "
-    r"capacity of [\d.]{1,12} \w{1,5} of which (\d{1,9}(?:\.\d{1,2})?) (bytes|KiB|MiB|GiB) is "
-    r"free)?"
+    rf"Tried to allocate {_AMOUNT}"
+    rf"(?:\. GPU \d{{1,3}} has a total capacity of {_AMOUNT} of which {_AMOUNT} is free)?"
 )
 
 
@@ -148,8 +149,9 @@ def capped(ending: Ending, given: Given | None, peak_bytes: int = 0) -> Capped |
     """Decide whether GPU memory is why a container failed; without `given` it is not capped."""
     if ending.refused:
         return Capped(ending, Why.REFUSED, certain=True, given=given)
-    wanted, free = _figures(ending.out_of_memory)
-    if _CARD_FULL.search(ending.out_of_memory) or (free is not None and free < wanted):
+    wanted, total, free = _figures(ending.out_of_memory)
+    of_limit = given is not None and given.by_driver and total <= given.given_bytes + _ROUNDED
+    if _CARD_FULL.search(ending.out_of_memory) or (free < wanted and not of_limit):
         return Capped(ending, Why.CARD_FULL, certain=True, given=given, wanted_bytes=wanted)
     if given is None:
         return None
@@ -167,13 +169,18 @@ def _may_be_full(ending: Ending, given: Given, peak_bytes: int) -> bool:
     return peak_bytes > 0 and allocated * _ALL >= given.given_bytes * FULL_PERCENT
 
 
-def _figures(words: str) -> tuple[int, int | None]:
-    """Return what PyTorch tried to allocate, and how much the card had free, where it says so."""
+def _figures(words: str) -> tuple[int, int, int]:
+    """
+    Return what PyTorch tried to allocate, how large the card is, which may be the driver's limit,
+    and how much of it was free; without those figures as much as was wanted.
+    """
     found = _FIGURES.search(words)
     if found is None:
-        return 0, None
-    wanted, unit, free, of_free = found.groups()
-    return _bytes(wanted, unit), None if free is None else _bytes(free, of_free)
+        return 0, 0, 0
+    wanted = _bytes(found[1], found[2])
+    if found[5] is None:
+        return wanted, 0, wanted
+    return wanted, _bytes(found[3], found[4]), _bytes(found[5], found[6])
 
 
 def _bytes(number: str, unit: str) -> int:

@@ -300,6 +300,8 @@ _OUT_OF_MEMORY = re.compile(
     r"|Allocator \(GPU_\d+_bfc\) ran out of memory"
     r"|Out of memory error on GPU"  # PaddlePaddle
     r"|Out of GPU memory"  # CUDA.jl
+    r"|Failed to allocate memory for requested buffer of size \d{1,20}"  # ONNX Runtime
+    r"|Available memory of \d{1,20} is smaller than requested bytes of \d{1,20}"  # at its own cap
 )
 
 

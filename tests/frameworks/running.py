@@ -36,13 +36,14 @@ KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 @dataclass(frozen=True)
 class Injected:
     """
-    What the webhook makes of a pod: the container's variables, what it warns of, and the line that
-    is mounted into the folders from which Python starts.
+    What the webhook makes of a pod: the container's variables, what it warns of, the line that is
+    mounted into the folders from which Python starts, and the plan.
     """
 
     variables: dict[str, str]
     warnings: str = ""
     site_line: str = ""
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def inject(case: Case, folder: Path, settings: Mapping[str, str] | None = None) 
     if "PYTHONPATH" in told:
         told["PYTHONPATH"] = told["PYTHONPATH"].replace(names.HOOK_FOLDER, str(folder))
     line = annotations.get(names.SITE_LINE, "").replace(names.HOOK_FOLDER, str(folder))
-    return Injected(told, annotations.get(names.WARNINGS, ""), line)
+    return Injected(told, annotations.get(names.WARNINGS, ""), line, annotations[names.PLAN])
 
 
 def _rewritten(case: Case, settings: Mapping[str, str]) -> dict[str, Any]:

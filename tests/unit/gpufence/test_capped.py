@@ -81,6 +81,15 @@ def test_without_a_word_its_use_makes_it_likely(
     assert found is None or not found.certain
 
 
+@pytest.mark.parametrize(("limit", "why"), [(15_000, Why.CAPPED), (3072, Why.CARD_FULL)])
+def test_a_card_is_not_full_where_its_size_is_the_limit(limit: int, why: Why) -> None:
+    """What is free there is free of the driver's limit; a larger card was not limited."""
+    held = Given(limit * MIB, limit * MIB, by_driver=True)
+    found = capped(ended(FULL), held)
+
+    assert Capped(ended(FULL), why, certain=True, given=held, wanted_bytes=2048 * MIB) == found
+
+
 def test_what_nothing_caps_is_not_capped() -> None:
     """Words of a container without a cap say nothing about one, unless its card was full."""
     assert capped(ended(FREE), None) is None

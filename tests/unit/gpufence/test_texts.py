@@ -234,6 +234,11 @@ JAX = "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to
         ("CUDA error at: x.hpp: cudaErrorMemoryAllocation out", "cudaErrorMemoryAllocation"),
         ("device 0: cudaMalloc failed: out of memory", "cudaMalloc failed: out of memory"),
         ("CUDA failed with error out of memory", "CUDA failed with error out of memory"),
+        (
+            "bfc_arena.cc:360 Failed to allocate memory for requested buffer of size 67108864",
+            "Failed to allocate memory for requested buffer of size 67108864",
+        ),
+        ("Available memory of 0 is smaller than requested bytes of 67108864",) * 2,
         ("ResourceExhaustedError:\n\nOut of memory error on GPU 0.", "Out of memory error on GPU"),
         ("ERROR: Out of GPU memory trying to allocate 1 GiB", "Out of GPU memory"),
         ("java.lang.OutOfMemoryError: Java heap space", ""),

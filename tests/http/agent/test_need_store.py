@@ -62,35 +62,6 @@ def found(store: NeedStore) -> list[str]:
     return [owner.key.name for owner in what.need.owners]
 
 
-def test_the_first_agent_of_a_node_makes_it(server: ApiServer) -> None:
-    """Where nothing is stored it is made, and then replaced by its version."""
-    server.on(MADE, reply(stored(need(), "1"), 201))
-    server.on(REPLACED, reply(stored(need(), "2")))
-    with storing(server) as store:
-        names_found = found(store)
-        store.store(need())
-        first = written(server, MADE)
-        store.store(need(gibibytes=2))
-        second = written(server, REPLACED)
-
-    assert [] == names_found
-    assert ("", {"web": 1}) == first
-    assert ("1", {"web": 2}) == second
-
-
-def test_the_next_agent_finds_what_is_stored(server: ApiServer) -> None:
-    """What is there is read once, before anything is written, and replaced by its version."""
-    server.on(READ, reply(stored(need("old"))))
-    server.on(REPLACED, reply(stored(need(), "8")))
-    with storing(server) as store:
-        names_found = found(store)
-        store.store(need())
-        first = written(server, REPLACED)
-
-    assert (["old"], ("7", {"web": 1})) == (names_found, first)
-    assert 1 == len(server.seen(READ))
-
-
 def test_nothing_is_written_over_before_it_is_read(server: ApiServer) -> None:
     """While the API server is away nobody knows what is stored; then it is put together."""
     server.on(READ, refusal(500), cut(), reply(stored(need("old"))))

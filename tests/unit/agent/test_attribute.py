@@ -59,30 +59,19 @@ def test_a_figure_of_one_list_stays_certain() -> None:
     )
 
 
-def test_first_list_counts() -> None:
-    """A process that started before a list and lived after it is the one that the list names."""
-    use = uses([card_sample(0, {1: GIB})], [process_of(A)], [A]).cards[UUID].pods[A.uid]
-
-    assert (GIB, GIB) == (use.used_bytes, use.counted_bytes)
-
-
 def test_churn_counts() -> None:
-    """A pod with another process in every list holds what each of them shows."""
+    """
+    A process that started before a list and lived after it counts, in the first list and in each
+    after it, be it the same, renamed, or another one each time.
+    """
     look = None
-    for pid in range(1, 5):
-        at = float(pid)
-        process = process_of(A, pid, started=at - 0.5)
+    for pid in (1, 1, 2, 3, 4, 4):
+        at = 1.0 if look is None else look.sample.taken_at + 1.0
+        process = process_of(A, pid, started=pid + 0.2 if pid > 1 else -500.0, command=f"at {at}")
         look = uses([card_sample(0, {pid: GIB}, at=at)], [process], [A], look, at=at)
+        use = look.cards[UUID].pods[A.uid]
 
-        assert GIB == counted(look.cards[UUID].pods[A.uid])
-
-
-def test_second_list_counts() -> None:
-    """A process that two consecutive lists show with the same owner counts."""
-    first = uses([card_sample(0, {1: MIB})], [process_of(A)], [A])
-    second = uses([card_sample(0, {1: GIB}, at=1)], [process_of(A)], [A], first, at=1)
-
-    assert GIB == counted(second.cards[UUID].pods[A.uid])
+        assert (GIB, GIB) == (use.used_bytes, use.counted_bytes)
 
 
 def test_list_that_was_not_renewed_confirms_nothing() -> None:
@@ -105,29 +94,19 @@ def test_list_that_was_not_renewed_meets_the_pods_of_today() -> None:
     assert 0 == second.cards[UUID].unattributed_bytes
 
 
-def test_missing_list_breaks_the_sequence() -> None:
-    """A list after a missing one is a first one, and speaks for itself."""
+def test_missing_list_makes_use_unknown() -> None:
+    """
+    What held memory before a list went missing holds an unknown amount, not nothing, unless it is
+    gone; the next list is a first one, and speaks for itself.
+    """
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1)
     third = uses([card_sample(0, {1: GIB}, at=2)], [process_of(A)], [A], gap, at=2)
 
-    assert GIB == counted(third.cards[UUID].pods[A.uid])
-
-
-def test_missing_list_makes_use_unknown() -> None:
-    """Who held memory before a list went missing holds an unknown amount, not nothing."""
-    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
-    gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1).cards[UUID]
-
-    assert {A.uid: on_card(A, None)} == gap.pods
-    assert (None, None) == (gap.unattributed_bytes, gap.unlisted_bytes)
-
-
-def test_missing_list_forgets_pods_that_are_gone() -> None:
-    """A pod that has left the node is not carried on."""
-    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
-
+    assert {A.uid: on_card(A, None)} == gap.cards[UUID].pods
+    assert (None, None) == (gap.cards[UUID].unattributed_bytes, gap.cards[UUID].unlisted_bytes)
     assert {} == uses([card_sample(0, None, at=1)], [], [], first, at=1).cards[UUID].pods
+    assert GIB == counted(third.cards[UUID].pods[A.uid])
 
 
 @pytest.mark.parametrize(
@@ -145,15 +124,6 @@ def test_other_process_under_the_same_pid(changed: dict[str, object]) -> None:
     second = uses([card_sample(0, {1: GIB}, at=1)], [replaced], [item], first, at=1)
 
     assert 0 == counted(second.cards[UUID].pods[item.uid])
-
-
-def test_process_that_renames_itself() -> None:
-    """A process stays the same under another name."""
-    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
-    renamed = process_of(A, command="other")
-    second = uses([card_sample(0, {1: GIB}, at=1)], [renamed], [A], first, at=1)
-
-    assert GIB == counted(second.cards[UUID].pods[A.uid])
 
 
 @pytest.mark.parametrize(("started", "expected"), [(9.99, 5), (10.0, 5), (10.01, None)])
@@ -192,15 +162,10 @@ def test_unattributed(pod_uid: str | None, container: str | None) -> None:
     """A process is nobody's unless kernel and API server name the same pod and container."""
     sample = card_sample(0, {1: GIB})
     card = uses([sample], [occupant(1, pod_uid, container)], [A]).cards[UUID]
+    unknown = uses([card_sample(0, {1: GIB, 2: None})], [], [A]).cards[UUID]
 
     assert ({}, GIB) == (card.pods, card.unattributed_bytes)
-
-
-def test_process_that_nobody_could_look_up() -> None:
-    """A PID without a process is nobody's memory, and unknown where its figure is."""
-    card = uses([card_sample(0, {1: GIB, 2: None})], [], [A]).cards[UUID]
-
-    assert card.unattributed_bytes is None
+    assert unknown.unattributed_bytes is None
 
 
 @pytest.mark.parametrize(
@@ -266,13 +231,8 @@ def test_a_container_that_no_status_names() -> None:
     assert ({}, GIB) == (before.pods, before.unattributed_bytes)
     assert (GIB, 0) == (counted(after.pods[A.uid]), after.unattributed_bytes)
     assert [""] == [item.container for item in after.processes]
-
-
-def test_other_containers_that_the_status_names() -> None:
-    """A container started anew in a pod whose status says nothing of it any more is the pod's."""
-    stale = pod("a", "before")
-
-    assert GIB == counted(seen_unnamed(0, 30, item=stale).cards[UUID].pods[A.uid])
+    stale = seen_unnamed(0, 30, item=pod("a", "before"))  # a container that was started anew
+    assert GIB == counted(stale.cards[UUID].pods[A.uid])
 
 
 def test_letting_go_starts_nothing_anew() -> None:

@@ -10,6 +10,7 @@ from agent.fence import ClaimsOfPod, PodContext
 from agent.judge.standing import account_of
 from agent.model.pod import PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
+from agent.model.use import CardUse
 from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.cards import Instance
@@ -23,6 +24,8 @@ from tests.support.builders import pod as raw_pod
 
 UUID = CARDS[0].uuid
 DEVICES = {f"gpu.nvidia.com/node-1/gpu-{card.index}": card for card in CARDS}
+RESULT = builders.result(memory="3Gi")
+MORE = builders.result(memory="2Gi", name="more")
 GROUND = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
 
 
@@ -39,31 +42,38 @@ def read(*results: dict[str, Any], users: tuple[str, ...] = ("uid-1",)) -> PodOn
     return read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
 
 
-def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int | None]]:
-    """Return pods that use one claim and hold so much, and the limit of each at the moment."""
+def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], CardUse]:
+    """Return pods that use one claim and hold so much, beside one of 2 GiB that does not."""
     fence = {UUID: PodLimit(limit, claims=(("c", limit),))}
     found = [pod(f"p{place}", limits=fence) for place in range(len(held))]
-    lists = dict(enumerate(held, start=1))
+    found.append(pod("other", limit=2 * GIB))
+    lists = dict(enumerate((*held, GIB), start=1))
     people = [process_of(item, place) for place, item in enumerate(found, start=1)]
-    seen = uses([card_sample(0, lists)], people, found).cards[UUID].pods
-    return found, [seen[item.uid].limit_bytes for item in found]
+    return found, uses([card_sample(0, lists)], people, found).cards[UUID]
 
 
-def test_the_limit_is_what_was_consumed_on_the_card() -> None:
-    """On each of them."""
-    found = read(builders.result(memory="3Gi"), builders.result("gpu-1", memory="2Gi"))
+@pytest.mark.parametrize(
+    ("results", "limits", "assigned"),
+    [
+        ((RESULT,), [3 * GIB, 1], [0]),
+        ((RESULT, builders.result("gpu-1", memory="2Gi")), [3 * GIB, 2 * GIB], [0, 1]),
+        ((RESULT, RESULT, MORE), [8 * GIB, 1], [0]),
+        ((builders.result("cut", memory="3Gi"),), [3 * GIB, 3 * GIB], []),
+    ],
+    ids=["one card", "two", "requests of one name are one", "a device that NVML does not list"],
+)
+def test_the_limit_is_what_was_consumed_on_the_card(
+    results: tuple[dict[str, Any], ...], limits: list[int], assigned: list[int]
+) -> None:
+    """
+    Its devices are known to be no other cards, where a limit of one byte reads as one; a device
+    that is none of the cards may be on any.
+    """
+    found = read(*results)
 
-    assert [3 * GIB, 2 * GIB] == [found.limit_on(card.uuid) for card in CARDS[:2]]
-    assert frozenset(card.uuid for card in CARDS[:2]) == found.assigned
+    assert limits == [found.limit_on(card.uuid) for card in CARDS[:2]]
+    assert frozenset(CARDS[each].uuid for each in assigned) == found.assigned
     assert found.enforced
-
-
-def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
-    """Its devices are known to be other cards; a limit of one byte reads as one everywhere."""
-    found = read(builders.result(memory="3Gi"))
-
-    assert [3 * GIB, 1] == [found.limit_on(card.uuid) for card in CARDS[:2]]
-    assert () == found.limits[CARDS[1].uuid].claims
 
 
 @pytest.mark.parametrize(
@@ -73,7 +83,7 @@ def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
 )
 def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[str, Any]) -> None:
     """Access for administrators is to any card, and a device without a card may be on any."""
-    found = read(builders.result(memory="3Gi"), beside)
+    found = read(RESULT, beside)
 
     assert 3 * GIB == found.limit_on(UUID)
     assert 1 != found.limit_on(CARDS[1].uuid)
@@ -113,16 +123,6 @@ def test_whole_cards_alone_leave_a_pod_unfenced() -> None:
     assert not read(builders.result()).enforced
 
 
-def test_a_device_that_nvml_does_not_list_is_no_card_of_the_pods() -> None:
-    """One that its slice names otherwise than NVML does: the pod is held to it wherever it is."""
-    item = builders.allocated(builders.claim("c"), builders.result("cut", memory="3Gi"))
-    cut = {"gpu.nvidia.com/node-1/cut": CARDS[0]._replace(uuid="gpu.nvidia.com/node-1/cut")}
-    found = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, cut))
-
-    assert frozenset() == found.assigned
-    assert {3 * GIB} == {found.limit_on(card.uuid) for card in CARDS}
-
-
 def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
     """Until they have been read, and where that fails, nobody is held to a guess."""
     unread = read_pod_on_node(claiming(), GROUND)
@@ -132,29 +132,22 @@ def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
     assert "has not been read" in unread.undeclared
 
 
-def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
-    """What nobody else has taken from it is the pod's limit as it is."""
-    (found,) = pods_on_node([read(builders.result(memory="3Gi"))]).by_uid.values()
-
-    assert 0 == found.limits[UUID].share_bytes
-    assert 3 * GIB == found.promise_on(UUID)
-
-
 def test_a_limit_knows_of_which_requests_it_is_made() -> None:
-    """Those that a container uses; two of one name are one."""
-    twice = builders.result(memory="3Gi"), builders.result(memory="3Gi")
-    found = read(*twice, builders.result(memory="2Gi", name="more"))
+    """Those that a container uses; one that no other pod uses is the pod's own."""
+    found = read(RESULT, RESULT, MORE)
+    (alone,) = pods_on_node([read(RESULT)]).by_uid.values()
 
     assert (("uid-c/gpu", 6 * GIB), ("uid-c/more", 2 * GIB)) == found.limits[UUID].claims
-    assert 8 * GIB == found.limit_on(UUID)
+    assert (0, 3 * GIB) == (alone.limits[UUID].share_bytes, alone.promise_on(UUID))
+    assert () == read(builders.result(), MORE).limits[UUID].claims  # a whole card is no amount
 
 
 def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
     """Another pod may use just that one."""
     item = builders.allocated(
         builders.claim("c"),
-        builders.result(memory="3Gi"),
-        builders.result(memory="2Gi", name="more"),
+        RESULT,
+        MORE,
     )
     raw = claiming()
     raw["spec"]["containers"][0] = builders.claiming(container(), gpu="more")
@@ -162,13 +155,6 @@ def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
 
     assert (("uid-c/more", 2 * GIB),) == found.limits[UUID].claims
     assert 2 * GIB == found.limit_on(UUID)
-
-
-def test_a_whole_card_is_shared_by_nobodys_reckoning() -> None:
-    """Where one of its devices is no amount, the pod is held to none."""
-    found = read(builders.result(), builders.result(memory="2Gi", name="more"))
-
-    assert () == found.limits[UUID].claims
 
 
 def shared(*made_of: dict[str, int]) -> list[tuple[int | None, int]]:
@@ -214,32 +200,19 @@ def test_pods_of_one_claim_have_what_the_others_do_not_hold(
     """
     And an equal part at least, so that who takes more than that is over when all together are.
     """
-    assert limits == sharing(*held)[1]
+    found, card = sharing(*held)
 
-
-def test_a_pod_beside_those_of_one_claim_keeps_its_limit() -> None:
-    """Only those that share it are reckoned together."""
-    fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),))}
-    shared = [pod("a", limits=fence), pod("b", limits=fence)]
-    other = pod("other", limit=2 * GIB)
-    people = [process_of(item, pid) for pid, item in enumerate((*shared, other), start=1)]
-    held = {1: 6 * GIB, 2: GIB, 3: GIB}
-    seen = uses([card_sample(0, held)], people, [*shared, other]).cards[UUID].pods
-
-    assert 2 * GIB == seen[other.uid].limit_bytes
+    assert [*limits, 2 * GIB] == [card.pods[item.uid].limit_bytes for item in found]
 
 
 def test_the_sum_of_promises_is_the_claim() -> None:
     """Of eight GiB two pods are promised four each, and the card counts no more than eight."""
-    fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),))}
-    found = [pod("a", limits=fence), pod("b", limits=fence)]
-    people = [process_of(item, pid) for pid, item in enumerate(found, start=1)]
-    sample = card_sample(0, {1: GIB, 2: GIB})
-    seen = uses([sample], people, found)
-    account = account_of(seen.cards[UUID], seen.pods, EvictionPolicy())
+    found, card = sharing(GIB, GIB)
+    account = account_of(card, pods_on_node(found), EvictionPolicy())
+    known = pods_on_node(found).by_uid
 
-    assert [4 * GIB] * 2 == [item.promise_on(UUID) for item in seen.pods.by_uid.values()]
-    assert 8 * GIB == account.committed_bytes
+    assert [4 * GIB, 4 * GIB] == [known[f"uid-p{place}"].promise_on(UUID) for place in (0, 1)]
+    assert 10 * GIB == account.committed_bytes
 
 
 def test_a_pod_that_has_ended_shares_nothing() -> None:

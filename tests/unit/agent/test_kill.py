@@ -4,8 +4,9 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,60 +76,55 @@ def test_a_process_without_its_first_thread_is_killed() -> None:
     assert killed
 
 
-@pytest.mark.parametrize("reused", [True, False], ids=["reused", "moved"])
-def test_whoever_has_the_pid_by_now_is_spared(
-    sleeper: subprocess.Popen[bytes], *, reused: bool
-) -> None:
-    """A PID that changed hands since the verdict gets no signal."""
-    now = process_of(POD, sleeper.pid)
-    now = now._replace(started_ticks=7) if reused else now._replace(owner=None)
-    answer, _ = kill(judged(sleeper.pid), now=Processes({sleeper.pid: now}))
-
-    assert Answer.GONE == answer
-    assert None is sleeper.poll()
+def changed(pid: int, **more: Any) -> Processes:
+    return Processes({pid: process_of(POD, pid)._replace(**more)})
 
 
 @pytest.mark.parametrize(
-    "change", [{"confirmed": False}, {"pod_uid": "uid-b"}, {"occupant": None}], ids=str
+    ("change", "now"),
+    [
+        ({}, lambda pid: changed(pid, started_ticks=7)),
+        ({}, lambda pid: changed(pid, owner=None)),
+        ({}, lambda _: Processes()),
+        ({"confirmed": False}, None),
+        ({"pod_uid": "uid-b"}, None),
+        ({"occupant": None}, None),
+    ],
+    ids=["reused", "moved", "hidden", "seen once", "of another pod", "unknown to the kernel"],
 )
-def test_what_was_not_certain_is_spared(
-    sleeper: subprocess.Popen[bytes], change: dict[str, object]
+def test_what_is_not_certainly_the_same_is_spared(
+    sleeper: subprocess.Popen[bytes],
+    change: dict[str, object],
+    now: Callable[[int], Processes] | None,
 ) -> None:
-    """A process seen once, of another pod, or unknown to the kernel gets no signal."""
-    answer, _ = kill(judged(sleeper.pid)._replace(**change))  # type: ignore[arg-type] # any field
+    """A PID that changed hands since the verdict, or was never certain, gets no signal."""
+    judged_then = judged(sleeper.pid)._replace(**change)  # type: ignore[arg-type] # any field
+    answer, _ = kill(judged_then, now=None if now is None else now(sleeper.pid))
 
     assert Answer.GONE == answer
     assert None is sleeper.poll()
 
 
 def test_a_process_that_is_gone_is_no_trouble(sleeper: subprocess.Popen[bytes]) -> None:
-    """Who has ended by itself in the meantime is gone."""
+    """One that has ended by itself, or was never known, needs no signal."""
     sleeper.kill()
     sleeper.wait()
 
     assert Answer.GONE == kill(judged(sleeper.pid))[0]
-
-
-def test_a_process_that_the_kernel_hides_is_spared(sleeper: subprocess.Popen[bytes]) -> None:
-    """Who cannot be looked at right before the signal gets none."""
-    answer, _ = kill(judged(sleeper.pid), now=Processes())
-
-    assert Answer.GONE == answer
-    assert None is sleeper.poll()
-
-
-def test_a_verdict_without_processes_kills_nobody() -> None:
-    """Where no use is known there is nobody to kill."""
     assert Answer.GONE == LastResort(Processes())(Verdict(POD, Outcome.STUCK)).answer
 
 
 @pytest.mark.parametrize(
-    ("trouble", "expected"),
-    [(errno.EPERM, "capability KILL"), (errno.EINVAL, "Invalid argument")],
-    ids=["rights", "other"],
+    ("trouble", "answer", "said"),
+    [
+        (errno.EPERM, Answer.FAILED, "capability KILL"),
+        (errno.EINVAL, Answer.FAILED, "Invalid argument"),
+        (errno.ESRCH, Answer.GONE, ""),
+    ],
+    ids=["rights", "other", "ended at the last moment"],
 )
 def test_a_signal_that_the_kernel_refuses_is_told(
-    sleeper: subprocess.Popen[bytes], trouble: int, expected: str
+    sleeper: subprocess.Popen[bytes], trouble: int, answer: Answer, said: str
 ) -> None:
     """
     A process that may not be signalled makes the act fail, with the remedy where there is one.
@@ -140,19 +136,5 @@ def test_a_signal_that_the_kernel_refuses_is_told(
     living = {sleeper.pid: process_of(POD, sleeper.pid)}
     result = LastResort(Processes(living), send)(verdict(judged(sleeper.pid)))
 
-    assert Answer.FAILED == result.answer
-    assert expected in result.detail
-
-
-def test_a_process_that_ends_at_the_last_moment_is_gone(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
-    """Who ends between the look and the signal was not killed by us."""
-
-    def send(_pinned: int, _number: int) -> None:
-        raise ProcessLookupError
-
-    living = {sleeper.pid: process_of(POD, sleeper.pid)}
-    result = LastResort(Processes(living), send)(verdict(judged(sleeper.pid)))
-
-    assert Answer.GONE == result.answer
+    assert answer == result.answer
+    assert said in result.detail

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.cluster import AgentCluster
-from agent.events.episodes import EventCreate, EventPatch, Notice, about_node, about_pod
+from agent.events.episodes import EventCreate, Notice, about_node, about_pod
 from agent.model.decision import Action, ActResult, Answer
 from agent.model.pod import PodOnNode
 from gpufence import names
@@ -138,24 +138,6 @@ def test_gone(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
     assert Answer.GONE is cluster.carry_out(verdict(pod)).answer
 
 
-@pytest.mark.parametrize("reason", ["terminating", "mode", "kill switch", "no kill switch"])
-def test_cancelled(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode, reason: str) -> None:
-    """What the last look finds counts, even before the watches have told of it."""
-    path = core("namespaces", pod.namespace, "pods", pod.name)
-    if reason == "terminating":
-        site.admin.delete(path)
-    elif reason == "mode":
-        site.label(pod.namespace, "cap")
-    elif reason == "kill switch":
-        site.set_policy("observe")
-    else:
-        site.set_policy(None)
-    result = cluster.carry_out(verdict(pod))
-    site.set_policy("evict")
-
-    assert Answer.CANCELLED is result.answer
-
-
 SET_OWNER = {
     "apiVersion": "apps/v1",
     "kind": "ReplicaSet",
@@ -193,33 +175,6 @@ def test_events_are_read_with_kubectl(
     assert "gpufence-agent" in described
     assert names.LIMIT_EXCEEDED in listed
     assert "<unknown>" not in described + listed
-
-
-def test_repetitions_are_counted(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """An episode that lasts has one Event with its count and its latest message."""
-    notice = notices(pod_of(site, cluster, fenced))[0]
-    later = Notice(notice.reason, notice.regarding, "4,000 MiB used")
-    cluster.write([EventCreate(20, notice), EventPatch(20, 2, notice), EventPatch(20, 3, later)])
-    (event,) = wait_for(
-        lambda: [item for item in found(site, fenced) if item["count"] == 3] or None, cluster
-    )
-
-    assert 1 == len(found(site, fenced))
-    assert "4,000 MiB used" == event["message"]
-
-
-def test_expired_events_come_again(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """An Event that has expired meanwhile is made anew, with the count it had reached."""
-    notice = notices(pod_of(site, cluster, fenced))[0]
-    cluster.write([EventCreate(30, notice)])
-    (first,) = wait_for(lambda: found(site, fenced) or None, cluster)
-    site.admin.delete(core("namespaces", fenced, "events", first["metadata"]["name"]))
-    cluster.write([EventPatch(30, 7, notice)])
-    (again,) = wait_for(lambda: found(site, fenced) or None, cluster)
-
-    assert 7 == again["count"]
-    assert first["metadata"]["name"] != again["metadata"]["name"]
-    assert first["firstTimestamp"] == again["firstTimestamp"]
 
 
 def test_events_of_the_node(site: ClusterSite, cluster: AgentCluster) -> None:

@@ -1,7 +1,6 @@
 """The ConfigMap of a node's needs on a real API server: written, found again, and nobody else's."""
 
 from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,7 +14,6 @@ from gpufence.need import (
     NodeNeed,
     OwnerNeed,
     need_configmap,
-    write_need,
 )
 from gpufence.need.codec import MOST_DAYS, MOST_OWNERS
 from gpufence.quantity import GIB
@@ -40,9 +38,6 @@ def maps(site: ClusterSite, *name: str) -> str:
 def owners(store: NeedStore) -> list[str]:
     found = wait_for(lambda: store.found)
     return [owner.key.name for owner in found.need.owners]
-
-
-DRY = {"dryRun": "All"}
 
 
 def is_denied(ask: Callable[[], object]) -> bool:
@@ -140,56 +135,6 @@ def test_a_node_with_the_longest_name_has_its_own(guarded: ClusterSite) -> None:
 
     assert 253 == len(made["metadata"]["name"])
     assert denied
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        {names.NEED_KEY: "{" * 5000, names.NEED_WRITTEN: NOW},
-        {names.NEED_KEY: '{"v":99}', names.NEED_WRITTEN: NOW},
-        {names.NEED_KEY: write_need(need("another", "forged")), names.NEED_WRITTEN: NOW},
-        {names.NEED_KEY: "x" * 1_000_000, "more": "y" * 40_000},
-    ],
-    ids=["empty", "damaged", "newer", "another node's", "huge"],
-)
-def test_what_somebody_left_there_is_replaced(guarded: ClusterSite, data: dict[str, str]) -> None:
-    """
-    Whatever stands under the name, an agent begins with nothing and writes its own in its place.
-    """
-    name = need_configmap(guarded.node)
-    path = maps(guarded, name)
-    guarded.admin.post(maps(guarded), {"metadata": {"name": name}, "data": data})
-    with guarded.needs() as store:
-        first = owners(store)
-        store.store(need(guarded.node, "mine"))
-    found: Any = guarded.admin.get(path)["data"]
-    guarded.admin.delete(path)
-
-    assert [] == first
-    assert {names.NEED_KEY, names.NEED_WRITTEN} == found.keys()
-    assert write_need(need(guarded.node, "mine")) == found[names.NEED_KEY]
-
-
-def test_two_agents_of_a_node_lose_nothing(guarded: ClusterSite) -> None:
-    """Where the agent before has not ended yet, each finds what the other has written."""
-    path = maps(guarded, need_configmap(guarded.node))
-
-    def stored() -> str:
-        return str(guarded.admin.get(path)["data"]) if guarded.exists(path) else ""
-
-    with guarded.needs() as one, guarded.needs() as other:
-        owners(one), owners(other)
-        one.store(need(guarded.node, "from-one"))
-        wait_for(lambda: "from-one" in stored() or None)
-        other.store(need(guarded.node, "from-other"))
-        wait_for(lambda: "from-other" in stored() or None)
-        both = stored()
-        known = owners(other)
-    guarded.admin.delete(path)
-
-    assert "from-one" in both
-    assert ["from-one"] == known
 
 
 def test_as_much_as_is_ever_kept_is_taken(guarded: ClusterSite) -> None:

@@ -11,7 +11,7 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kube import JsonObject, PatchType, core
 from tests.integration.agent.cluster.site import CARDS, ClusterSite, known, verdict, wait_for
-from tests.support.builders import T4_BYTES, card, container, node_cards
+from tests.support.builders import T4_BYTES, container
 from tests.support.etcd import full
 
 KILL_SWITCH_SECONDS = 2.0
@@ -54,23 +54,6 @@ def test_nothing_new_is_nothing_new(site: ClusterSite, cluster: AgentCluster, fe
     assert after is cluster.pods()
     assert after is not before
     assert all(after.by_uid[uid] is pod for uid, pod in before.by_uid.items())
-
-
-def test_unfenced_pods_are_known(site: ClusterSite, cluster: AgentCluster, namespace: str) -> None:
-    """A pod of a namespace without a mode is known, so that its memory has an owner."""
-    uid = site.add_pod(namespace)["metadata"]["uid"]
-    pod = wait_for(lambda: cluster.pods().by_uid.get(uid), cluster)
-
-    assert pod.mode is None
-
-
-def test_modes_change_at_once(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """A namespace's new word counts for the pods that run in it."""
-    uid = site.add_pod(fenced)["metadata"]["uid"]
-    known(cluster, uid)
-    site.label(fenced, "observe")
-
-    wait_for_mode(cluster, uid, Mode.OBSERVE)
 
 
 def test_kill_switch(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
@@ -135,17 +118,6 @@ def test_a_mebibyte_node(site: ClusterSite, cluster: AgentCluster, fenced: str) 
     wait_for(lambda: '"GiB"' in said(site) or None, cluster)
 
     assert [3000 * MIB, 3000 * MIB] == limits
-
-
-def test_a_card_more(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """A card that appears has limits as the others do."""
-    uid = site.add_pod(fenced)["metadata"]["uid"]
-    known(cluster, uid)
-    cluster.publish(node_cards(*CARDS.cards, card(2)))
-    more = wait_for(lambda: cluster.pods().by_uid[uid].limits.get("GPU-2"), cluster)
-    cluster.publish(CARDS)
-
-    assert 3 * GIB == more.limit_bytes
 
 
 def test_a_full_store(site: ClusterSite, fenced: str) -> None:

@@ -1,4 +1,4 @@
-"""One node for all tests of a module; agents come and go."""
+"""One node for all tests of the folder; agents come and go."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from simulator.controlplane import ControlPlane
 from tests.support.agent.node_site import NodeSite, node_site
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shared_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
     with node_site(control_plane, cards="8xT4") as ready:
         yield ready

@@ -6,9 +6,7 @@ from functools import partial
 import pytest
 
 from gpufence import names
-from gpufence.quantity import MIB
 from gpufence.records import read_records
-from gpufence.snapshot import EndedRow
 from simulator.controlplane import ControlPlane
 from simulator.node import RestartPauses
 from tests.support.agent.capped import ASKED, GIVEN, capped
@@ -68,22 +66,3 @@ def test_a_crash_loop_at_the_cap_is_one_event(crashing_site: NodeSite, ground: G
     assert ended.certain
     assert "of 3072Mi asked for, it may allocate 2150Mi" in " ".join(explained.split())
     assert "headroom: auto" in explained
-
-
-def test_an_end_without_a_word_of_it_is_likely(crashing_site: NodeSite, ground: Ground) -> None:
-    """What failed when it held all that it was given is shown with a perhaps, and no Event."""
-    item = capped("busy", "hold 2060Mi; after 2s exit 3")
-    item["spec"]["restartPolicy"] = "Never"
-    with crashing_site.agent() as agent:
-        place(ground, item)
-        agent.wait_for_outcome("busy", "within")
-        ground.wait_for_phase("busy", "Failed")
-
-        def ends() -> list[EndedRow]:
-            return [end for row in agent.snapshot().pods for end in row.ended]
-
-        wait_until(ends, str(agent.snapshot()))
-        (end,) = ends()
-
-    assert ("capped", False, 2360 * MIB) == (end.reason, end.certain, end.peak_bytes)
-    assert [] == events(ground, names.CAP_REACHED)

@@ -17,7 +17,7 @@ from tests.support.agent.node_site import (
     place,
     wait_until_gone,
 )
-from tests.support.observing import PATIENCE_SECONDS, eventually
+from tests.support.observing import eventually
 
 LISTS = "nvmlDeviceGetComputeRunningProcesses"
 MEMORY = "nvmlDeviceGetMemoryInfo"
@@ -126,21 +126,6 @@ def test_a_lost_driver_is_waited_for(site: NodeSite, namespace: str) -> None:
     assert not is_gone(ground, "good")
 
 
-def test_a_new_driver_is_taken_up(site: NodeSite, namespace: str) -> None:
-    """After an upgrade of the driver under way, a new child measures and the violator goes."""
-    ground = site.ground(namespace)
-    with site.agent() as agent:
-        place(ground, fenced_pod("good", WITHIN))
-        agent.wait_for_outcome("good", "within")
-        site.node.state.upgrade_driver("590.44.01")
-        place(ground, fenced_pod("greedy", OVER))
-        wait_until_gone(ground, "greedy", agent)
-        driver = agent.snapshot().driver
-
-    assert "590.44.01" == driver
-    assert not is_gone(ground, "good")
-
-
 def assert_no_zero(metrics: dict[str, float]) -> None:
     """What is unknown has no line; nobody who holds memory is said to hold none."""
     used = [value for name, value in metrics.items() if "pod_memory_used_bytes{" in name]
@@ -154,27 +139,6 @@ def _node_events(site: NodeSite) -> int:
         "get", "events", "-n", "default", where[0], where[1] + site.node.name, "-o", "name"
     )
     return len(found.stdout.split())
-
-
-def test_slow_lists_blind_nobody(site: NodeSite, namespace: str) -> None:
-    """
-    Where each list takes 2.7 s, who is over its limit goes all the same, and its neighbour stays.
-    """
-    ground = site.ground(namespace)
-    site.node.state.faults.add(Fault.delay(2.7, LISTS, 0))
-    usual = {
-        "GPUFENCE_INTERVAL_SECONDS": "1",
-        "GPUFENCE_LIST_SECONDS": "10",
-        "GPUFENCE_HOLD_SECONDS": "4",
-        "GPUFENCE_NVML_DEADLINE_SECONDS": "5",
-    }
-    with site.agent(**usual) as agent:
-        place(ground, fenced_pod("good", WITHIN), fenced_pod("greedy", OVER))
-        wait_until_gone(ground, "greedy", agent)
-        restarts = agent.metrics()["gpufence_nvml_restarts_total"]
-
-    assert 0 == restarts
-    assert not is_gone(ground, "good")
 
 
 CARDS = range(8)
@@ -199,20 +163,6 @@ def seconds_until_gone(
         took = time.monotonic() - began
     assert {False} == {is_gone(ground, f"tolerated-{card}") for card in CARDS}
     return took
-
-
-def test_lists_that_add_up(site: NodeSite, namespace: str) -> None:
-    """Lists of eight cards that take longer together than three intervals blind no one."""
-    slow = dict.fromkeys(CARDS, 0.11)
-    settings = {
-        "GPUFENCE_INTERVAL_SECONDS": "0.2",
-        "GPUFENCE_HOLD_SECONDS": "1.5",
-        "GPUFENCE_LIST_SECONDS": "2",
-        "GPUFENCE_NVML_DEADLINE_SECONDS": "3",
-    }
-    took = seconds_until_gone(site, namespace, slow, **settings)
-
-    assert took < PATIENCE_SECONDS
 
 
 @pytest.mark.soak

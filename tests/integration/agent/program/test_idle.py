@@ -1,11 +1,11 @@
-"""
-Who waits on a card and who works there, as people and programs can see it on a real API server.
-"""
+"""What pods say of themselves on a real API server, and what a person of one namespace sees."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from gpufence import names
-from simulator.nvml.faults import Fault, NvmlCode
+from kube import core
 from tests.support.agent.node_site import WITHIN, AgentProcess, Ground, NodeSite, fenced_pod, place
 from tests.support.observing import wait_until
 
@@ -80,29 +80,64 @@ def test_who_does_nothing_says_so_until_it_works(site: NodeSite, namespace: str)
     assert set(OTHERS) <= {item["type"] for item in conditions}
 
 
-def test_what_nobody_can_tell_is_unknown(site: NodeSite, namespace: str) -> None:
-    """
-    Where the driver does not tell who works, pods say that nobody knows, and metrics say nothing;
-    what an agent has said is taken back until the next one knows it itself.
-    """
-    ground = site.ground(namespace)
-    place(ground, fenced_pod("waits", WITHIN))
-    with site.agent(**SOON) as agent:
-        wait_for_status(ground, "waits", "True", agent)
-        fault = site.node.state.faults.add(
-            Fault.code(NvmlCode.NOT_SUPPORTED, "nvmlDeviceGetProcessUtilization")
-        )
-        try:
-            told = wait_for_status(ground, "waits", "Unknown", agent)
-            known, seconds = states(agent), idle_metrics(agent)
-        finally:
-            site.node.state.faults.remove(fault)
-        wait_for_status(ground, "waits", "True", agent)
-    with site.agent(**SOON | {"GPUFENCE_IDLE_SECONDS": "4"}) as agent:
-        wait_for_status(ground, "waits", "Unknown", agent)
-        wait_for_status(ground, "waits", "True", agent)
+TENANT = "tenant"
 
-    assert "NotMeasurable" == told["reason"]
-    assert "nvmlDeviceGetProcessUtilization: code 3" in told["message"]
-    assert {"waits": "unknown"} == known
-    assert {} == seconds
+
+def viewer_of(site: NodeSite, namespace: str) -> Path:
+    """Make an account that may view this namespace; a controller would fill `view` itself."""
+    site.admin.post(
+        core("namespaces", namespace, "serviceaccounts"), {"metadata": {"name": TENANT}}
+    )
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
+    binding = {
+        "metadata": {"name": "view"},
+        "roleRef": {**role, "name": "system:aggregate-to-view"},
+        "subjects": [{"kind": "ServiceAccount", "name": TENANT, "namespace": namespace}],
+    }
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
+    site.admin.post(path, binding)
+    token = site.plane.service_account_token(namespace, TENANT)
+    return site.plane.token_kubeconfig(f"{TENANT}-{namespace}", token)
+
+
+def says(ground: Ground, name: str) -> str:
+    conditions = ground.status(name).get("conditions", [])
+    said = [item["message"] for item in conditions if item["type"] == names.GPU_MEMORY]
+    return "".join(said)
+
+
+def test_a_person_who_may_view_one_namespace_sees_its_use_and_no_others(
+    site: NodeSite, namespace: str
+) -> None:
+    """`top` and `explain` read it from the pods, which their owner cannot write it into."""
+    with site.plane.fresh_namespace("neighbours") as others:
+        mine, theirs = site.ground(namespace), site.ground(others)
+        config = viewer_of(site, namespace)
+        with site.agent():
+            place(mine, fenced_pod("mine", WITHIN))
+            place(theirs, fenced_pod("theirs", WITHIN))
+            wait_until(lambda: "1124 of 2048" in says(mine, "mine"), says(mine, "mine"))
+            wait_until(lambda: "1124 of 2048" in says(theirs, "theirs"), says(theirs, "theirs"))
+        table = site.plugin("top", "-n", namespace, kubeconfig=config)
+        rows = site.plugin("top", "-n", namespace, "-o", "json", kubeconfig=config)
+        told = site.plugin("explain", "-n", namespace, "mine", kubeconfig=config)
+        refused = site.plugin("top", "-n", others, kubeconfig=config)
+        forged = site.plane.kubectl(
+            *("auth", "can-i", "patch", "pods", "--subresource=status", "-n", namespace),
+            check=False,
+            environment={"KUBECONFIG": str(config)},
+        )
+        (row,) = json.loads(rows.stdout)["pods"]
+
+        assert ("mine", "1124Mi", "WithinLimit") == (
+            row["name"],
+            row["used"],
+            row["said"]["reason"],
+        )
+        assert row["said"]["at"]
+        assert "~1124Mi" in table.stdout
+        assert "~ is what pods say of themselves" in table.stderr
+        assert "card 0: about 1124Mi of 2048Mi (55%)" in told.stdout
+        assert "theirs" not in table.stdout + rows.stdout + told.stdout
+        assert (1, "no") == (refused.returncode, forged.stdout.strip())
+        site.clear()

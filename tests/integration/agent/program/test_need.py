@@ -1,13 +1,16 @@
-"""What models need, remembered by real agents that come and go."""
+"""What models need and how pods ended, remembered by real agents that come and go."""
 
-import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from gpufence import names
 from gpufence.need import NeedDay, NodeNeed, need_configmap, read_need
+from gpufence.nodes import configmap_name
 from gpufence.quantity import GIB, MIB
-from kube import NotFoundError, core
+from gpufence.records import NodeRecords, read_records
+from kube import ConflictError, NotFoundError, core
 from tests.support.agent.node_site import (
     GPU,
     WITHIN,
@@ -15,12 +18,12 @@ from tests.support.agent.node_site import (
     NodeSite,
     fenced_pod,
     place,
+    wait_until_gone,
     workload,
 )
 from tests.support.agent.node_site import pod as pod_of
 from tests.support.observing import wait_until
 
-SOON = {"GPUFENCE_NEED_SECONDS": "0.5"}
 HELD = GIB + 100 * MIB
 
 
@@ -94,20 +97,6 @@ def test_restarts_forget_nothing(site: NodeSite, namespace: str, tmp_path: Path)
     assert second.held_seconds >= at_end.held_seconds
 
 
-def test_it_is_stored_at_its_pace(site: NodeSite, namespace: str) -> None:
-    """An agent that is killed without a word has lost no more than its pace."""
-    ground = site.ground(namespace)
-    place(ground, fenced_pod("model", WITHIN))
-    with site.agent(**SOON) as agent:
-        wait_for_peak(agent, namespace, "model", HELD)
-        wait_until(lambda: "model" in days(stored(site), namespace), str(agent.lines[-5:]))
-        agent.process.send_signal(signal.SIGKILL)
-        agent.process.wait()
-    row = days(stored(site), namespace)["model"]
-
-    assert (HELD, 2 * GIB) == (row.peak_bytes, row.limit_bytes)
-
-
 def test_out_of_memory_is_remembered(site: NodeSite, namespace: str, tmp_path: Path) -> None:
     """
     A PyTorch that its cap refuses memory ends, and its limit is remembered as one that was too
@@ -132,23 +121,79 @@ def test_out_of_memory_is_remembered(site: NodeSite, namespace: str, tmp_path: P
     assert (GIB, 0) == (row.peak_bytes, row.evictions)
 
 
-def test_the_drivers_high_water_mark_sees_what_no_look_did(
+def kept(site: NodeSite) -> tuple[NodeRecords, list[tuple[str, str]]]:
+    """Return what is in the node's ConfigMap, and the kinds and UIDs with which that goes."""
+    name = configmap_name(names.WHY_PREFIX, site.node.name)
+    try:
+        raw = site.admin.get(core("namespaces", site.system, "configmaps", name))
+    except NotFoundError:
+        return NodeRecords(""), []
+    owners = [(each["kind"], each["uid"]) for each in raw["metadata"]["ownerReferences"]]
+    return read_records(raw["data"][names.WHY_KEY]), owners
+
+
+@contextmanager
+def in_place(site: NodeSite) -> Iterator[None]:
+    """Have what the agent wrote stand where a person's plugin looks for it."""
+    name = configmap_name(names.WHY_PREFIX, site.node.name)
+    written = site.admin.get(core("namespaces", site.system, "configmaps", name))
+    kept = {key: written["metadata"][key] for key in ("name", "labels")}
+    with suppress(ConflictError):
+        site.admin.post(core("namespaces"), {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+    beside = core("namespaces", names.SYSTEM_NAMESPACE, "configmaps")
+    site.admin.post(beside, {**written, "metadata": kept})
+    try:
+        yield
+    finally:
+        site.admin.delete(f"{beside}/{name}")
+
+
+def of(known: NodeRecords, namespace: str) -> list[str]:
+    return [record.name for record in known.records if record.namespace == namespace]
+
+
+def holds(agent: AgentProcess, namespace: str) -> list[int | None]:
+    """Return what the one pod of a namespace held at its last two moments."""
+    records = [
+        each for each in shown(agent, "?only=running").records if each.namespace == namespace
+    ]
+    return [moment.used for record in records for moment in record.course[-2:]]
+
+
+def shown(agent: AgentProcess, query: str = "") -> NodeRecords:
+    return read_records(agent.get(f"/v1/why{query}")[1])
+
+
+def test_an_evicted_pod_is_explained_when_pod_and_agent_are_gone(
     site: NodeSite, namespace: str, tmp_path: Path
 ) -> None:
-    """Where the driver accounts, memory that came and went between two lists is the peak."""
-    card = site.node.state.cards[1]
-    card.accounting = True
+    """
+    The agent stores how a pod ended for as long as its Node is there, its successor has it too, and
+    without any agent the plugin reads it from the ConfigMap.
+    """
     ground = site.ground(namespace)
-    try:
-        # The list that shows it at its start is made again when memory has moved, which it has not.
-        seen = tmp_path / "seen"
-        script = f"{WITHIN}; await {seen}; hold 1800Mi; hold 1Gi"
-        place(ground, fenced_pod("spiky", script, card=1))
-        with site.agent(GPUFENCE_LIST_MOVED="4Gi") as agent:
-            wait_for_peak(agent, namespace, "spiky", HELD)
-            seen.touch()
-            row = wait_for_peak(agent, namespace, "spiky", 1800 * MIB)
-    finally:
-        card.accounting = False
+    grow = tmp_path / "grow"
+    place(ground, fenced_pod("greedy", f"hold 1Gi; await {grow}; hold 3Gi"))
+    with site.agent() as agent:
+        wait_until(lambda: holds(agent, namespace) == [1124, 1124], agent.lines[-5:])
+        grow.touch()
+        wait_until_gone(ground, "greedy", agent)
+        wait_until(lambda: "greedy" in of(shown(agent), namespace), agent.lines[-5:])
+    with site.agent() as agent:
+        wait_until(lambda: "greedy" in of(shown(agent), namespace), agent.lines[-5:])
+    with in_place(site):
+        said = site.plugin("why", "-n", namespace, "greedy")
+    records, goes_with = kept(site)
+    (record,) = [each for each in records.records if each.namespace == namespace]
+    node = site.admin.get(core("nodes", site.node.name))
 
-    assert row.driver_peak
+    assert [("Node", node["metadata"]["uid"])] == goes_with
+    assert (0, "") == (said.returncode, said.stderr)
+    assert "it passed its limit of 2048Mi" in said.stdout
+    assert "it held 3172Mi and was evicted" in said.stdout
+    assert ("evicted", 3 * GIB + 100 * MIB, 2 * GIB) == (
+        record.kind,
+        record.peak_bytes,
+        record.limit_bytes,
+    )
+    assert (record.enough_bytes or 0) > 3 * GIB

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,26 @@ def write(proc: Path, *, stat: str = "", cgroup: str = OURS) -> None:
     (folder / "cgroup").write_text(cgroup)
 
 
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """Return a /proc with process 17 in a container."""
+    write(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Show a true process of a container in a folder whose PIDs are those of the kernel."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        folder = tmp_path / f"{process.pid}"
+        folder.mkdir()
+        (tmp_path / "self").symlink_to("/proc/self")
+        (folder / "stat").symlink_to(f"/proc/{process.pid}/stat")
+        (folder / "cgroup").write_text(OURS)
+        yield process
+        process.kill()
+
+
 def test_process_of_a_container(proc: Path) -> None:
     """
     A living process is known by PID, start and owner; its start is taken as late as it can be.
@@ -36,63 +56,56 @@ def test_process_of_a_container(proc: Path) -> None:
     assert {17: expected} == Lookup(proc, 100).occupants([17])
 
 
-def test_process_that_is_gone(proc: Path) -> None:
-    """A PID without a folder is nobody's."""
-    assert {} == Lookup(proc, 100).occupants([18])
+def threads(proc: Path, **states: str) -> None:
+    """Have the first thread of process 17 ended, and others in these states."""
+    write(proc, stat=line(state="Z"))
+    for thread, state in states.items():
+        folder = proc / "17" / "task" / thread.removeprefix("t")
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(line(state=state, started="5000"))
+        (folder / "cgroup").write_text(OURS)
 
 
-@pytest.mark.parametrize("name", ["stat", "cgroup"])
-def test_file_that_vanishes(proc: Path, name: str) -> None:
-    """A process that ends between two reads is nobody's."""
-    (proc / "17" / name).unlink()
-
-    assert Lookup(proc, 100).look(17) is None
-
-
-def test_read_that_fails(proc: Path) -> None:
-    """A file that opens and cannot be read is a process that has just ended."""
+def unreadable(proc: Path) -> None:
     (proc / "17" / "cgroup").unlink()
     (proc / "17" / "cgroup").mkdir()
 
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        lambda proc: (proc / "17" / "stat").unlink(),
+        lambda proc: (proc / "17" / "cgroup").unlink(),
+        unreadable,
+        lambda proc: write(proc, stat=line(state="Z")),
+        lambda proc: threads(proc, t17="Z"),
+        lambda proc: write(proc, cgroup=OURS * 4000),
+    ],
+    ids=[
+        *("no stat", "no cgroup", "a read that fails", "a zombie, which no eviction frees"),
+        *("threads that have all ended", "a file longer than any kernel writes"),
+    ],
+)
+def test_process_that_has_ended(proc: Path, ends: Callable[[Path], object]) -> None:
+    """What ends between two reads, or cannot be read, is no process of any pod."""
+    ends(proc)
+
     assert Lookup(proc, 100).look(17) is None
-
-
-def test_zombie(proc: Path) -> None:
-    """A zombie is nobody's: no eviction frees what it holds."""
-    write(proc, stat=line(state="Z"))
-
-    assert Lookup(proc, 100).look(17) is None
+    assert {} == Lookup(proc, 100).occupants([18])
 
 
 @pytest.mark.parametrize("leader", [OURS, "4:memory:/\n0::/\n"], ids=["cgroup v2", "cgroup v1"])
 def test_process_whose_first_thread_has_ended(proc: Path, leader: str) -> None:
     """A process lives while any of its threads does, and is in the cgroup of that one."""
-    write(proc, stat=line(state="Z"), cgroup=leader)
-    for thread, state in (("17", "Z"), ("18", "X"), ("19", "S")):
-        folder = proc / "17" / "task" / thread
-        folder.mkdir(parents=True)
-        (folder / "stat").write_text(line(state=state, started="5000"))
-        (folder / "cgroup").write_text(OURS)
+    threads(proc, t17="Z", t18="X", t19="S")
+    (proc / "17" / "cgroup").write_text(leader)
 
     assert Occupant(17, 4711, 47.12, Owner(UID, ID), "python3") == Lookup(proc, 100).look(17)
 
 
-def test_process_all_of_whose_threads_have_ended(proc: Path) -> None:
-    """A process of ended threads is gone, whatever its cgroup says."""
-    write(proc, stat=line(state="Z"))
-    (proc / "17" / "task" / "17").mkdir(parents=True)
-    (proc / "17" / "task" / "17" / "stat").write_text(line(state="Z"))
-
-    assert Lookup(proc, 100).look(17) is None
-
-
 def test_process_of_more_threads_than_are_looked_at(proc: Path) -> None:
     """A process hides no living thread behind many that have ended."""
-    write(proc, stat=line(state="Z"))
-    for thread in range(MOST_THREADS):
-        folder = proc / "17" / "task" / f"{thread + 17}"
-        folder.mkdir(parents=True)
-        (folder / "stat").write_text(line(state="Z"))
+    threads(proc, **{f"t{thread + 17}": "Z" for thread in range(MOST_THREADS)})
 
     assert Lookup(proc, 100).look(17) is not None
 
@@ -174,13 +187,6 @@ def test_process_on_its_way_into_its_container(proc: Path) -> None:
     assert Owner(UID, ID) == lookup.occupants([17])[17].owner
 
 
-def test_file_without_an_end(proc: Path) -> None:
-    """A cgroup file longer than any kernel writes is not read to its end, and names nobody."""
-    write(proc, cgroup=OURS * 4000)
-
-    assert Lookup(proc, 100).look(17) is None
-
-
 def test_file_longer_than_one_read(proc: Path) -> None:
     """A cgroup file of many lines is read to its end, where the line stands that tells."""
     write(proc, cgroup="4:memory:/\n" * 2000 + OURS)
@@ -188,16 +194,6 @@ def test_file_longer_than_one_read(proc: Path) -> None:
 
     assert found is not None
     assert Owner(UID, ID) == found.owner
-
-
-def test_memory_stays_bounded(tmp_path: Path) -> None:
-    """A lookup that has met more processes than a node can hold forgets them all and goes on."""
-    write(tmp_path)
-    lookup = Lookup(tmp_path, 100, most_remembered=0)
-    lookup.occupants([17])
-    (tmp_path / "17" / "cgroup").unlink()
-
-    assert {} == lookup.occupants([17])
 
 
 def test_many_processes_are_read_once(tmp_path: Path) -> None:
@@ -240,34 +236,31 @@ def test_processes_held_are_bounded(
     assert {} == lookup.occupants([sleeper.pid])
 
 
-def test_a_look_reads_what_is_held_too(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """Whoever looks asks the kernel, however well a process is known."""
-    lookup = Lookup(tmp_path)
-    for _ in range(2):
-        lookup.occupants([sleeper.pid])
-    (tmp_path / f"{sleeper.pid}" / "cgroup").unlink()
-
-    assert lookup.look(sleeper.pid) is None
-    assert {} == lookup.occupants([sleeper.pid])
-
-
 def test_a_process_that_is_gone_cannot_be_held() -> None:
-    """A PID of nobody is not pinned, and its end is not waited for."""
+    """A PID of no process is not pinned, its end is not waited for, and it has no clock."""
     pins = Pins(1)
     pins.add(2**22)
 
     assert 2**22 not in pins
     assert [] == pins.ended()
+    assert cpu_clock(2**22) is None
 
 
 def test_true_proc() -> None:
-    """Under the true /proc a process started in the past and keeps its start."""
-    lookup = Lookup()
-    found = lookup.look(os.getpid())
+    """Under the true /proc a process started in the past, keeps its start, and uses the CPU."""
+    lookup, me = Lookup(), os.getpid()
+    found = lookup.look(me)
+    before = lookup.cpu_times([me])[me]
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+    after = lookup.cpu_times([me])[me]
 
     assert found is not None
     assert found.started_by <= time.clock_gettime(time.CLOCK_BOOTTIME)
-    assert found == lookup.look(os.getpid())
+    assert found == lookup.look(me)
+    assert before.started_ticks == after.started_ticks
+    assert 0.05 <= after.seconds - before.seconds
 
 
 def test_cpu_time_of_a_process(proc: Path) -> None:
@@ -275,19 +268,6 @@ def test_cpu_time_of_a_process(proc: Path) -> None:
     What a process used of the CPU comes with its start, so that another one is not taken for it.
     """
     assert {17: CpuTime(4711, 0.29)} == Lookup(proc, 100).cpu_times([17, 18])
-
-
-def test_cpu_time_of_a_true_process_grows() -> None:
-    """The kernel's own figures grow while one computes."""
-    lookup, me = Lookup(), os.getpid()
-    before = lookup.cpu_times([me])[me]
-    until = time.process_time() + 0.1
-    while time.process_time() < until:
-        pass
-    after = lookup.cpu_times([me])[me]
-
-    assert before.started_ticks == after.started_ticks
-    assert 0.05 <= after.seconds - before.seconds
 
 
 def test_cpu_time_of_a_process_that_is_held_comes_from_its_clock(
@@ -336,8 +316,3 @@ def test_cpu_time_of_a_pid_with_another_process(
 
     assert Lookup(tmp_path, 100).cpu_times([sleeper.pid])[sleeper.pid] == found
     assert found.started_ticks != 4711
-
-
-def test_a_clock_of_nobody() -> None:
-    """A PID that nobody has has no clock."""
-    assert cpu_clock(2**22) is None

@@ -39,14 +39,6 @@ def test_an_eviction_is_kept_with_use_and_limit() -> None:
     assert (3, 5 * GIB, LIMIT) == (row.evictions, row.evicted_bytes, row.evicted_limit_bytes)
 
 
-def test_an_owner_that_nobody_saw_is_kept_too() -> None:
-    """An eviction on a day without a look makes the day."""
-    book = Book()
-    book.ledger = evicted(book.ledger, verdict(pod(), 4 * GIB), TODAY)
-
-    assert (1, 0, 0) == (book.only.evictions, book.only.peak_bytes, book.only.pods)
-
-
 def test_only_containers_over_their_parts_are_to_blame() -> None:
     """Where some container is over its part, the others did not cause the eviction."""
     item = pod("a", "main", "aside", limits=PARTS)
@@ -75,12 +67,14 @@ def test_what_tells_nothing_is_not_kept(item: Verdict) -> None:
     assert NO_NEED is evicted(NO_NEED, item, TODAY)
 
 
-def test_an_eviction_without_a_limit_has_none() -> None:
-    """What no limit is known for is zero."""
+@pytest.mark.parametrize(("limit", "kept"), [(LIMIT, LIMIT), (None, 0)])
+def test_an_owner_that_was_never_seen_is_kept_too(limit: int | None, kept: int) -> None:
+    """An eviction on a day without a look makes the day; a limit that is not known is zero."""
     book = Book()
-    book.ledger = evicted(NO_NEED, verdict(pod(limit=None), GIB), TODAY)
+    book.ledger = evicted(NO_NEED, verdict(pod(limit=limit), 4 * GIB), TODAY)
 
-    assert (1, 0) == (book.only.evictions, book.only.evicted_limit_bytes)
+    row = book.only
+    assert (1, kept, 0, 0) == (row.evictions, row.evicted_limit_bytes, row.peak_bytes, row.pods)
 
 
 def test_out_of_memory_is_kept_on_the_day_it_happened() -> None:
@@ -120,14 +114,6 @@ def test_without_a_limit_the_most_held_stands_for_it() -> None:
     book.look({}, replace(item, failures=(*failed(TODAY), *failed(TODAY, "aside"))))
 
     assert 5 * GIB == book.only.out_of_memory_limit_bytes
-
-
-def test_who_is_not_fenced_has_no_end() -> None:
-    """Of pods without a fence no end is kept."""
-    book = Book()
-    book.look({}, pod(mode=None, failures=failed(TODAY)))
-
-    assert [] == book.keys
 
 
 def test_the_card_is_the_one_it_was_seen_on_or_given() -> None:

@@ -1,6 +1,7 @@
 """What becomes of a look: peaks, processes, limits, time and pods of each container."""
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import pytest
 
@@ -11,33 +12,61 @@ from agent.model.pod import Cap, PodLimit, PodOnNode, pods_on_node
 from agent.model.use import Observation
 from gpufence.need import CardNeed, NeedDay, NeedKey
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, LIMIT, card_sample, controller, pod, uses
+from tests.support.agent.builders import CARDS, LIMIT, controller, pod, uses
 from tests.support.builders import T4_BYTES, card
 from tests.unit.agent.concerns.need.book import TODAY, TOMORROW, Book, key
 
 HASHED = {"pod-template-hash": "6664c96cd5"}
 
 
-def test_a_day_keeps_the_most() -> None:
-    """
-    A peak stays when use falls, and the day says how many processes and which limit there were.
-    """
-    book = Book()
-    book.look({"a": 2 * GIB}, pod())
-    book.look({"a": GIB}, pod())
+CAPPED = {"main": Cap(2 * GIB, 512 * MIB)}
+Look: TypeAlias = tuple[int | None, int | None]
 
-    row = book.only
-    assert (TODAY, 2 * GIB, 2 * GIB, 1, LIMIT) == (
-        row.day,
-        row.peak_bytes,
-        row.process_bytes,
-        row.processes,
-        row.limit_bytes,
-    )
+
+@pytest.mark.parametrize(
+    ("item", "looks", "expected"),
+    [
+        (
+            pod(),
+            [(2 * GIB, None), (GIB, None)],
+            {"day": TODAY, "peak_bytes": 2 * GIB, "process_bytes": 2 * GIB, "processes": 1}
+            | {"limit_bytes": LIMIT, "driver_peak": False},
+        ),
+        (
+            pod(caps=CAPPED, shares=3),
+            [(GIB, None)],
+            {"told_bytes": 2 * GIB, "shares": 3, "capped": False},
+        ),
+        (pod(caps=CAPPED), [(2483 * MIB, None)], {"capped": False}),
+        (pod(caps=CAPPED), [(2484 * MIB, None)], {"capped": True}),
+        (pod(), [(GIB, GIB)], {"peak_bytes": GIB, "driver_peak": False}),
+        (
+            pod(),
+            [(GIB, GIB), (GIB, 5 * GIB), (2 * GIB, None)],
+            {"peak_bytes": 5 * GIB, "driver_peak": True, "process_bytes": 5 * GIB},
+        ),
+        (
+            pod(),
+            [(GIB, 2 * GIB), (3 * GIB, None)],
+            {"peak_bytes": 3 * GIB, "driver_peak": False},
+        ),
+    ],
+    ids=[
+        *("the most", "what was configured", "under 97 % of allowance and context", "from there"),
+        *("the driver agrees", "the driver has seen more", "more was measured than it says"),
+    ],
+)
+def test_what_a_day_keeps(item: PodOnNode, looks: list[Look], expected: dict[str, object]) -> None:
+    """The most of each figure, by the driver's own account where that is more."""
+    book = Book()
+    for held, peak in looks:
+        book.look({"a": held}, item, peaks=None if peak is None else {"a": peak})
+
+    assert expected == {name: getattr(book.only, name) for name in expected}
 
 
 def test_pods_of_a_deployment_are_one_owner() -> None:
-    """Different pods of what stays when they are replaced add up, each once a day."""
+    """Pods of what stays when they are replaced add up, once a day; a bare pod is its own."""
     old = controller(name="web-6664c96cd5")
     pods = [pod(name, controller=old, labels=HASHED) for name in ("a", "b")]
     book = Book()
@@ -45,16 +74,12 @@ def test_pods_of_a_deployment_are_one_owner() -> None:
     book.look({}, *pods)
     book.look({"a": GIB, "b": 2 * GIB}, *pods)
 
+    bare = Book()
+    bare.look({"a": GIB}, pod())
+
+    assert [NeedKey("team-a", "Pod", "a", "main", "Tesla T4")] == bare.keys
     assert [NeedKey("team-a", "Deployment", "web", "main", "Tesla T4")] == book.keys
     assert (2, 2, 2 * GIB) == (book.only.pods, book.only.started, book.only.peak_bytes)
-
-
-def test_a_pod_without_a_controller_is_its_own_owner() -> None:
-    """A bare pod's need is remembered under its name."""
-    book = Book()
-    book.look({"a": GIB}, pod())
-
-    assert [NeedKey("team-a", "Pod", "a", "main", "Tesla T4")] == book.keys
 
 
 def test_the_next_day_counts_its_pods_anew() -> None:
@@ -99,16 +124,6 @@ def test_while_nothing_changes_little_is_done() -> None:
     assert 15.0 == book.only.held_seconds
 
 
-def test_a_look_without_news_changes_no_row() -> None:
-    """What is the same after a look is the very same, so that nobody stores it again."""
-    book = Book()
-    book.look({}, pod())
-    before = book.ledger.rows
-    book.look({}, pod(), seconds=100.0)
-
-    assert before is book.ledger.rows
-
-
 def test_containers_are_told_apart() -> None:
     """
     Each container has its own need, its part for a limit or else the pod's, and its own processes.
@@ -124,48 +139,30 @@ def test_containers_are_told_apart() -> None:
     }
 
 
-def test_what_processes_share_and_were_told_is_kept() -> None:
-    """Allowance of one process and how many share a part are the pod's own."""
-    book = Book()
-    book.look({"a": GIB}, pod(caps={"main": Cap(2 * GIB, 512 * MIB)}, shares=3))
-
-    assert (2 * GIB, 3, False) == (book.only.told_bytes, book.only.shares, book.only.capped)
-
-
-@pytest.mark.parametrize(("held", "expected"), [(2483 * MIB, False), (2484 * MIB, True)])
-def test_who_takes_all_he_was_told_is_capped(held: int, *, expected: bool) -> None:
-    """From 97 % of its allowance and context on, a process shows its cap and not its need."""
-    book = Book()
-    book.look({"a": held}, pod(caps={"main": Cap(2 * GIB, 512 * MIB)}))
-
-    assert expected is book.only.capped
-
-
 @pytest.mark.parametrize(
-    "item",
+    ("item", "held", "peaks"),
     [
-        pod(mode=None),
-        pod(limit=None, mode=None),
+        (pod(mode=None), {"a": GIB}, {"a": GIB}),
+        (pod(limit=None, mode=None), {"a": GIB}, {"a": GIB}),
+        (pod(), {"a": None}, {}),
+        (pod(), {"a": 0}, {}),
+        (pod(), {"stranger": GIB}, {}),
+        (pod(), {}, {"stranger": GIB}),
     ],
+    ids=["no fence", "nor a limit", "unknown", "nothing", "of no pod", "of no list"],
 )
-def test_who_is_not_fenced_is_not_remembered(item: PodOnNode) -> None:
-    """Namespaces that never asked for anything leave no trace."""
+def test_what_leaves_no_trace(
+    item: PodOnNode, held: dict[str, int | None], peaks: dict[str, int]
+) -> None:
+    """Namespaces that never asked for anything, and what no one can attribute, are not entered."""
     book = Book()
-    book.look({"a": GIB}, item, peaks={"a": GIB})
-    book.look({}, item, peaks={"a": GIB})
+    book.look(held, item, peaks=peaks)
+    book.look({}, item, peaks=peaks)
+    rows = book.ledger.rows
+    book.look({}, item, seconds=100.0)
 
     assert [] == book.keys
-
-
-def test_what_nobody_can_tell_is_not_entered() -> None:
-    """A pod whose use is unknown, or that of clients of the node's MPS server, has no need."""
-    book = Book()
-    book.look({"a": None}, pod())
-    book.look({"a": 0}, pod())
-    server = uses([card_sample(0, {1: GIB}, at=9.0)], [], [pod()])
-    book.enter(server)
-
-    assert [] == book.keys
+    assert rows is book.ledger.rows  # so that it is not stored again
 
 
 def test_clients_of_the_nodes_mps_server_are_left_out() -> None:
@@ -199,31 +196,6 @@ def test_a_processes_pid_that_changed_hands_is_not_certain() -> None:
     assert [key(first), key(second)] == book.keys
 
 
-def test_the_drivers_own_figure_counts_where_it_is_more() -> None:
-    """What a process held between two looks is its peak, and is marked as the driver's."""
-    book = Book()
-    book.look({"a": GIB}, pod(), peaks={"a": GIB})
-    measured = book.only
-    book.look({"a": GIB}, pod(), peaks={"a": 5 * GIB})
-    book.look({"a": 2 * GIB}, pod())
-
-    assert (GIB, False) == (measured.peak_bytes, measured.driver_peak)
-    assert (5 * GIB, True, 5 * GIB) == (
-        book.only.peak_bytes,
-        book.only.driver_peak,
-        book.only.process_bytes,
-    )
-
-
-def test_what_is_measured_takes_the_mark_away_when_it_is_more() -> None:
-    """A larger measured peak is a measured one."""
-    book = Book()
-    book.look({"a": GIB}, pod(), peaks={"a": 2 * GIB})
-    book.look({"a": 3 * GIB}, pod())
-
-    assert (3 * GIB, False) == (book.only.peak_bytes, book.only.driver_peak)
-
-
 def test_who_has_just_ended_is_heard_of_once_more() -> None:
     """
     A process that took much between its last look and its end has that as its peak, and a pod that
@@ -237,13 +209,10 @@ def test_who_has_just_ended_is_heard_of_once_more() -> None:
     assert (6 * GIB, 1.0, 1) == (book.only.peak_bytes, book.only.held_seconds, book.only.pods)
 
 
-def test_a_figure_of_nobody_we_know_is_nothing() -> None:
-    """
-    Peaks of processes that were on no list, and of a card seen for the first time, are not entered.
-    """
+def test_a_card_that_is_seen_for_the_first_time_has_no_peaks() -> None:
+    """What the driver says of processes that were on no list before is not entered."""
     book = Book()
-    book.look({}, pod(), peaks={"stranger": GIB})
-    seen = book.look({}, pod(), peaks={"stranger": GIB})
+    seen = book.look({}, pod())
     other = replace(seen.sample.cards[0], card=CARDS[1], peaks={99: GIB})
     cards = {CARDS[1].uuid: replace(seen.cards[CARDS[0].uuid], card=CARDS[1])}
     book.enter(Observation(replace(seen.sample, cards=(other,)), seen.pods, cards))

@@ -1,5 +1,6 @@
 """What is stored of needs and read again, tick by tick."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -93,48 +94,27 @@ def test_two_agents_needs_together_are_the_larger() -> None:
     ) == both(one, other)
 
 
-def test_of_two_figures_the_larger_counts() -> None:
+FIGURES = {"processes": 4, "told_bytes": MIB, "limit_bytes": GIB, "out_of_memory_limit_bytes": 7}
+FIGURES |= {"process_bytes": GIB, "started": 1, "shares": 2, "capped": True}
+
+
+@pytest.mark.parametrize("split", [(), FIGURES, {"processes", "started", "shares"}], ids=len)
+def test_of_two_figures_the_larger_counts(split: Collection[str]) -> None:
     """
     Every figure of a day is the larger one; use at an eviction is that at the larger limit, and a
-    peak is the driver's only where nobody measured as much.
+    peak is the driver's only where none was measured as large.
     """
-    one = NeedDay(
-        TODAY,
-        2 * GIB,
-        capped=True,
-        limit_bytes=GIB,
-        evicted_bytes=3 * GIB,
-        evicted_limit_bytes=GIB,
-        evictions=2,
-        driver_peak=True,
-        process_bytes=GIB,
-        shares=2,
+    figures: dict[str, Any] = FIGURES
+    first = {name: value for name, value in figures.items() if name in split}
+    second = {name: value for name, value in figures.items() if name not in split}
+    one = NeedDay(TODAY, 2 * GIB, **first)._replace(
+        driver_peak=True, evictions=2, evicted_bytes=3 * GIB, evicted_limit_bytes=GIB
     )
-    other = NeedDay(
-        TODAY,
-        2 * GIB,
-        processes=4,
-        told_bytes=MIB,
-        evicted_bytes=2 * GIB,
-        evicted_limit_bytes=2 * GIB,
-        evictions=1,
-        out_of_memory_limit_bytes=7,
-        started=1,
+    other = NeedDay(TODAY, 2 * GIB, **second)._replace(
+        evictions=1, evicted_bytes=2 * GIB, evicted_limit_bytes=2 * GIB
     )
-    expected = NeedDay(
-        day=TODAY,
-        peak_bytes=2 * GIB,
-        processes=4,
-        capped=True,
-        told_bytes=MIB,
-        limit_bytes=GIB,
-        evicted_bytes=2 * GIB,
-        evicted_limit_bytes=2 * GIB,
-        evictions=2,
-        out_of_memory_limit_bytes=7,
-        process_bytes=GIB,
-        started=1,
-        shares=2,
+    expected = NeedDay(TODAY, 2 * GIB, **figures)._replace(
+        evictions=2, evicted_bytes=2 * GIB, evicted_limit_bytes=2 * GIB
     )
 
     assert expected == united(one, other) == united(other, one)
@@ -165,16 +145,12 @@ def test_no_more_is_stored_than_is_kept() -> None:
     (owner,) = read_need(data[names.NEED_KEY]).owners
 
     assert [YESTERDAY, TODAY] == [row.day for row in owner.days]
+    assert stored(NeedDay(TODAY, GIB)) == stored_need(object_of(), NODE, NOW)
 
 
 def object_of(**data: object) -> dict[str, object]:
     whole: Any = configmap(need(NeedDay(TODAY, GIB)), NOW, "")
     return {**whole, "data": whole["data"] | data}
-
-
-def test_what_was_stored_reads_back() -> None:
-    """The object gives back what was put into it."""
-    assert stored(NeedDay(TODAY, GIB)) == stored_need(object_of(), NODE, NOW)
 
 
 @pytest.mark.parametrize(
@@ -273,30 +249,22 @@ def test_the_end_stores_what_is_new() -> None:
     assert [{"a": [1]}] == [peaks(need) for need in node.stored.needs]
 
 
-def test_an_eviction_is_remembered() -> None:
-    """Who was evicted has the use at that time and his limit."""
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(Answer.ACCEPTED, (1, LIMIT + GIB, LIMIT)), (Answer.BLOCKED, (0, 0, 0))],
+)
+def test_an_eviction_is_remembered(answer: Answer, expected: tuple[int, int, int]) -> None:
+    """A pod that was evicted has its use at that time and its limit; a refusal is none."""
     node = ConcernedNode()
     with running(node=node):
+        node.api.result = ActResult(answer)
         node.add(pod("a"), LIMIT + GIB, 1)
         node.tick_until_acted()
         node.tick()
         (owner,) = need_of(node.need.ledger, "n1").owners
 
     row = owner.days[0]
-    assert (1, LIMIT + GIB, LIMIT) == (row.evictions, row.evicted_bytes, row.evicted_limit_bytes)
-
-
-def test_an_eviction_that_was_refused_is_not() -> None:
-    """Who did not go was not evicted."""
-    node = ConcernedNode()
-    with running(node=node):
-        node.api.result = ActResult(Answer.BLOCKED)
-        node.add(pod("a"), LIMIT + GIB, 1)
-        node.tick_until_acted()
-        node.tick()
-        (owner,) = need_of(node.need.ledger, "n1").owners
-
-    assert 0 == owner.days[0].evictions
+    assert expected == (row.evictions, row.evicted_bytes, row.evicted_limit_bytes)
 
 
 def test_a_bug_in_it_harms_no_fence(caplog: pytest.LogCaptureFixture) -> None:

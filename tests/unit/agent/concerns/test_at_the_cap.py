@@ -11,7 +11,7 @@ from gpufence.quantity import GIB, MIB
 from gpufence.times import write_moment
 from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.node import Node
-from tests.unit.agent.concerns.history.recorded import RecordedNode
+from tests.unit.agent.concerns.recorded import RecordedNode
 
 GIVEN = Given(LIMIT, 2150 * MIB, 512 * MIB)
 OOM = "CUDA out of memory"

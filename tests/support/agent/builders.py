@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.attribute import attribute
+from agent.cluster.filter import filter_pod
+from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext
 from agent.model.pod import Controller, PodLimit, PodOnNode, pods_on_node
 from agent.model.sample import (
     UNSENSED,
@@ -36,6 +39,10 @@ from agent.nvml.protocol import (
 )
 from agent.nvml.session import Session
 from agent.nvml.settings import SamplerSettings
+from agent.pod_view import read_pod_on_node
+from gpufence import names
+from gpufence.cards import Card
+from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import T4_BYTES, card
@@ -60,6 +67,38 @@ def pod(name: str = "a", *containers: str, limit: int | None = LIMIT, **more: An
         "containers": {container_id(name, item): item for item in containers or ("main",)},
     }
     return PodOnNode(**fields | more)
+
+
+def read(
+    raw: Mapping[str, Any],
+    claims: Mapping[str, Any] | None = None,
+    devices: Mapping[str, Card] | None = None,
+    **ground: Any,
+) -> PodOnNode:
+    """
+    Read a pod, given its claims and the cards that devices are: as the API server sends it, which
+    has to come to the same as what the agent keeps of it, but for the failures that it forgets.
+    """
+    said: dict[str, Any] = {
+        "labels": {names.MODE: "evict"},
+        "annotations": {},
+        "highest": Mode.EVICT,
+        "cards": CARDS,
+        "units": Units(),
+    }
+    context = PodContext(**said | ground)
+    found = NO_CLAIMS if claims is None else ClaimsOfPod(claims, devices or {})
+    sent = read_pod_on_node(dict(raw), context, found)
+    kept = read_pod_on_node(filter_pod(dict(raw))[1], context, found)
+
+    assert sent == replace(kept, of_operator=sent.of_operator, failures=sent.failures)
+    return kept
+
+
+def status_of(name: str, container: str = "main") -> dict[str, Any]:
+    """Build the status of a pod whose one container runs."""
+    identity = f"containerd://{container_id(name, container)}"
+    return {"containerStatuses": [{"name": container, "containerID": identity}]}
 
 
 def controller(kind: str = "ReplicaSet", name: str = "web", uid: str = "uid-web") -> Controller:

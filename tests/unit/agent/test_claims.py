@@ -1,24 +1,17 @@
 """Pods whose cards come by resource claims, as their node's agent sees them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent.cluster.filter import filter_pod
-from agent.fence import ClaimsOfPod, PodContext
 from agent.judge.standing import account_of
 from agent.model.pod import PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.use import CardUse
-from agent.pod_view import read_pod_on_node
-from gpufence import names
 from gpufence.cards import Instance
-from gpufence.dialects import Units
-from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from tests.support import builders
-from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
+from tests.support.agent.builders import CARDS, card_sample, pod, process_of, read, uses
 from tests.support.builders import container
 from tests.support.builders import pod as raw_pod
 
@@ -26,7 +19,6 @@ UUID = CARDS[0].uuid
 DEVICES = {f"gpu.nvidia.com/node-1/gpu-{card.index}": card for card in CARDS}
 RESULT = builders.result(memory="3Gi")
 MORE = builders.result(memory="2Gi", name="more")
-GROUND = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
 
 
 def claiming(**spec: Any) -> dict[str, Any]:
@@ -36,10 +28,11 @@ def claiming(**spec: Any) -> dict[str, Any]:
     return raw
 
 
-def read(*results: dict[str, Any], users: tuple[str, ...] = ("uid-1",)) -> PodOnNode:
+def given(*results: dict[str, Any], raw: dict[str, Any] | None = None, **ground: Any) -> PodOnNode:
     """Read a pod whose one claim was given this."""
-    item = builders.allocated(builders.claim("c"), *results, users=users)
-    return read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
+    item = builders.allocated(builders.claim("c"), *results)
+    devices = ground.pop("devices", DEVICES)
+    return read(raw or claiming(), {"gpu": item}, devices, **ground)
 
 
 def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], CardUse]:
@@ -69,7 +62,7 @@ def test_the_limit_is_what_was_consumed_on_the_card(
     Its devices are known to be no other cards, where a limit of one byte reads as one; a device
     that is none of the cards may be on any.
     """
-    found = read(*results)
+    found = given(*results)
 
     assert limits == [found.limit_on(card.uuid) for card in CARDS[:2]]
     assert frozenset(CARDS[each].uuid for each in assigned) == found.assigned
@@ -83,7 +76,7 @@ def test_the_limit_is_what_was_consumed_on_the_card(
 )
 def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[str, Any]) -> None:
     """Access for administrators is to any card, and a device without a card may be on any."""
-    found = read(RESULT, beside)
+    found = given(RESULT, beside)
 
     assert 3 * GIB == found.limit_on(UUID)
     assert 1 != found.limit_on(CARDS[1].uuid)
@@ -92,13 +85,12 @@ def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[st
 def test_an_instance_and_its_card_are_one_place() -> None:
     """NVML may list a process on both of them."""
     cut = CARDS[1]._replace(mig=Instance(UUID, "1g.5gb"))
-    ground = replace(GROUND, cards=(CARDS[0], cut, CARDS[2]))
+    cards = (CARDS[0], cut, CARDS[2])
+    slices = {**DEVICES, "gpu.nvidia.com/node-1/gpu-1": cut}
     limits = []
     for device in ("gpu-0", "gpu-1"):
-        item = builders.allocated(builders.claim("c"), builders.result(device, memory="3Gi"))
-        slices = {**DEVICES, "gpu.nvidia.com/node-1/gpu-1": cut}
-        found = read_pod_on_node(claiming(), ground, ClaimsOfPod({"gpu": item}, slices))
-        limits.append([found.limit_on(card.uuid) for card in ground.cards])
+        found = given(builders.result(device, memory="3Gi"), devices=slices, cards=cards)
+        limits.append([found.limit_on(card.uuid) for card in cards])
 
     assert [[3 * GIB, 3 * GIB, 1]] * 2 == limits
 
@@ -106,13 +98,8 @@ def test_an_instance_and_its_card_are_one_place() -> None:
 @pytest.mark.parametrize(("whole", "part"), [("gpu-0", "gpu-1"), ("gpu-1", "gpu-0")])
 def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
     """Whichever of both is listed first."""
-    item = builders.allocated(
-        builders.claim("c"),
-        builders.result(whole),
-        builders.result(part, memory="2Gi", name="more"),
-    )
-    two = replace(GROUND, cards=CARDS[:2])
-    found = read_pod_on_node(claiming(), two, ClaimsOfPod({"gpu": item}, DEVICES))
+    results = builders.result(whole), builders.result(part, memory="2Gi", name="more")
+    found = given(*results, cards=CARDS[:2])
 
     assert found.enforced
     assert 2 * GIB == found.limit_on(DEVICES[f"gpu.nvidia.com/node-1/{part}"].uuid)
@@ -120,13 +107,13 @@ def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
 
 def test_whole_cards_alone_leave_a_pod_unfenced() -> None:
     """Its devices are its limits."""
-    assert not read(builders.result()).enforced
+    assert not given(builders.result()).enforced
 
 
 def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
     """Until they have been read, and where that fails, nobody is held to a guess."""
-    unread = read_pod_on_node(claiming(), GROUND)
-    gone = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": "does not exist"}))
+    unread = read(claiming())
+    gone = read(claiming(), {"gpu": "does not exist"})
 
     assert ({}, "resource claim c does not exist") == (gone.limits, gone.undeclared)
     assert "has not been read" in unread.undeclared
@@ -134,24 +121,19 @@ def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
 
 def test_a_limit_knows_of_which_requests_it_is_made() -> None:
     """Those that a container uses; one that no other pod uses is the pod's own."""
-    found = read(RESULT, RESULT, MORE)
-    (alone,) = pods_on_node([read(RESULT)]).by_uid.values()
+    found = given(RESULT, RESULT, MORE)
+    (alone,) = pods_on_node([given(RESULT)]).by_uid.values()
 
     assert (("uid-c/gpu", 6 * GIB), ("uid-c/more", 2 * GIB)) == found.limits[UUID].claims
     assert (0, 3 * GIB) == (alone.limits[UUID].share_bytes, alone.promise_on(UUID))
-    assert () == read(builders.result(), MORE).limits[UUID].claims  # a whole card is no amount
+    assert () == given(builders.result(), MORE).limits[UUID].claims  # a whole card is no amount
 
 
 def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
     """Another pod may use just that one."""
-    item = builders.allocated(
-        builders.claim("c"),
-        RESULT,
-        MORE,
-    )
     raw = claiming()
     raw["spec"]["containers"][0] = builders.claiming(container(), gpu="more")
-    found = read_pod_on_node(raw, GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
+    found = given(RESULT, MORE, raw=raw)
 
     assert (("uid-c/more", 2 * GIB),) == found.limits[UUID].claims
     assert 2 * GIB == found.limit_on(UUID)
@@ -244,16 +226,9 @@ def test_what_is_kept_of_a_pod_reads_the_same() -> None:
     }
     owned = builders.claim("x")
     owned["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
-    found = ClaimsOfPod(
-        {
-            "gpu": builders.allocated(builders.claim("c"), builders.result(memory="2Gi")),
-            "extended resources": builders.allocated(
-                owned, builders.result(memory="1Gi", name="r")
-            ),
-        },
-        DEVICES,
-    )
-    kept = filter_pod(raw)[1]
+    claims = {
+        "gpu": builders.allocated(builders.claim("c"), builders.result(memory="2Gi")),
+        "extended resources": builders.allocated(owned, builders.result(memory="1Gi", name="r")),
+    }
 
-    assert read_pod_on_node(raw, GROUND, found) == read_pod_on_node(kept, GROUND, found)
-    assert 3 * GIB == read_pod_on_node(kept, GROUND, found).limit_on(UUID)
+    assert 3 * GIB == read(raw, claims, DEVICES).limit_on(UUID)

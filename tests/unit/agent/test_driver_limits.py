@@ -4,26 +4,15 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.filter import filter_pod
-from agent.fence import PodContext
-from agent.model.pod import DriverLimit, PodOnNode
-from agent.pod_view import read_pod_on_node
+from agent.model.pod import DriverLimit
 from gpufence import names
 from gpufence.annotations import Headroom
-from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS
+from tests.support.agent.builders import read
 from tests.support.builders import gpushare
 from tests.support.builders import pod as raw_pod
-
-GROUND = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
-
-
-def read(raw: dict[str, Any]) -> PodOnNode:
-    return read_pod_on_node(raw, GROUND)
-
 
 CREATE = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc "
@@ -68,9 +57,7 @@ def test_what_a_container_asks_the_driver_for(
     raw: dict[str, Any], expected: dict[str, DriverLimit]
 ) -> None:
     """A limit is ours if the plan says the same, and the tenant's otherwise."""
-    kept = filter_pod(raw)[1]
-
-    assert expected == read(raw).driver == read(kept).driver
+    assert expected == read(raw).driver
 
 
 FAILED = {"exitCode": 128, "reason": "StartError"}
@@ -111,9 +98,9 @@ def test_only_a_runtime_says_that_a_container_cannot_start(
     state: dict[str, Any], *, expected: bool
 ) -> None:
     """What a tenant names in a pod, or its program leaves as a message, is no word of a hook's."""
-    kept = filter_pod(driven(*ASKED, **state))[1]
+    refused = read(driven(*ASKED, **state)).driver["main"].refused
 
-    assert (LACKS if expected else "") == read(kept).driver["main"].refused[-len(LACKS) :]
+    assert (LACKS if expected else "") == refused[-len(LACKS) :]
 
 
 def test_each_container_is_judged_by_its_own_status() -> None:
@@ -126,4 +113,4 @@ def test_each_container_is_judged_by_its_own_status() -> None:
     ]
     raw["status"]["initContainerStatuses"] = [{"name": "main", "state": {"terminated": {}}}]
 
-    assert "" == read(raw).driver["main"].refused == read(filter_pod(raw)[1]).driver["main"].refused
+    assert "" == read(raw).driver["main"].refused

@@ -4,25 +4,17 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.filter import filter_pod
-from agent.fence import PodContext
 from agent.model.decision import Outcome
 from agent.model.pod import PodOnNode, pods_on_node
-from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.annotations import Headroom
-from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.plan import DRIVER_FORM, ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, container_id
+from tests.support.agent.builders import CARDS, read, status_of
 from tests.support.agent.world import World
 from tests.support.builders import gpushare, pod
 from tests.support.builders import pod as raw_pod
-
-GROUND = PodContext(
-    labels={names.MODE: "evict"}, annotations={}, highest=Mode.EVICT, cards=CARDS, units=Units()
-)
 
 
 @pytest.mark.parametrize(
@@ -38,18 +30,13 @@ def test_the_limit_is_the_fence_and_the_request_is_the_promise(
     said = {names.KAI_REQUEST: "4Gi", names.KAI_LIMIT: "8Gi", **given}
     annotations = {f"{names.KAI_OF_CONTAINER}main{end}": text for end, text in said.items()}
     asking = pod({"name": "main"}, annotations=annotations)
-    found = read_pod_on_node(filter_pod(asking)[1], GROUND)
+    found = read(asking)
     uuid = CARDS[0].uuid
 
     assert limit * GIB == found.limit_on(uuid)
     assert promise * GIB == found.promise_on(uuid)
     assert "kai, an amount on each card" == found.measure
     assert not pods_on_node([found]).sharing
-
-
-def read(raw: dict[str, Any]) -> PodOnNode:
-    labels = {names.MODE: "evict"}
-    return read_pod_on_node(raw, PodContext(labels, {}, Mode.EVICT, CARDS, Units()))
 
 
 def fractions_of(card_bytes: int, *, exact: bool = False, **more: Any) -> dict[str, Any]:
@@ -61,9 +48,7 @@ def fractions_of(card_bytes: int, *, exact: bool = False, **more: Any) -> dict[s
         names.PLAN: write_plan(Plan(Mode.EVICT, "gpushare", 3 * GIB, {"main": told})),
         **({names.NODE: "here"} if exact else {}),
     }
-    identity = container_id("train-1")
-    status = {"containerStatuses": [{"name": "main", "containerID": f"x://{identity}"}]}
-    return raw_pod(gpushare(), annotations=words) | {"status": status}
+    return raw_pod(gpushare(), annotations=words) | {"status": status_of("train-1")}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +118,7 @@ def ended_pod(**status: Any) -> PodOnNode:
     raw = pod(gpushare(), annotations={names.PROCESSES_PER_CARD: "3"})
     raw["metadata"]["creationTimestamp"] = MADE
     raw["status"] = status
-    return read_pod_on_node(raw, PodContext({}, {}, Mode.EVICT, (), Units()))
+    return read(raw, labels={}, cards=())
 
 
 def ended(day: str, message: str) -> dict[str, Any]:

@@ -4,40 +4,21 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.filter import filter_pod
-from agent.fence import PodContext
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
-from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.cards import Card
-from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, container_id
+from tests.support.agent.builders import CARDS, read, status_of
 from tests.support.agent.world import Act, World
 from tests.support.builders import card, gpushare
 from tests.support.builders import pod as raw_pod
 from tests.support.tree import Vector, vectors
 
 UUID = CARDS[0].uuid
-
-
-def ground(**more: Any) -> PodContext:
-    said: dict[str, Any] = {
-        "labels": {names.MODE: "evict"},
-        "annotations": {},
-        "highest": Mode.EVICT,
-        "cards": CARDS,
-        "units": Units(),
-    }
-    return PodContext(**said | more)
-
-
-def read(raw: dict[str, Any], **more: Any) -> PodOnNode:
-    return read_pod_on_node(raw, ground(**more))
 
 
 def changed(part: str, **values: Any) -> dict[str, Any]:
@@ -161,9 +142,8 @@ def test_pods_of_the_operator(
     """A pod that mounts a path of its node is the operator's where its namespace has no mode."""
     raw = raw_pod(gpushare(), uid="u")
     raw["spec"]["volumes"] = [{"name": "a", **volume}]
-    _, kept = filter_pod(raw)
 
-    assert expected is read(kept, labels=labels).of_operator
+    assert expected is read(raw, labels=labels).of_operator
 
 
 def test_uninjected_and_terminating() -> None:
@@ -288,8 +268,7 @@ def test_priority_system_node_critical() -> None:
     """A pod of the highest priority goes at second 30 like any other."""
     raw = changed("spec", priorityClassName="system-node-critical", priority=2_000_001_000)
     raw["metadata"]["annotations"] = {names.INJECTED: "yes"}
-    identity = container_id("train-1")
-    raw["status"] = {"containerStatuses": [{"name": "main", "containerID": f"x://{identity}"}]}
+    raw["status"] = status_of("train-1")
     world = World()
     world.add(read(raw), GIB)
     world.settle_in()

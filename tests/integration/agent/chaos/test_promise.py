@@ -48,159 +48,98 @@ def at(second: float) -> Span:
 
 
 def test_eviction_after_the_hold_is_right() -> None:
-    """A pod over its limit for the hold may go, and its violation counts."""
+    """A pod over its limit for the hold may be evicted, and its violation counts."""
     result = found(life((110.0, 113.0), evicted=at(113.0)))
 
     assert ((), (), 1, 1) == (result.false, result.missed, result.evictions, result.violations)
     assert 3.0 == result.latest
 
 
+EARLY = {0: [Span(100.0, 102.0)]}
+LONG = {0: [Span(100.0, 100.1 + LONGEST)]}
+SAWTOOTH = {0: [Span(110.0 + 2 * number, 111.5 + 2 * number) for number in range(3)]}
+TWO_CARDS = {0: [Span(110.0, 110.4)], 1: [Span(112.0, 112.4)]}
+GLIMPSE = {0: [Span(110.0, 110.1)]}
+FORBIDDEN = Blind(Span(105.0, 120.0), "no policy", forbids=True)
+HELD = (105.0, 113.0)
+
+
 @pytest.mark.parametrize(
-    "item",
+    ("item", "more", "false"),
     [
-        life(evicted=at(113.0)),
-        life((110.0, 110.3), evicted=at(111.0)),
-        life((110.0, 113.0), evicted=at(130.0)),
-        life((100.5, 104.0), evicted=at(104.0)),
-        life((110.0, 113.0), evicted=at(113.0), fenced=False),
-        life((110.0, 113.0), evicted=at(113.0), injected=False),
-        life(spans={0: [Span(110.0, 110.4)], 1: [Span(112.0, 112.4)]}, evicted=at(112.5)),
+        (life(evicted=at(113.0)), {}, 1),
+        (life((110.0, 110.3), evicted=at(111.0)), {}, 1),
+        (life((110.0, 113.0), evicted=at(130.0)), {}, 1),
+        (life((100.5, 104.0), evicted=at(104.0)), {}, 1),
+        (life((110.0, 113.0), evicted=at(113.0), fenced=False), {}, 1),
+        (life((110.0, 113.0), evicted=at(113.0), injected=False), {}, 1),
+        (life(spans=TWO_CARDS, evicted=at(112.5)), {}, 1),
+        (life(pressing=EARLY, barely=EARLY, evicted=at(102.0), injected=False), {}, 0),
+        (life(pressing=EARLY, evicted=at(102.0)), {}, 1),
+        (life(HELD, evicted=at(113.0)), {"suspended": [Span(104.0, 120.0)]}, 1),
+        (life(spans=SAWTOOTH, evicted=at(115.2)), {}, 0),
+        (life(HELD, evicted=at(112.0)), {"starts": [Start(90.0, 120.0, 125.0, 0.0)]}, 1),
+        (life(HELD, evicted=at(112.0)), {"starts": [Start(90.0, 111.0, 114.0, 2.0)]}, 1),
+        (life(HELD, evicted=at(112.0)), {"blind": [FORBIDDEN]}, 1),
+        (life(spans=GLIMPSE, evicted=at(113.5)), {"fog": [Span(110.1, 113.0)]}, 0),
+        (life(spans=GLIMPSE, evicted=at(113.5)), {}, 1),
     ],
-    ids=["never-over", "too-soon", "long-ago", "grace", "unfenced", "uninjected", "two-cards"],
+    ids=[
+        *("never over", "too soon", "long ago", "in the grace", "unfenced", "not injected"),
+        *("a little on each of two cards", "pressing a neighbour, in the grace too"),
+        *("pressing that cures nothing", "while suspended", "a sawtooth", "the kill switch is on"),
+        *("in the pause of a new agent", "no word of the operator", "what was not seen may be so"),
+        "over for a glimpse",
+    ],
 )
-def test_false_eviction_is_found(item: Life) -> None:
-    """A pod that had not been over its limit for the hold, or may never go, went wrongly."""
-    assert 1 == len(found(item).false)
+def test_false_eviction_is_found(item: Life, more: dict[str, Any], false: int) -> None:
+    """
+    A pod that had not been over its limit for the hold, or was not to be evicted, went wrongly.
+    """
+    assert false == len(found(item, **more).false)
 
 
-def test_pressing_a_neighbour_is_reason_enough() -> None:
-    """On a short card even a pod that no webhook saw may go, in its grace too."""
-    spans = {0: [Span(100.0, 102.0)]}
-    item = life(pressing=spans, barely=spans, evicted=at(102.0), injected=False)
-
-    assert () == found(item).false
-
-
-def test_pressing_is_no_reason_where_it_cures_nothing() -> None:
-    """A pod whose eviction ends no shortage does not go for one."""
-    item = life(pressing={0: [Span(100.0, 102.0)]}, evicted=at(102.0))
-
-    assert 1 == len(found(item).false)
-
-
-def test_eviction_while_suspended_is_found() -> None:
-    """While evictions are suspended nobody goes for his own excess alone."""
-    item = life((105.0, 113.0), evicted=at(113.0))
-
-    assert 1 == len(found(item, suspended=[Span(104.0, 120.0)]).false)
-
-
-def test_sawtooth_may_go() -> None:
-    """Time over adds up as far as the time between does not drain it."""
-    spans = [Span(110.0 + 2 * number, 111.5 + 2 * number) for number in range(3)]
-
-    assert () == found(life(spans={0: spans}, evicted=at(115.2))).false
+OTHER_CARD = Blind(Span(115.0, 116.0), "lost", card=1)
+LEAVING = {"leaving": {0: [Span(115.0, 116.0)]}}
 
 
 @pytest.mark.parametrize(
-    "start", [Start(90.0, 120.0, 125.0, 0.0), Start(90.0, 111.0, 114.0, 2.0)], ids=["off", "new"]
-)
-def test_eviction_while_nobody_may_go_is_found(start: Start) -> None:
-    """Nobody goes while the kill switch is on, or before a new count of time is over."""
-    item = life((105.0, 113.0), evicted=at(112.0))
-
-    assert found(item, starts=[start]).false
-
-
-def test_eviction_without_the_operators_word_is_found() -> None:
-    """Nobody goes while the operator's word cannot be read."""
-    blind = Blind(Span(105.0, 120.0), "no policy", forbids=True)
-
-    assert 1 == len(found(life((105.0, 113.0), evicted=at(112.0)), blind=[blind]).false)
-
-
-def test_what_nobody_saw_counts_for_the_agent() -> None:
-    """Time in which the observer did not look may have been time over the limit."""
-    item = life(spans={0: [Span(110.0, 110.1)]}, evicted=at(113.5))
-
-    assert () == found(item, fog=[Span(110.1, 113.0)]).false
-    assert 1 == len(found(item).false)
-
-
-def test_missed_violation_is_found() -> None:
-    """A pod that stays over its limit for longer than was promised was missed."""
-    assert 1 == len(found(life((110.0, 110.0 + LONGEST + 0.1))).missed)
-    assert () == found(life((110.0, 110.0 + LONGEST - 0.1))).missed
-
-
-def test_late_eviction_is_found() -> None:
-    """An eviction that comes later than was promised does not make up for it."""
-    item = life((110.0, 125.0), evicted=at(124.0))
-
-    assert (1, 0) == (len(found(item).missed), len(found(item).false))
-
-
-@pytest.mark.parametrize(
-    "more",
+    ("item", "more", "missed"),
     [
-        {"blind": [Blind(Span(115.0, 116.0), "hung")]},
-        {"blind": [Blind(Span(115.0, 116.0), "lost", card=0)]},
-        {"fog": [Span(115.0, 116.0)]},
-        {"suspended": [Span(115.0, 116.0)]},
-        {"starts": [Start(112.0, 113.0, 114.0, 0.0)]},
+        (life((110.0, 110.1 + LONGEST)), {}, 1),
+        (life((110.0, 109.9 + LONGEST)), {}, 0),
+        (life((110.0, 125.0), evicted=at(124.0)), {}, 1),
+        (life((110.0, 120.0)), {"blind": [Blind(Span(115.0, 116.0), "hung")]}, 0),
+        (life((110.0, 120.0)), {"blind": [Blind(Span(115.0, 116.0), "lost", card=0)]}, 0),
+        (life((110.0, 120.0)), {"fog": [Span(115.0, 116.0)]}, 0),
+        (life((110.0, 120.0)), {"suspended": [Span(115.0, 116.0)]}, 0),
+        (life((110.0, 120.0)), {"starts": [Start(112.0, 113.0, 114.0, 0.0)]}, 0),
+        (life((110.0, 120.0)), {"blind": [OTHER_CARD]}, 1),
+        (life((110.0, 120.0)), LEAVING, 1),
+        (life((100.0, 110.0)), {}, 0),
+        (life((110.0, 150.0), left_at=112.0), {}, 0),
+        (life((110.0, 150.0), fenced=False), {}, 0),
+        (life((110.0, 150.0), injected=False), {}, 0),
+        (life((110.0, 150.0), shielded=True), {}, 0),
+        (life(pressing=LONG, curing=LONG), {}, 1),
+        (life(pressing=LONG, curing=LONG), {"leaving": {0: [Span(103.0, 104.0)]}}, 0),
+        (life(taking=LONG, curing=LONG, injected=False), {}, 1),
+        (life(taking=LONG, injected=False), {}, 0),
     ],
-    ids=["blind", "lost", "fog", "suspended", "started"],
-)
-def test_what_stood_in_the_way_excuses(more: dict[str, Any]) -> None:
-    """Time in which the agent could not see, or was not to act, breaks a violation in two."""
-    assert () == found(life((110.0, 120.0)), **more).missed
-
-
-def test_trouble_of_another_card_excuses_nothing() -> None:
-    """A card that can be read is judged, whatever happens to the one beside it."""
-    blind = [Blind(Span(115.0, 116.0), "lost", card=1)]
-
-    assert 1 == len(found(life((110.0, 120.0)), blind=blind).missed)
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        life((100.0, 110.0)),
-        life((110.0, 150.0), left_at=112.0),
-        life((110.0, 150.0), fenced=False),
-        life((110.0, 150.0), injected=False),
-        life((110.0, 150.0), shielded=True),
+    ids=[
+        *("longer than promised", "not so long", "an eviction that comes late", "hung"),
+        *("the card is lost", "fog", "suspended", "started anew", "another card is lost"),
+        *("leaving pods where none is hurt", "in the grace", "left", "unfenced", "not injected"),
+        *("shielded", "pressing for long", "pressing beside a leaving pod", "theft in the grace"),
+        "theft that its eviction does not end",
     ],
-    ids=["grace", "left", "unfenced", "uninjected", "shielded"],
 )
-def test_nothing_else_had_to_end(item: Life) -> None:
-    """Pods in their grace, or that left, or that need not go, were not missed."""
-    assert () == found(item).missed
+def test_missed_violation_is_found(item: Life, more: dict[str, Any], missed: int) -> None:
+    """A pod that stays over its limit for longer than was promised, in plain sight, was missed."""
+    result = found(item, **more)
 
-
-def test_long_press_is_missed_too() -> None:
-    """A pod that presses its neighbour has to go within the shorter time."""
-    spans = {0: [Span(100.0, 100.0 + LONGEST)]}
-    item = life(pressing=spans, curing=spans)
-
-    assert 1 == len(found(item).missed)
-    assert () == found(item, leaving={0: [Span(103.0, 104.0)]}).missed
-
-
-def test_long_theft_is_missed_in_the_grace_too() -> None:
-    """A pod that takes what others were promised has to go within the hold, whoever saw it made."""
-    spans = {0: [Span(100.0, 100.1 + LONGEST)]}
-
-    assert 1 == len(found(life(taking=spans, curing=spans, injected=False)).missed)
-    assert () == found(life(taking=spans, injected=False)).missed
-
-
-def test_leaving_pods_excuse_nothing_where_nobody_is_hurt() -> None:
-    """A pod over its limit goes though another one is on its way out."""
-    leaving = {0: [Span(115.0, 116.0)]}
-
-    assert 1 == len(found(life((110.0, 120.0)), leaving=leaving).missed)
+    assert missed == len(result.missed)
+    assert () == result.false
 
 
 def test_looks_in_a_row_make_a_span() -> None:

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from agent.cluster.acts import read_refusal
 from agent.model.decision import Answer, Brake, Outcome
 from agent.model.policy import Budgets, EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from kube import ServerError
-from kube.errors import Failure
 from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.world import Act, World
 from tests.unit.agent.judge.scenes import (
@@ -28,14 +25,6 @@ from tests.unit.agent.judge.scenes import (
 
 UUID = CARDS[0].uuid
 KILL = EvictionPolicy(last_resort_kill=True)
-TWO_BUDGETS = read_refusal(
-    ServerError(
-        Failure(
-            *("POST eviction", 500, "InternalError"),
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does",
-        )
-    )
-).answer
 
 
 def acts(*seconds: int, last: str = "evict") -> list[Act]:
@@ -192,12 +181,6 @@ def test_brakes(scene: Scene) -> None:
         for budgets in Budgets
     ),
     Scene("a budget on a short card", blocked(full()), acts(3, 8, 18, 19, last="delete"), until=30),
-    Scene(
-        "two budgets",
-        blocked(full(), TWO_BUDGETS),
-        acts(3, 8, 18, 19, last="delete"),
-        until=30,
-    ),
     Scene(
         "a budget that the operator respects",
         blocked(full(policy=EvictionPolicy(budgets=Budgets.RESPECT))),

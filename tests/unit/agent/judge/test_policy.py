@@ -5,23 +5,19 @@ Second 0 is the first sample over the limit, the threshold duration 30 s, the gr
 """
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from agent.fence import PodContext
 from agent.judge.reason import MOST_REMEMBERED, offended
 from agent.judge.time import BucketRules, is_due, pour
 from agent.model.decision import Answer, Outcome
 from agent.model.memory import EMPTY, Memory
 from agent.model.pod import PodLimit, PodOnNode
 from agent.model.policy import EvictionPolicy
-from agent.pod_view import read_pod_on_node
 from gpufence import names
-from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, LIMIT, container_id, controller, pod
+from tests.support.agent.builders import CARDS, LIMIT, controller, pod, read, status_of
 from tests.support.agent.world import Act, World
 from tests.support.builders import T4_BYTES
 from tests.support.builders import pod as raw_pod
@@ -46,17 +42,12 @@ def limits(limit: int) -> dict[str, PodLimit]:
     return {item.uuid: PodLimit(limit) for item in CARDS}
 
 
-def read(annotations: dict[str, str], **namespace: str) -> PodOnNode:
-    """
-    Read pod `a` with these annotations as the API server sends it, in a namespace with these words.
-    """
-    raw: dict[str, Any] = raw_pod(annotations={names.INJECTED: "yes", **annotations})
+def declaring(own: str, **namespace: str) -> PodOnNode:
+    """Read pod `a` with this annotation, in a namespace with these words."""
+    raw = raw_pod(annotations={names.INJECTED: "yes", names.MEMORY: own})
     raw["metadata"] |= {"name": "a", "uid": "uid-a"}
-    identity = f"containerd://{container_id('a')}"
-    raw["status"] = {"containerStatuses": [{"name": "main", "containerID": identity}]}
     words = {names.PREFIX + key.replace("_", "-"): value for key, value in namespace.items()}
-    ground = PodContext({names.MODE: "evict"}, words, Mode.EVICT, CARDS, Units())
-    return read_pod_on_node(raw, ground)
+    return read(raw | {"status": status_of("a")}, annotations=words)
 
 
 def swinging(over: int, under: int) -> World:
@@ -133,16 +124,16 @@ def swinging(over: int, under: int) -> World:
     ),
     Scene(
         "a namespace's memory lowered under a running pod",
-        violating(read({names.MEMORY: "3Gi"}, memory="3Gi"), used=2 * GIB).at(
-            50, "add", read({names.MEMORY: "3Gi"}, memory="1Gi"), 2 * GIB
+        violating(declaring("3Gi", memory="3Gi"), used=2 * GIB).at(
+            50, "add", declaring("3Gi", memory="1Gi"), 2 * GIB
         ),
         (),
         Outcome.WITHIN,
     ),
     Scene(
         "a namespace's ceiling lowered under a running pod",
-        violating(read({names.MEMORY: "3Gi"}, max_memory="3Gi"), used=2 * GIB).at(
-            50, "add", read({names.MEMORY: "3Gi"}, max_memory="1Gi"), 2 * GIB
+        violating(declaring("3Gi", max_memory="3Gi"), used=2 * GIB).at(
+            50, "add", declaring("3Gi", max_memory="1Gi"), 2 * GIB
         ),
         [Act(80, "a")],
     ),

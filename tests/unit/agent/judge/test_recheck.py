@@ -7,25 +7,23 @@ from typing import Any
 import pytest
 
 from agent.events.notices import notices
-from agent.fence import PodContext
 from agent.judge import objection, settle
 from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
 from agent.model.memory import Memory
 from agent.model.pod import PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.use import Observation
-from agent.pod_view import read_pod_on_node
 from gpufence import names
-from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
     CARDS,
     card_sample,
-    container_id,
     occupant,
     pod,
     process_of,
+    read,
+    status_of,
     uses,
 )
 from tests.support.agent.world import Act, World
@@ -248,10 +246,7 @@ def unasked(
     """Read a pod that asks for nothing, which no webhook is called for."""
     raw: dict[str, Any] = raw_pod()
     raw["metadata"] |= {"name": name, "uid": f"uid-{name}", "namespace": namespace}
-    identity = f"containerd://{container_id(name)}"
-    raw["status"] = {"containerStatuses": [{"name": "main", "containerID": identity}]}
-    ground = PodContext({names.MODE: mode}, words, Mode.EVICT, CARDS, Units())
-    return read_pod_on_node(raw, ground)
+    return read(raw | {"status": status_of(name)}, labels={names.MODE: mode}, annotations=words)
 
 
 def holding(*pods: PodOnNode, used: int) -> World:

@@ -2,32 +2,20 @@
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 from agent.attribute import attribute
-from agent.cluster.cluster import PodIndex, Sources
-from agent.cluster.filter import filter_pod
-from agent.cluster.settings import ClusterSettings
 from agent.judge import judge
 from agent.model.memory import Memory
 from agent.model.pod import PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import CardMemory, CardSample, GpuProcess, ProcessList, Sample
 from agent.model.use import Observation, Occupant
-from agent.procfs.lookup import KEPT_SECONDS, Lookup
-from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from kube.informers.views import NamespaceView
 from tests.support.agent.builders import LIMIT, pod, process_of
-from tests.support.agent.node import QUICK, Clock, Node, running
+from tests.support.agent.node import QUICK, Node, running
 from tests.support.agent.world import sizes
 from tests.support.builders import card
-from tests.support.objects import gpu_pod
 from tests.support.observing import calls
-from tests.unit.agent.procfs.test_lookup import OURS
-from tests.unit.agent.procfs.test_parse import line
-
-NO_TEXTS = NamespaceView({}, {})
 
 AT_ONCE = 10
 SECONDS = 30.0
@@ -77,45 +65,10 @@ def test_pods_that_come_and_go_leave_nothing_behind() -> None:
 
 def test_the_walk_finds_what_is_remembered() -> None:
     """Fields in slots, in dictionaries and within other tables count; the same one counts once."""
-    index = PodIndex(ClusterSettings(node="n1"))
-    index.pods(
-        Sources({}, {"a": NO_TEXTS, "b": NO_TEXTS}, Mode.EVICT, None),
-        fresh=True,
-    )
-    found = sizes(index, index)
+    memory = Memory(0.0, listed={"GPU-0": 1.0, "GPU-1": 2.0})
+    found = sizes(memory, memory)
 
-    within = [found[f"PodIndex._sources{depth}"] for depth in ("", "[]", "[][]")]
-    assert [5, 2, 2] == within
-
-
-def test_processes_that_come_and_go_leave_nothing_behind(tmp_path: Path) -> None:
-    """A process that ended before it was met twice is forgotten after two minutes."""
-    clock = Clock()
-    lookup = Lookup(tmp_path, 100, clock=clock)
-    known = []
-    for pid in range(100, 400):
-        folder = tmp_path / f"{pid}"
-        folder.mkdir()
-        (folder / "stat").write_text(line())
-        (folder / "cgroup").write_text(OURS)
-        lookup.occupants([pid])
-        (folder / "stat").unlink()
-        clock.now += KEPT_SECONDS / 10
-        known.append(sum(sizes(lookup).values()))
-
-    assert max(known[:50]) >= max(known[-50:])
-
-
-def test_the_index_forgets_pods_that_have_gone() -> None:
-    """What was read of a pod is kept for as long as the pod is there."""
-    index, held = PodIndex(ClusterSettings(node="n1")), []
-    for number in range(50):
-        raw = gpu_pod(f"new-{number}")
-        raw["metadata"] |= {"uid": f"uid-{number}", "namespace": "team-a"}
-        index.pods(Sources(dict([filter_pod(raw)]), {}, Mode.EVICT, None), fresh=True)
-        held.append(sum(sizes(index).values()))
-
-    assert held[1] == held[-1]
+    assert 2 == found["Memory.listed"]
 
 
 CARDS = tuple(card(index, memory_bytes=80 * GIB) for index in range(16))

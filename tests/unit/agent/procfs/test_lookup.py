@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from agent.model.use import CpuTime, Occupant, Owner
-from agent.procfs.lookup import MOST_THREADS, Lookup, Pins, cpu_clock
+from agent.procfs.lookup import KEPT_SECONDS, MOST_THREADS, Lookup, Pins, cpu_clock
+from tests.support.agent.node import Clock
+from tests.support.agent.world import sizes
 from tests.support.observing import eventually
 from tests.unit.agent.procfs.test_parse import ID, NEXT, OTHER, UID, line
 
@@ -316,3 +318,21 @@ def test_cpu_time_of_a_pid_with_another_process(
 
     assert Lookup(tmp_path, 100).cpu_times([sleeper.pid])[sleeper.pid] == found
     assert found.started_ticks != 4711
+
+
+def test_processes_that_come_and_go_leave_nothing_behind(tmp_path: Path) -> None:
+    """A process that ended before it was met twice is forgotten after two minutes."""
+    clock = Clock()
+    lookup = Lookup(tmp_path, 100, clock=clock)
+    known = []
+    for pid in range(100, 400):
+        folder = tmp_path / f"{pid}"
+        folder.mkdir()
+        (folder / "stat").write_text(line())
+        (folder / "cgroup").write_text(OURS)
+        lookup.occupants([pid])
+        (folder / "stat").unlink()
+        clock.now += KEPT_SECONDS / 10
+        known.append(sum(sizes(lookup).values()))
+
+    assert max(known[:50]) >= max(known[-50:])

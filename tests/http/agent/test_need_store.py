@@ -16,7 +16,7 @@ from kube import JsonObject
 from tests.http.agent.builders import NEED, NODE, POLICIES, refusal, settings
 from tests.http.kube.builders import client_of
 from tests.support.observing import wait_until
-from tests.support.servers import ApiServer, cut, hang, reply
+from tests.support.servers import ApiServer, cut, reply
 
 READ, REPLACED, MADE = f"GET {NEED}", f"PUT {NEED}", f"POST {POLICIES}"
 KEY = NeedKey("team-a", "Deployment", "web", "main", "Tesla T4")
@@ -166,29 +166,6 @@ def test_a_hostile_object_costs_no_more_than_an_agent_keeps(server: ApiServer) -
         owners = found(store)
 
     assert 512 == len(owners)
-
-
-def test_the_last_word_is_written_at_the_end(server: ApiServer) -> None:
-    """What was handed over just before the end is written, one word however many there were."""
-    server.on(READ, reply(stored(need())))
-    server.on(REPLACED, reply(stored(need(), "8")))
-    with storing(server) as store:
-        found(store)
-        store.store(need(gibibytes=5))
-
-    assert 1 == len(server.seen(REPLACED))
-    assert ("7", {"web": 5}) == written(server, REPLACED)
-
-
-def test_an_end_waits_for_nobody(server: ApiServer) -> None:
-    """An API server that does not answer holds no agent up."""
-    server.on(READ, reply(stored(need())))
-    server.on(REPLACED, hang())
-    with storing(server, close_seconds=0.2) as store:
-        found(store)
-        store.store(need())
-
-    assert 1 == len(server.seen(REPLACED))
 
 
 def test_an_agent_that_never_began_ends(server: ApiServer) -> None:

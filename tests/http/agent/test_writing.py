@@ -1,18 +1,18 @@
 """What the agent writes, and what it believes of what it hears."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.cluster import AgentCluster, Impersonation
-from agent.events.episodes import EventCreate, EventPatch, Notice
+from agent.events.episodes import EventCreate, Notice
+from agent.model.pod import PodCondition
 from agent.model.state import Identity
+from gpufence import names
 from gpufence.mode import Mode
 from gpufence.names import CARDS as CARDS_KEY
-from gpufence.names import LIMIT_EXCEEDED
-from kube import ClientSettings, WatchSettings, connect
+from kube import ClientSettings, connect
 from kube.events import Regarding
 from tests.http.agent.builders import (
     CARDS,
@@ -20,9 +20,9 @@ from tests.http.agent.builders import (
     NAMESPACES,
     NODE,
     NODES,
+    POD,
     PODS,
     POLICIES,
-    QUICK,
     agent_of,
     listing,
     pod,
@@ -32,50 +32,15 @@ from tests.http.agent.builders import (
     this_node,
     wait_for,
 )
-from tests.support.servers import PATIENCE_SECONDS, ApiServer, cut, hang, reply
+from tests.support.servers import ApiServer, cut, reply
 
-EVENTS = f"{NAMESPACE}/events"
-CREATED = f"POST {EVENTS}"
 PATCHED = f"PATCH {NODES}/{NODE}"
-NOTICE = Notice(LIMIT_EXCEEDED, Regarding("v1", "Pod", "team-a", "train-1", "u"), "too much")
-OK = reply({"kind": "Event"})
 
 
 def body(server: ApiServer, key: str, position: int = -1) -> dict[str, Any]:
     found = server.seen(key)[position].json
     assert isinstance(found, dict)
     return found
-
-
-def test_a_count_of_an_unknown_event(server: ApiServer) -> None:
-    """A repetition whose first Event was never written is written as a new one."""
-    server.on(CREATED, OK)
-    with agent_of(server) as agent:
-        agent.write([EventPatch(9, 4, NOTICE)])
-        wait_for(lambda: agent.status().events_written == 1, agent)
-
-    assert 4 == body(server, CREATED)["count"]
-
-
-def test_the_last_words(server: ApiServer) -> None:
-    """Events that wait when the program ends are written."""
-    server.on(CREATED, OK)
-    with agent_of(server) as agent:
-        agent.write(EventCreate(n, NOTICE) for n in range(20))
-
-    assert 20 == agent.status().events_written
-
-
-def test_an_end_in_time(server: ApiServer) -> None:
-    """An API server that does not answer does not hold up the end."""
-    server.on(CREATED, hang())
-    with agent_of(server, close_seconds=0.2) as agent:
-        agent.write(EventCreate(n, NOTICE) for n in range(20))
-        server.wait_for(CREATED, 1)
-        begin = time.monotonic()
-    took = time.monotonic() - begin
-
-    assert PATIENCE_SECONDS / 2 > took
 
 
 def test_the_node_is_told_until_it_says_so(server: ApiServer) -> None:
@@ -141,17 +106,6 @@ def test_everything_must_have_been_read(server: ApiServer, path: str) -> None:
     assert not before.fresh
 
 
-def test_quiet_watches_are_opened_anew(server: ApiServer) -> None:
-    """A cluster in which nothing happens stays fresh."""
-    watching = WatchSettings(silence_seconds=0.1, settled_seconds=0.0, backoff=QUICK)
-    with agent_of(server, watching=watching) as agent:
-        for path in (PODS, NODES, NAMESPACES, POLICIES):
-            server.wait_for(f"WATCH {path}", 5)
-        fresh = agent.pods().fresh
-
-    assert fresh
-
-
 def test_nobody_is_fenced_before_the_cards_are_known(server: ApiServer) -> None:
     """Pods have no mode until the cards are known, since they would seem to have no limit."""
     with agent_of(server) as agent:
@@ -214,3 +168,59 @@ def test_closing_what_was_never_started(server: ApiServer) -> None:
         wait_for(lambda: bool(agent.status().trouble), agent)
 
     assert not agent.pods().fresh
+
+
+SAID = f"PATCH {POD}/status"
+OTHER = f"PATCH {POD.rpartition('/')[0]}/other/status"
+OK = reply({"kind": "Pod"})
+
+
+IDLE = PodCondition("team-a", "train-1", "u", names.GPU_IDLE, "True", "NoKernels", "no kernels")
+MEMORY = IDLE._replace(kind=names.GPU_MEMORY, reason="WithinLimit", turned=False)
+
+
+def test_one_condition_of_the_very_pod_is_changed(server: ApiServer) -> None:
+    """The patch names the pod's UID and one condition, and is merged by its type."""
+    server.on(SAID, OK)
+    with agent_of(server) as agent:
+        agent.say([IDLE])
+        server.wait_for(SAID, 1)
+    sent = body(server, SAID)
+    (condition,) = sent["status"].pop("conditions")
+
+    assert {"metadata": {"uid": "u"}, "status": {}} == sent
+    assert (names.GPU_IDLE, "True", "NoKernels", "no kernels") == tuple(
+        condition[key] for key in ("type", "status", "reason", "message")
+    )
+    assert condition["lastTransitionTime"].endswith("Z")
+
+
+def test_all_conditions_that_are_due_of_a_pod_go_in_one_request(server: ApiServer) -> None:
+    """Each has its own times; one whose status is as before has turned at no new time."""
+    server.on(SAID, OK)
+    with agent_of(server) as agent:
+        agent.say([IDLE, MEMORY])
+        server.wait_for(SAID, 1)
+    idle, memory = body(server, SAID)["status"]["conditions"]
+
+    assert [names.GPU_IDLE, names.GPU_MEMORY] == [idle["type"], memory["type"]]
+    assert memory["lastProbeTime"]
+    assert "lastTransitionTime" not in memory
+
+
+TROUBLE = {
+    "gone": refusal(404),
+    "another": refusal(409, "Conflict"),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_trouble_with_one_pod_is_no_trouble_of_the_next(server: ApiServer, trouble: str) -> None:
+    """A pod that is another one by now is patched once, and the next pod has its turn."""
+    server.on(SAID, TROUBLE[trouble])
+    server.on(OTHER, OK)
+    with agent_of(server) as agent:
+        agent.say([IDLE, IDLE._replace(name="other", uid="o")])
+        server.wait_for(OTHER, 1)
+
+    assert 1 == len(server.seen(SAID))

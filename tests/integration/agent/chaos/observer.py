@@ -15,8 +15,7 @@ from typing import Self
 from kube import Client, JsonObject, KubeError, as_is, collect, core
 from simulator.node import SimulatedNode
 from simulator.nvml.card import SimulatedCard
-from tests.integration.agent.chaos.spans import Span
-from tests.integration.agent.chaos.truth import History, Life, Moment, Words, stand_of
+from tests.integration.agent.chaos.truth import History, Life, Moment, Span, Words, stand_of
 
 LOOK_SECONDS = 0.1
 FOG_SECONDS = 0.35

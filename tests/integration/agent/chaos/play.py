@@ -12,17 +12,15 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tests.integration.agent.chaos.people import population
+from tests.integration.agent.chaos.people import Trouble, population
 from tests.integration.agent.chaos.troubles import trouble
-from tests.integration.agent.chaos.weather import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from simulator.progress import Progress
-    from tests.integration.agent.chaos.people import Person
+    from tests.integration.agent.chaos.people import Disturbance, Person
     from tests.integration.agent.chaos.stage import Stage
-    from tests.integration.agent.chaos.weather import Disturbance
 
 SEED = "GPUFENCE_CHAOS_SEED"
 SECONDS = "GPUFENCE_CHAOS_SECONDS"

@@ -11,8 +11,16 @@ the way.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.integration.agent.chaos.spans import Span, both, fullest, widened, without
-from tests.integration.agent.chaos.truth import History, Life, Start
+from tests.integration.agent.chaos.truth import (
+    History,
+    Life,
+    Span,
+    Start,
+    both,
+    fullest,
+    widened,
+    without,
+)
 
 LOOK_SECONDS = 0.15
 """How exactly the truth is known, which is looked at ten times a second."""

@@ -16,12 +16,11 @@ from gpufence import names
 from gpufence.quantity import MIB
 from kube import as_is, collect, core
 from simulator.progress import Progress
-from tests.integration.agent.chaos.people import MODES
+from tests.integration.agent.chaos.people import MODES, long_program, short_program
 from tests.integration.agent.chaos.play import Plan, Play, planned, said_seconds, said_seed
 from tests.integration.agent.chaos.promise import findings
-from tests.integration.agent.chaos.spans import Span
 from tests.integration.agent.chaos.stage import CARDS, PROMISE, Stage, staged
-from tests.integration.agent.chaos.weather import long_program, short_program
+from tests.integration.agent.chaos.truth import Span
 from tests.support.observing import eventually
 
 SHORT_SEED = 20261

@@ -6,16 +6,19 @@ import pytest
 
 from gpufence.quantity import GIB, MIB
 from tests.integration.agent.chaos.promise import Findings, Promise, findings
-from tests.integration.agent.chaos.spans import Span, fullest, widened, without
 from tests.integration.agent.chaos.truth import (
     Blind,
     History,
     Life,
     Moment,
+    Span,
     Stand,
     Start,
     Words,
+    fullest,
     stand_of,
+    widened,
+    without,
 )
 
 PROMISE = Promise(

@@ -12,10 +12,9 @@ from gpufence.quantity import MIB
 from kube import core
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
-from tests.integration.agent.chaos.spans import Span
+from tests.integration.agent.chaos.people import OF_CARD, Disturbance, Trouble
 from tests.integration.agent.chaos.stage import READY_SECONDS, START_PAUSE_SECONDS, Stage
-from tests.integration.agent.chaos.truth import Blind
-from tests.integration.agent.chaos.weather import OF_CARD, Disturbance, Trouble
+from tests.integration.agent.chaos.truth import Blind, Span
 
 FULL_FREE: Final = 300 * MIB
 CHILD_SECONDS: Final = 2.0

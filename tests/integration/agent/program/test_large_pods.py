@@ -139,21 +139,6 @@ def test_a_pod_that_the_api_cannot_end_is_named(site: NodeSite, namespace: str) 
     assert "Too large an object for etcd" in told[0]["message"]
 
 
-def test_the_last_resort_ends_what_the_api_cannot(site: NodeSite, namespace: str) -> None:
-    """Where killing is allowed, a pod that the API cannot end loses its memory all the same."""
-    ground = site.ground(namespace)
-    with (
-        swollen(ground, 0, hopeless=True),
-        site.agent(GPUFENCE_LAST_RESORT_KILL="true") as agent,
-    ):
-        wait_until(lambda: not site.node.pids(namespace, "greedy"), agent.lines[-5:])
-        wait_until(lambda: events(ground, names.TERMINATION_STUCK), "nothing says so")
-        told = events(ground, names.TERMINATION_STUCK)
-
-    assert ["greedy"] == [item["involvedObject"]["name"] for item in told]
-    assert site.node.pids(namespace, "good")
-
-
 @pytest.mark.soak
 def test_a_pod_without_a_status_goes(site: NodeSite, namespace: str) -> None:
     """A pod so large that no status was ever written into it owns its memory, and goes for it."""

@@ -1,11 +1,13 @@
-"""Ends at the cap, look by look: when an Event is due, and what is forgotten."""
+"""Ends at the cap and evictions of owners, look by look: what is said, counted and forgotten."""
 
 from dataclasses import replace
 from typing import Any, cast
 
 from agent.concerns.capped import CappedConcern
 from agent.concerns.capped.model import CappedMemory
+from agent.concerns.repeated import HOUR_SECONDS
 from agent.events.episodes import NO_EPISODES, Damping, EventCreate, EventPatch, damped
+from agent.metrics import page
 from agent.model.pod import Cap, ContainerFailure, PodOnNode
 from agent.model.state import TickResult
 from agent.model.use import Observation
@@ -16,6 +18,7 @@ from gpufence.snapshot import EndedRow
 from gpufence.times import write_moment
 from service.exposition import write_page
 from tests.support.agent.builders import card_sample, controller, pod, process_of, uses
+from tests.support.agent.node import ABOUT, ConcernedNode, Node, running
 
 GIVEN = Given(3 * GIB, 2150 * MIB, 512 * MIB, auto_bytes=2560 * MIB)
 OOM = "CUDA out of memory"
@@ -199,3 +202,28 @@ def test_an_end_of_another_kind_is_no_end_at_the_cap() -> None:
     assert ["card full"] == shown
     assert [] == watched.names
     assert () == watched.rows
+
+
+OVER = 4 * GIB
+
+
+def counted(node: Node, later: float = 0.0) -> list[str]:
+    state = node.loop.state
+    more = node.concerns.families(state.last, state.at + later)
+    lines = page(state, ABOUT, state.at, more).splitlines()
+    return [line for line in lines if line.startswith("gpufence_owner_evicted_pods")]
+
+
+def test_evicted_pods_of_an_owner_count_for_an_hour() -> None:
+    """Each pod that is evicted is one of its owner's, until an hour later."""
+    with running(node=ConcernedNode()) as node:
+        for card in range(2):
+            item = pod(f"web-{card}", uid=f"uid-{card}", controller=controller())
+            node.add(item, OVER, card + 1, card=card)
+        node.tick_until_acted(2)
+        node.tick()
+        node.tick()
+
+        labels = '{namespace="team-a",owner="ReplicaSet/web",node="gpu-1"}'
+        assert [f"gpufence_owner_evicted_pods{labels} 2"] == counted(node)
+        assert [] == counted(node, HOUR_SECONDS + 600.0)

@@ -29,7 +29,7 @@ from gpufence.records import MOST_MOMENTS, Neighbour, NodeRecords, Threshold, re
 from tests.support.agent.builders import CARDS, LIMIT, controller, pod
 from tests.support.agent.node import QUICK, blinded, running, timestamp
 from tests.support.observing import quiet_seconds
-from tests.unit.agent.concerns.recorded import NODE, RecordedNode
+from tests.unit.agent.concerns.test_at_the_cap import NODE, RecordedNode
 
 MOST_SECONDS = 0.001  # a thousandth of the second from one entry to the next
 

@@ -36,7 +36,7 @@ from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from gpufence import names
 from kube.events import Regarding
 from tests.support.agent.builders import CARDS, card_sample, memory
-from tests.unit.agent.events.scenes import card, verdict
+from tests.unit.agent.events.test_sentences import card, verdict
 
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
 SLOW = Damping(repeat_seconds=300, burst=2, refill_seconds=100_000)

@@ -14,7 +14,7 @@ from gpufence.need import CardNeed, NeedDay, NeedKey
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, controller, pod, uses
 from tests.support.builders import T4_BYTES, card
-from tests.unit.agent.concerns.need.book import TODAY, TOMORROW, Book, key
+from tests.unit.agent.concerns.need.test_ends import TODAY, TOMORROW, Book, key
 
 HASHED = {"pod-template-hash": "6664c96cd5"}
 

@@ -15,7 +15,7 @@ from gpufence.need import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, read_
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.node import NOTHING_STORED, ConcernedNode, running
-from tests.unit.agent.concerns.need.book import NODE, TODAY, TOMORROW, Book, key
+from tests.unit.agent.concerns.need.test_ends import NODE, TODAY, TOMORROW, Book, key
 
 YESTERDAY = "2026-11-18"
 NOW = f"{TODAY}T05:06:07Z"

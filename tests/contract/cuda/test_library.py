@@ -119,15 +119,6 @@ def test_a_card_is_the_same_by_both_names(program: CudaProgram, machine: State) 
     assert [8, 0] == [program("attribute(75)"), program("attribute(76)")]
 
 
-def test_two_cards_are_two_records(program: CudaProgram, nvml: Watched) -> None:
-    """What a program holds on each of two cards is shown there, and not on the other."""
-    program("held = take(1000 * MIB)")
-    program("held = [use(1), take(500 * MIB)]")
-
-    assert {program.process.pid: CONTEXT + 1000} == nvml.pids(0)
-    assert {program.process.pid: CONTEXT + 500} == nvml.pids(1)
-
-
 @pytest.mark.parametrize(
     ("visible", "cards"),
     [
@@ -153,23 +144,26 @@ def test_a_program_sees_what_it_was_given(
     assert [machine.cards[card].uuid[4:].replace("-", "") for card in cards] == seen
 
 
-@pytest.mark.parametrize("visible", ["", "-1", "none", "7", "GPU-", "0,0", "GPU-0000"])
-def test_a_program_may_see_no_card(visible: str, start: Start, nvml: Watched) -> None:
-    """A list that begins with no card, that is ambiguous or names one twice, leaves none."""
-    one = start(device=None, variables={"CUDA_VISIBLE_DEVICES": visible})
-
-    assert NO_DEVICE == one("init()")
-    assert {} == nvml.pids()
-
-
-def test_without_a_machine_there_is_no_card(start: Start) -> None:
-    """A program whose state file is not there has no card, and stderr says why."""
-    one = start(device=None, variables={"GPUFENCE_SIMULATOR_STATE": "/nowhere"})
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("CUDA_VISIBLE_DEVICES", text) for text in ("", "-1", "none", "7", "GPU-", "0,0")),
+        ("GPUFENCE_SIMULATOR_STATE", "/nowhere"),
+    ],
+)
+def test_a_program_may_see_no_card(name: str, text: str, start: Start, nvml: Watched) -> None:
+    """
+    A list that begins with no card, that is ambiguous or names one twice, leaves none; where there
+    is no machine, stderr says so.
+    """
+    one = start(device=None, variables={name: text})
     code = one("init()")
     one.close_input()
 
     assert NO_DEVICE == code
-    assert "remedy: python -m simulator nvml create" in one.complaints()
+    assert {} == nvml.pids()
+    remedy = "remedy: python -m simulator nvml create"
+    assert (remedy in one.complaints()) == (text == "/nowhere")
 
 
 def test_a_card_that_is_not_there_is_refused(program: CudaProgram) -> None:
@@ -253,22 +247,20 @@ def test_nothing_is_an_allocation_too(one: CudaProgram) -> None:
     assert 0 == one("runtime.cudaFree(None)")
 
 
-def test_kernels_fail_loudly(one: CudaProgram) -> None:
-    """The first launch fails, and stderr says why."""
-    code = one("runtime.cudaLaunchKernel(None, None)")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("cudaLaunchKernel(None, None)", "kernels do not run on simulated cards"),
+        ("cudaGraphInstantiate()", "cudaGraphInstantiate is not simulated"),
+    ],
+)
+def test_what_is_not_simulated_fails_loudly(one: CudaProgram, call: str, words: str) -> None:
+    """A kernel, or a call that means nothing for memory, fails, and stderr says why."""
+    code = one(f"runtime.{call}")
     one.close_input()
 
     assert NOT_SUPPORTED == code
-    assert "kernels do not run on simulated cards" in one.complaints()
-
-
-def test_what_is_not_simulated_says_its_name(one: CudaProgram) -> None:
-    """A call that means nothing for memory fails with its name on stderr."""
-    code = one("runtime.cudaGraphInstantiate()")
-    one.close_input()
-
-    assert NOT_SUPPORTED == code
-    assert "cudaGraphInstantiate is not simulated" in one.complaints()
+    assert words in one.complaints()
 
 
 def test_a_stream_calls_back(program: CudaProgram) -> None:
@@ -292,8 +284,4 @@ def test_entries_are_found_by_name(
 ) -> None:
     """A name without a version is the newest function that the caller's CUDA knows."""
     assert [0, program(f"address_of({function!r})")] == program(f"entry({name!r}, {version})")
-
-
-def test_unknown_entries_are_not_found(program: CudaProgram) -> None:
-    """A name that means nothing has no entry."""
     assert [500, 0] == program("entry('cuNothing', 13000)")

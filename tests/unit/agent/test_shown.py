@@ -32,19 +32,21 @@ def values(text: str, start: str) -> list[str]:
     return [line.rpartition(" ")[2] for line in lines(text, start)]
 
 
-def test_a_full_page_passes_the_lint(state: AgentState) -> None:
-    """Every family has help, type and unit, and no line is there twice."""
-    assert [] == list(problems(page(state, ABOUT, state.at)))
+def test_pages_pass_the_lint(state: AgentState) -> None:
+    """
+    Every family has help, type and unit, and no line is there twice: with concerns, without, and
+    before the first look.
+    """
+    node = ConcernedNode()
+    busy = busy_state(node)
+    more = node.concerns.families(busy.last, busy.at)
+    about = About("n1", "1", "2026-01-02T03:04:05Z", 3.0)
+    empty = page(AgentState(10.0, 10.0), about, 11.0)
+    pages = (page(state, ABOUT, state.at), page(busy, ABOUT, busy.at, more), empty)
 
-
-def test_an_empty_page_passes_the_lint() -> None:
-    """Before the first look and without a cluster the page is well-formed, too."""
-    first = AgentState(10.0, 10.0)
-    text = page(first, About("n1", "1", "2026-01-02T03:04:05Z", 3.0), 11.0)
-
-    assert [] == list(problems(text))
-    assert [] == lines(text, "gpufence_last_sample_timestamp_seconds")
-    assert [] == lines(text, "gpufence_cluster")
+    assert [[]] * 3 == [list(problems(each)) for each in pages]
+    assert [] == lines(empty, "gpufence_last_sample_timestamp_seconds")
+    assert [] == lines(empty, "gpufence_cluster")
 
 
 def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:
@@ -57,29 +59,6 @@ def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:
     assert [str(int(1e9 + state.at))] == values(text, "gpufence_last_sample_timestamp_seconds")
     assert ["100"] == values(text, "gpufence_sample_age_seconds")
     assert ["1"] == values(text, 'gpufence_evictions_total{action="evict",result="accepted"')
-
-
-def test_a_pod_that_is_gone_has_no_lines() -> None:
-    """Memory of a pod that the API server does not know any more belongs to nobody on the page."""
-    node = Node()
-    node.add(pod("gone"), 1 << 30, 1)
-    node.tick()
-    state = node.loop.state
-    assert state.last is not None
-    seen = state.last.observation
-    empty = replace(seen, pods=replace(seen.pods, by_uid={}))
-    look = replace(state.last, observation=empty)
-
-    assert [] == lines(page(replace(state, last=look), ABOUT, state.at), "gpufence_pod_")
-
-
-def test_a_page_with_concerns_passes_the_lint() -> None:
-    """Every family has help, type and unit, and no line is there twice."""
-    node = ConcernedNode()
-    state = busy_state(node)
-    more = node.concerns.families(state.last, state.at)
-
-    assert [] == list(problems(page(state, ABOUT, state.at, more)))
 
 
 def test_every_metric_is_in_the_documentation() -> None:
@@ -135,14 +114,15 @@ def test_the_kill_switch_is_told_once_it_was_read(state: AgentState) -> None:
     assert "" == snapshot_of(state, unread, state.at, AT).highest
 
 
-def test_pods_that_nobody_knows_have_no_row(state: AgentState) -> None:
-    """Memory of a pod that is gone from the API server makes no row."""
+def test_pods_that_are_gone_have_no_row(state: AgentState) -> None:
+    """Memory of a pod that the API server does not know any more is no pod's on either page."""
     last = state.last
     assert last is not None
     empty = replace(last.observation, pods=pods_on_node([]))
     gone = replace(state, last=replace(last, observation=empty))
 
     assert () == snapshot_of(gone, ABOUT, state.at, AT).pods
+    assert [] == lines(page(gone, ABOUT, state.at), "gpufence_pod_")
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,8 @@ def test_a_silent_end_is_judged_by_what_was_held() -> None:
 def test_what_the_driver_saw_counts() -> None:
     """What a process took last is known by the driver's account, once it has ended, too."""
     watched, item = Watched(), pod(caps=CAPS)
-    watched.look(item, held=GIB, peak=GIB)
-    watched.look(item, peak=2300 * MIB)
+    for held, peak in ((GIB, GIB), (0, 2300 * MIB)):
+        watched.look(item, held=held, peak=peak)
     watched.look(watched.failed(item, ""))
 
     assert [2300 * MIB] == [row.peak_bytes for row in watched.rows]
@@ -144,26 +144,22 @@ def test_a_look_that_shows_nothing_new_changes_nothing() -> None:
     assert () == watched.concern.notices()
 
 
-def test_an_agent_that_starts_anew_says_nothing_of_long_ago() -> None:
-    """An end of more than ten minutes ago is shown while the pod waits, and is no Event."""
-    watched = Watched()
-    item = watched.failed(pod())
-    watched.now += 3600.0
-    watched.look(item)
+def test_what_is_shown_and_is_no_event() -> None:
+    """
+    An end of more than ten minutes ago, while the pod waits; a pod that runs well is shown for ten
+    minutes after its last end.
+    """
+    started, well = Watched(), Watched()
+    item = started.failed(pod())
+    started.now += 3600.0
+    started.look(item)
+    runs = well.failed(pod(), waiting="")
+    well.look(runs)
+    shown = len(well.rows)
+    well.look(runs, seconds=601.0)
 
-    assert [] == watched.names
-    assert 1 == len(watched.rows)
-
-
-def test_what_runs_well_again_is_as_others() -> None:
-    """Ten minutes after its last end a pod that runs is not shown as capped any more."""
-    watched = Watched()
-    item = watched.failed(pod(), waiting="")
-    watched.look(item)
-    shown = len(watched.rows)
-    watched.look(item, seconds=601.0)
-
-    assert (1, ()) == (shown, watched.rows)
+    assert ([], 1) == (started.names, len(started.rows))
+    assert (1, ()) == (shown, well.rows)
 
 
 def test_nothing_is_kept_of_pods_that_are_gone() -> None:

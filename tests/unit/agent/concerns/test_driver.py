@@ -197,29 +197,28 @@ def test_limits_of_several_containers_are_added_up(
     assert [expected] == node.fences()
 
 
+KAI = {"driver": {}, "limits": {UUID: PodLimit(LIMIT, {"main": LIMIT}, fence=Fence.LIBRARY)}}
+
+
 @pytest.mark.parametrize(
-    ("ask", "expected"), [(None, Fence.AGENT), (DriverLimit(4 * GIB), Fence.AGENT)]
+    ("more", "hard", "expected"),
+    [
+        ({"driver": {}}, 4 * GIB, Fence.AGENT),
+        ({"driver": {"main": DriverLimit(4 * GIB)}}, 4 * GIB, Fence.AGENT),
+        (KAI, LIMIT, Fence.DRIVER),
+        (KAI, 5 * GIB, Fence.LIBRARY),
+    ],
+    ids=["no variable", "a tenant's own larger one", "KAI's, within the part", "KAI's, larger"],
 )
-def test_what_is_held_to_more_than_its_part_is_not_fenced_by_it(
-    node: DrivenNode, ask: DriverLimit | None, expected: Fence
+def test_limits_that_others_have_set_count_within_the_part(
+    node: DrivenNode, more: dict[str, Any], hard: int, expected: Fence
 ) -> None:
-    """A tenant's own larger variable is no fence, and no Event."""
-    node.start(node.driven(driver={} if ask is None else {"main": ask}), held(4 * GIB))
+    """They are read back as well; one larger than the part is no fence, and no Event."""
+    node.start(node.driven(**more), held(hard))
     node.turn(3)
 
     assert [expected] == node.fences()
     assert [] == node.api.reasons
-
-
-@pytest.mark.parametrize(("hard", "expected"), [(LIMIT, Fence.DRIVER), (5 * GIB, Fence.LIBRARY)])
-def test_limits_that_others_have_set_count_within_the_part(
-    node: DrivenNode, hard: int, expected: Fence
-) -> None:
-    """A pod of KAI's, whose variables come when its container starts, is read back as well."""
-    limit = PodLimit(LIMIT, {"main": LIMIT}, fence=Fence.LIBRARY)
-    node.start(node.driven(driver={}, limits={UUID: limit}), held(hard))
-
-    assert [expected] == node.fences()
 
 
 @pytest.mark.parametrize(
@@ -303,8 +302,8 @@ def test_a_container_that_cannot_start_with_its_limit_is_the_nodes_trouble(
 
 def test_what_tenants_write_themselves_is_no_trouble_of_the_node(node: DrivenNode) -> None:
     """A container that fails with variables that are not ours takes no label away."""
-    theirs = replace(node.driven(), driver={"main": DriverLimit(LIMIT, ours=False, refused=WORDS)})
-    node.claim(theirs)
+    own = {"main": DriverLimit(LIMIT, ours=False, refused=WORDS)}
+    node.claim(node.driven(driver=own))
     node.turn(2)
 
     assert ([], []) == (node.api.reasons, node.label.taken)

@@ -81,19 +81,14 @@ def test_neighbours_have_amounts_and_no_names() -> None:
     with after_an_eviction() as node:
         (record,) = node.records()
         page = node.concerns.pages()[PAGE]()
+    with after_an_eviction(Answer.BLOCKED) as refused:
+        found = refused.records()
 
     assert [(GIB, LIMIT)] == [tuple(each) for each in record.neighbours]
     assert 2 * GIB == record.owed_bytes
     assert record.free_bytes is not None
     assert "quiet" not in page
-
-
-def test_what_was_refused_is_not_recorded() -> None:
-    """A pod whose eviction the API server refused has not ended."""
-    with after_an_eviction(Answer.BLOCKED) as node:
-        found = node.records()
-
-    assert () == found
+    assert () == found  # a pod whose eviction was refused has not ended
 
 
 def test_a_record_is_stored_and_found_again() -> None:
@@ -152,22 +147,11 @@ def test_a_pod_that_lets_go_holds_nothing() -> None:
     assert [1024, 1024, 0, 0, 2048] == [moment.used for moment in record.course]
 
 
-def test_pods_that_are_gone_are_forgotten() -> None:
-    """Ten minutes later nothing is left in memory of a pod that is gone."""
-    node = RecordedNode()
-    node.add(pod("a"), GIB, 1)
-    node.tick()
-    node.cards.held[0].clear()
-    node.api.known = type(node.api.known)({}, {}, {})
-    node.tick(2)
-    at_first = len(node.history._rings)
-    node.tick(610)
-
-    assert (1, 0) == (at_first, len(node.history._rings))
-
-
 def test_no_more_pods_are_followed_than_there_is_room_for() -> None:
-    """A crowd beyond the bound is not followed; pods that left make room for those that came."""
+    """
+    A crowd beyond the bound is not followed; pods that left make room, and are forgotten after ten
+    minutes.
+    """
     node = RecordedNode()
     for number in range(MOST_RINGS + 2):
         node.add(pod(f"p{number}"), MIB, number + 1)
@@ -178,9 +162,12 @@ def test_no_more_pods_are_followed_than_there_is_room_for() -> None:
     node.tick(10)
     node.add(pod("late"), MIB, 5000)
     node.tick()
+    late = [record.name for record in node.records("running")]
+    crowded = len(node.history._rings)
+    node.tick(610)
 
-    assert (MOST_RINGS, MOST_RINGS) == (full, len(node.history._rings))
-    assert ["late"] == [record.name for record in node.records("running")]
+    assert (MOST_RINGS, MOST_RINGS, 1) == (full, crowded, len(node.history._rings))
+    assert ["late"] == late
 
 
 def test_a_node_of_110_pods_costs_little() -> None:

@@ -82,11 +82,13 @@ keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of b
 versions: $(READY) ## the tests that the API server decides, on each Kubernetes from 1.30 (an hour more once, then 40 minutes; ONLY=1.34)
 	@$(BIN)/python -m tests.versions $(foreach minor,$(ONLY),--only $(minor))
 
-images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
-	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
+images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix, PUSH=1, PLATFORM=linux/amd64)
+	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME)) $(if $(PUSH),--push) $(if $(PLATFORM),--platform $(PLATFORM))
 
-release: $(READY) ## everything that is published into dist/, with checksums; the same commit gives the same bytes
+release: $(READY) ## everything that is published into dist/, with checksums; the same commit gives the same bytes (IMAGES=1 NAME=registry/path: push images too, PLATFORM=linux/amd64,linux/arm64)
+	@test -z "$(IMAGES)" || test -n "$(NAME)" || { echo "make release: IMAGES=1 wants NAME, the registry to push to. Remedy: make release IMAGES=1 NAME=registry.example.com/gpufence"; exit 2; }
 	@$(BIN)/python -m tools.release
+	@test -z "$(IMAGES)" || deploy/images/build --name $(NAME) --push --digests dist/image-digests.yaml $(if $(BASE),--base $(BASE)) $(if $(PLATFORM),--platform $(PLATFORM))
 
 release-check: $(READY) ## two clean clones release the same bytes, and the real cosign tells a changed one (ten minutes once for cosign)
 	@$(BIN)/python -m simulator build cosign

@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         client = connect(read_client_settings(environ, user_agent="gpufence-certs"))
         if arguments.command == "status":
             return _status(client, settings)
-        if arguments.command == "renew" and not account.is_at_work(client, settings.namespace):
+        if _tidies(arguments) and not account.is_at_work(client, settings.namespace):
             _remove_account(client, settings)
         pending = _ensure(client, settings, options)
         if getattr(arguments, "remove_install_account", False):
@@ -111,6 +111,10 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         _warn("stopped; whatever was begun goes on with the next run")
         return _LOOK
     return _WELL
+
+
+def _tidies(arguments: argparse.Namespace) -> bool:
+    return arguments.command == "renew" and not arguments.keep_install_account
 
 
 def _options(arguments: argparse.Namespace, settings: CertsSettings) -> RunOptions:
@@ -175,7 +179,12 @@ def _parser() -> argparse.ArgumentParser:
         help=f"delete {CERTS_INSTALL} in the end: its right on the webhook configuration, its "
         "Job and its account",
     )
-    commands.add_parser("renew", help="renew the leaf, under the CA that is there; daily")
+    renew = commands.add_parser("renew", help="renew the leaf, under the CA that is there; daily")
+    renew.add_argument(
+        "--keep-install-account",
+        action="store_true",
+        help=f"leave {CERTS_INSTALL} to the tool that applies it again and again",
+    )
     commands.add_parser("issue", help="the same, and a CA where the API server trusts none yet")
     commands.add_parser("status", help="print a table; exit 1 where something needs attention")
     rotate = commands.add_parser("rotate", help="renew now, due or not")

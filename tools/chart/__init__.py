@@ -5,6 +5,7 @@ deploy/components as kustomize renders them. The rest of it is written by hand.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
 from itertools import combinations
@@ -44,6 +45,7 @@ _SAID: Final = 'value: {{ include "gpufence.driverLimits" . | quote }}'
 _DASHBOARDS: Final = "dashboards"
 _DAILY: Final = ("CronJob", "gpufence-system", "gpufence-certs")
 _INSTALL: Final = "gpufence-certs-install"
+_PLAIN: Final = "gitops"
 _HOOKS: Final = "post-install,post-upgrade,post-rollback"
 _PULL_SECRETS: Final = Code(
     (
@@ -145,7 +147,7 @@ def _origins() -> Iterator[tuple[Key, str]]:
 def _printed(key: Key, node: Any) -> list[str]:
     kind, _, name = key
     condition = 'ne .Release.Namespace "gpufence-system"' if kind == "Namespace" else ""
-    node = _with_code(_as_hook(node) if name == _INSTALL else node)
+    node = _with_code(_installing(node) if name == _INSTALL else node)
     printer = Printer(_CONDITIONS)
     lines = printer.document(node, condition)
     if key == _DAILY:
@@ -163,7 +165,8 @@ def _first(node: Any) -> Any:
     not be ready without, and `helm install --wait` runs no hook before it is.
     """
     if isinstance(node, Choice):
-        return Choice(_first(node.default), tuple((f, _first(v)) for f, v in node.others))
+        others = tuple((f, ABSENT if _PLAIN in f else _first(v)) for f, v in node.others)
+        return Choice(_first(node.default), others)
     if node is ABSENT:
         return node
     spec = node["spec"]["jobTemplate"]["spec"]
@@ -171,47 +174,67 @@ def _first(node: Any) -> Any:
     (container,) = pod["containers"].values()
     first = {**container, "command": ["gpufence-certs", "issue"]}
     pod = {**pod, "containers": Named({first["name"]: first})}
+    job = {**spec, "template": {**spec["template"], "spec": pod}}
     metadata = {
-        # A Job cannot be changed, and for Argo CD each revision is the first.
+        # Argo CD knows one revision, and runs it again with each synchronisation.
         "annotations": {
             "argocd.argoproj.io/hook": "Sync",
-            "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation",
+            "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation,HookSucceeded",
         },
         "labels": node["metadata"]["labels"],
-        "name": Code(("name: gpufence-certs-issue-{{ .Release.Revision }}",)),
+        "name": _named_by_content("gpufence-certs-issue-{{ .Release.Revision }}", job),
         "namespace": node["metadata"]["namespace"],
     }
-    template = {**spec["template"], "spec": pod}
-    return {
-        "apiVersion": node["apiVersion"],
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": {**spec, "template": template, "ttlSecondsAfterFinished": 600},
-    }
+    return {"apiVersion": node["apiVersion"], "kind": "Job", "metadata": metadata, "spec": job}
 
 
-def _as_hook(node: Any) -> Any:
-    """Let Helm run the install's Job with its account, and remove both when it is done."""
+def _named_by_content(name: str, job: dict[str, Any]) -> Code:
+    """Name a Job by what it is made of: it cannot be changed, only be another one."""
+    made = hashlib.sha256(repr(job).encode()).hexdigest()[:10]
+    return Code((f'name: {name}-{{{{ include "gpufence.content" (list . "{made}") }}}}',))
+
+
+def _installing(node: Any) -> Any:
+    """
+    Let Helm run the install's Job with its account, and remove both when it is done; or let both
+    stay, as `gitops` asks.
+    """
     if isinstance(node, Choice):
-        return Choice(_as_hook(node.default), tuple((f, _as_hook(v)) for f, v in node.others))
+        others = tuple((f, (_plain if _PLAIN in f else _installing)(v)) for f, v in node.others)
+        return Choice(_installing(node.default), others)
     if node is ABSENT:
         return node
     job = node["kind"] == "Job"
     # A Job that failed stays, with its log, until the next one or the next daily run.
     gone = ["before-hook-creation", "hook-succeeded", *([] if job else ["hook-failed"])]
-    annotations = {
+    notes = {
         "helm.sh/hook": _HOOKS,
         "helm.sh/hook-delete-policy": ",".join(gone),
         "helm.sh/hook-weight": "0" if job else "-1",
     }
-    entries = {**node, "metadata": {"annotations": annotations, **node["metadata"]}}
     if job:
-        spec = node["spec"]["template"]["spec"]
-        (container,) = spec["containers"].values()
-        own = {key: value for key, value in container.items() if key != "args"}
-        pod = {**spec, "containers": Named({own["name"]: own})}
-        entries["spec"] = {**node["spec"], "template": {**node["spec"]["template"], "spec": pod}}
-    return entries
+        metadata = {"annotations": notes, **node["metadata"]}
+        return {**node, "metadata": metadata, "spec": _without_removal(node["spec"])}
+    lines = [f"  {key}: {value!r}" for key, value in notes.items()]
+    hook = Code(("{{- if not .Values.gitops }}", "annotations:", *lines, "{{- end }}"))
+    return {**node, "metadata": {"annotations": hook, **node["metadata"]}}
+
+
+def _plain(job: Any) -> Any:
+    if job is ABSENT:
+        return job
+    name = _named_by_content(_INSTALL, job["spec"])
+    return {**job, "metadata": {**job["metadata"], "name": name}}
+
+
+def _without_removal(spec: dict[str, Any]) -> dict[str, Any]:
+    """Leave the removal to Helm, as soon as it knows how the Job has ended."""
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"].values()
+    own = {key: value for key, value in container.items() if key != "args"}
+    pod = {**pod, "containers": Named({own["name"]: own})}
+    lasting = {key: value for key, value in spec.items() if key != "ttlSecondsAfterFinished"}
+    return {**lasting, "template": {**spec["template"], "spec": pod}}
 
 
 def _with_code(node: Any) -> Any:

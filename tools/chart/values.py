@@ -36,6 +36,7 @@ _WORDS: Final = {"driver-limits": ("off", "on", "labelled")}
 _WHOLE: Final = "^[0-9]*$"
 _NUMBER: Final = "^([-+]?[0-9.]+([eE][-+]?[0-9]+)?)?$"
 _SWITCH: Final = "^([01]|[Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)?$"
+_DIGEST: Final = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
 SETTINGS: Final[dict[str, type]] = {
     "webhook": WebhookSettings,
     "agent": AGENT_SETTINGS,
@@ -53,6 +54,9 @@ image:
   registry: ""
   # The version of the chart, unless it is said.
   tag: ""
+  # What each image is in that registry, in place of its tag: {{webhook: "sha256:..."}}. Files of it
+  # are written by `make release IMAGES=1` and by `deploy/images/build --push --digests FILE`.
+  digests: {{}}
   # Always, IfNotPresent or Never; null: as Kubernetes has it.
   pullPolicy: null
 
@@ -105,6 +109,7 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
             {
                 "registry": {"type": "string"},
                 "tag": {"type": "string"},
+                "digests": _object(dict.fromkeys(SETTINGS, _DIGEST)),
                 "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never", None]},
             }
         ),

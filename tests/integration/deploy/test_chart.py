@@ -14,7 +14,7 @@ from tests.integration.deploy.rendering import Objects
 from tests.support.programs import CHART, Helm
 from tests.support.site import IMPERSONATION
 from tools import ROOT
-from tools.manifests import all_of, components, own_overlay
+from tools.manifests import REGISTRY, all_of, components, own_overlay
 
 HOOK = "helm.sh/hook"
 FIRST_JOB = "gpufence-certs-issue-1"
@@ -188,6 +188,8 @@ def test_any_components_make_the_same_together(helm: Helm, by_kustomize: Kustomi
             "image.registry is empty: gpufence has no public registry. Push the images",
         ),
         ("image.registry=5", "at '/image/registry': got number, want string"),
+        ("image.digests.agent=1", "at '/image/digests/agent': got number, want string"),
+        ("image.digests.agnet=x", "at '/image/digests': additional properties 'agnet' not allowed"),
         ("imagePullSecrets=mine", "at '/imagePullSecrets': got string, want array"),
         ("settings.agnet.GPUFENCE_HOLD_SECONDS=1", "at '/settings': additional properties 'agnet'"),
         ("settings.agent.GPUFENCE_HOLD=1", "at '/settings/agent': additional properties"),
@@ -317,6 +319,15 @@ def test_each_program_has_the_usual_values(
     }
     assert "Always" == container["imagePullPolicy"]
     assert f"gpufence-{program}" == metadata["labels"]["app.kubernetes.io/name"]
+
+
+def test_an_image_is_named_by_its_digest_where_one_is_given(helm: Helm) -> None:
+    """A release says what it pushed, and the others go on by their tag."""
+    digest = f"sha256:{7:064}"
+    page = helm.template(f"--set=image.digests.agent={digest}", "--set=image.tag=v9")
+
+    assert f"image: {REGISTRY}/agent@{digest}\n" in page
+    assert f"image: {REGISTRY}/webhook:v9\n" in page
 
 
 def test_an_empty_value_leaves_out_what_the_manifests_have(helm: Helm) -> None:

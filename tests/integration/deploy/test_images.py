@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from simulator.cluster.images.archives import ImageArchives
 from simulator.progress import Progress
@@ -21,7 +22,12 @@ SCRIPT = DEPLOY / "images" / "build"
 ENGINE = """#!/bin/sh
 if [ "$1" = version ] || [ "$1" = --version ]; then exit {works}; fi
 echo "{name} $*" >> "$LOG"
+while [ $# -gt 0 ]; do
+  case $1 in --digestfile) printf sha256:%064d 7 > "$2" ;; esac
+  shift
+done
 """
+REST = "--format docker --build-arg PROGRAM=agent --target agent --file deploy/images/Dockerfile ."
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
@@ -42,7 +48,7 @@ class Machine:
         tools = self.folder / "tools"
         if not tools.exists():
             tools.mkdir()
-            for name in ("sh", "sed", "head", "dirname", "mkdir", "rm", "cat"):
+            for name in ("sh", "sed", "head", "dirname", "mkdir", "rm", "cat", "mktemp"):
                 (tools / name).symlink_to(f"/usr/bin/{name}")
         return subprocess.run(
             ["/bin/sh", SCRIPT, *arguments],
@@ -70,8 +76,8 @@ def test_all_images_are_built_by_default(machine: Machine) -> None:
 
     assert 0 == done.returncode, done.stderr
     assert [
-        f"docker build --build-arg PROGRAM={program} --target {program} "
-        f"--tag {REGISTRY}/{program}:{VERSION} --file deploy/images/Dockerfile ."
+        f"docker build --tag {REGISTRY}/{program}:{VERSION} --build-arg PROGRAM={program} "
+        f"--target {program} --file deploy/images/Dockerfile ."
         for program in ("webhook", "agent", "certs", "controller")
     ] == machine.calls
 
@@ -103,8 +109,8 @@ def test_base_name_and_tag_can_be_chosen(machine: Machine) -> None:
     machine.build("--base", "b:1", "--name", "example.com/x", "--tag", "t", "certs")
 
     assert (
-        "podman build --build-arg BASE=b:1 --build-arg PROGRAM=certs --target certs "
-        "--tag example.com/x/certs:t --file deploy/images/Dockerfile ."
+        "podman build --tag example.com/x/certs:t --build-arg BASE=b:1 --build-arg PROGRAM=certs "
+        "--target certs --file deploy/images/Dockerfile ."
     ) == machine.calls[0]
 
 
@@ -118,14 +124,46 @@ def test_buildah_lets_everything_be_of_one_moment(machine: Machine) -> None:
     built, pushed = machine.calls
 
     assert (
-        "buildah build --format docker --timestamp 7 --build-arg SOURCE_DATE_EPOCH=7 "
-        "--build-arg PROGRAM=certs --target certs "
-        f"--tag {REGISTRY}/certs:{VERSION} --file deploy/images/Dockerfile ."
+        f"buildah build --tag {REGISTRY}/certs:{VERSION} --format docker --timestamp 7 "
+        "--build-arg SOURCE_DATE_EPOCH=7 --build-arg PROGRAM=certs --target certs "
+        "--file deploy/images/Dockerfile ."
     ) == built
     assert (
         f"buildah push --quiet --format oci {REGISTRY}/certs:{VERSION} "
         f"oci:{machine.folder}/oci/certs:{VERSION}"
     ) == pushed
+
+
+def test_what_is_pushed_is_known_by_its_digest(machine: Machine, tmp_path: Path) -> None:
+    """Each image goes to the registry, and a file of values says what it is there."""
+    machine.engine("buildah")
+    file = tmp_path / "digests.yaml"
+
+    done = machine.build("--push", "--name", "example.com/x", "--digests", str(file), "certs")
+
+    assert 0 == done.returncode, done.stderr
+    assert "buildah push --quiet --digestfile" in machine.calls[-1]
+    assert machine.calls[-1].endswith(f" example.com/x/certs:{VERSION}")
+    assert {
+        "image": {"registry": "example.com/x", "digests": {"certs": f"sha256:{7:064}"}}
+    } == yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def test_two_platforms_make_one_list(machine: Machine) -> None:
+    """A registry keeps one name for both, and a build before it is no part of the list."""
+    machine.engine("buildah")
+
+    done = machine.build(
+        "--platform", "linux/amd64,linux/arm64", "--push", "--name", "e.com/x", "agent"
+    )
+    image = f"e.com/x/agent:{VERSION}"
+
+    assert 0 == done.returncode, done.stderr
+    assert [
+        f"buildah manifest rm {image}",
+        f"buildah build --platform linux/amd64,linux/arm64 --manifest {image} {REST}",
+    ] == machine.calls[:2]
+    assert machine.calls[2].endswith(f"{image} docker://{image}")
 
 
 @pytest.mark.parametrize("option", ["--moment", "--oci"])
@@ -178,6 +216,10 @@ def test_archives_carry_the_name_that_nodes_look_for(
     [
         (("plugin",), '"plugin" is neither an option nor one of webhook, agent, certs, controller'),
         (("--tag",), "--tag wants a value"),
+        (("--push",), "say which registry by --name, such as registry.example.com/gpufence"),
+        (("--digests", "x"), "--digests: a registry says what they are; see --push"),
+        (("--platform", "a,b"), "--platform: several make a list that only a registry keeps"),
+        (("--platform", "a,b", "--push", "--save", "x"), "--save and --oci take one platform"),
         (("--engine", "nerdctl"), '"nerdctl" is not there or does not answer'),
     ],
 )

@@ -42,7 +42,7 @@ KEPT = {
 }
 # Helm's own record of each revision, and what pods' owners remember of earlier ones.
 REVISIONS = re.compile(r"^secret default sh\.helm|^(pod|replicaset|job) ")
-TOGETHER = [name for name in components() if name not in {"cert-manager", "simulated"}]
+TOGETHER = [name for name in components() if name not in {"cert-manager", "gitops", "simulated"}]
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,7 @@ PATIENCE_SECONDS = 20.0
 
 
 def test_a_free_address_is_taken_and_shown() -> None:
-    """
-    A listener tells its address as somebody would type it, the port that the kernel chose included.
-    """
+    """A listener tells its address as one would type it, with the port that the kernel chose."""
     with listen("STATUS", (LOOPBACK, 0), 1) as listener:
         number = listener.getsockname()[1]
 

@@ -122,9 +122,7 @@ def test_all_processes_together_stay_within_the_limit(
 def test_a_larger_limit_never_means_less(
     first: int, second: int, card: int, term: ShareTerms
 ) -> None:
-    """
-    The fraction is monotonic in the limit, except where a starved limit gets the least there is.
-    """
+    """The fraction is monotonic in the limit, but where a starved limit gets the least there is."""
     low, high = sorted((first, second))
     if not allowance(low, card, term).starved:
         assert _fraction(low, card, term) <= _fraction(high, card, term)

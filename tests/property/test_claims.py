@@ -101,9 +101,7 @@ def test_on_no_card_is_the_limit_more_than_was_consumed_there(
 def test_frameworks_that_run_together_are_told_no_more_than_was_consumed(
     drawn: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
-    """
-    The parts of the containers of each phase, times the pods that use the claims, stay within.
-    """
+    """The parts of the containers of each phase, times the pods that use claims, stay within."""
     raw, found = drawn
     sharers = min(len(item["status"]["reservedFor"]) for item in found.values())
     read = with_parts(read_pod(raw), found, Reading("uid-1", bound=True, cards=CARDS))

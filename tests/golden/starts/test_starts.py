@@ -73,9 +73,7 @@ def outcome(given: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_container_gets_what_its_file_says(kind: str) -> None:
-    """
-    What runs, what it reads, what it is told and why it is refused are those written beside it.
-    """
+    """What runs, what it reads, what it is told and why it is refused stand beside it."""
     found = [{"given": item["given"], "then": outcome(item["given"])} for item in cases(kind)]
     lines = [json.dumps(item, indent=1, ensure_ascii=False) for item in found]
 

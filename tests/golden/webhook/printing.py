@@ -51,9 +51,7 @@ class Printer:
         return {**self._plan, "containers": containers}
 
     def operations(self, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """
-        Return the operations, those of rows as in the base as one where they follow each other.
-        """
+        """Return the operations, those of rows as in the base as one where they are in a row."""
         printed: list[dict[str, Any]] = []
         for operation in operations:
             path = operation["path"]
@@ -155,9 +153,7 @@ def _is_ours(row: dict[str, Any] | None) -> bool:
 
 
 def _expected(env: str, figures: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
-    """
-    Return a row as the base has it, with the figures of this container; None where it has none.
-    """
+    """Return a row as the base has it, with this container's figures; None where it has none."""
     row = BASE.get(env)
     done = {item["done"] for item in figures.values()}
     if row is None or len(done) != 1:

@@ -68,9 +68,7 @@ def gone() -> JsonObject:
 
 
 class Dripping(HttpServer):
-    """
-    Sends its answer byte by byte, one at a time and each in time, from its head or its body on.
-    """
+    """Sends its answer byte by byte, each in time, from its head or its body on."""
 
     def __init__(self, headers: Mapping[str, str], *, head: bool) -> None:
         super().__init__()

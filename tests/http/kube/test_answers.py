@@ -199,9 +199,7 @@ print(len(os.listdir(tempfile.gettempdir())))
 
 
 def test_a_pod_never_loads_the_kubernetes_package(tmp_path: Path) -> None:
-    """
-    With a service account, one request over TLS stays far below what that package alone costs.
-    """
+    """With a service account, one request over TLS takes far less than that package alone."""
     authority = Authority(tmp_path)
     (tmp_path / "token").write_text("t")
     with ApiServer(authority.server_context()) as server:

@@ -185,9 +185,7 @@ def test_what_waits_has_a_bound() -> None:
 
 
 def test_while_the_server_is_away_everything_waits() -> None:
-    """
-    Nothing is lost by an outage, however long, and the newest word is the one that is written.
-    """
+    """Nothing is lost by an outage, however long, and the newest word is what is written."""
     paper, clock = Paper(), FakeClock(pauses=20)
     paper.refusing["a"] = AWAY
     with writing(paper, clock) as made:
@@ -232,9 +230,7 @@ def test_a_server_that_has_just_started_forbids_for_a_moment() -> None:
 
 
 def test_what_stays_forbidden_is_given_up_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """
-    Of fifty words of one lane that is forbidden, the first is tried for long, the others once.
-    """
+    """Of fifty words of one lane that is forbidden, the first is tried long, the others once."""
     paper = Paper()
     paper.refusing |= {str(number): refusal(ForbiddenError) for number in range(50)}
     with writing(paper, FakeClock(), keep=60, lane=lambda key, _: key.isdigit() * "full") as made:

@@ -66,9 +66,7 @@ def test_unknown_fields_survive(server: ApiServer, client: Client) -> None:
 def test_each_refusal_has_the_class_of_its_reaction(
     server: ApiServer, client: Client, code: int, reason: str, expected: type[ReplyError]
 ) -> None:
-    """
-    The class follows from the HTTP status; the message tells request, status and the server's word.
-    """
+    """The class follows from the HTTP status; the message has request, status and server's word."""
     server.on(f"GET {POD}", reply(status(code, reason, "pods are shy"), code))
 
     with pytest.raises(expected) as caught:

@@ -344,9 +344,7 @@ def test_patience_holds_on_every_connection(server: ApiServer) -> None:
 
 
 def test_half_an_answer_is_named(server: ApiServer, client: Client) -> None:
-    """
-    What came of a page is not taken for all of it, and the next one comes over a new connection.
-    """
+    """What came of a page is not taken for all of it, the next comes over a new connection."""
     server.on(f"GET {PAGE}", reply(b"x"), watch(b"half", then="cut"), reply(b"y"))
     assert "x" == client.text(PAGE)
 

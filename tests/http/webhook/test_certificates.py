@@ -56,9 +56,7 @@ class Load(Beside):
 
 
 def test_swaps_under_load_lose_nothing(authority: Authority, tmp_path: Path) -> None:
-    """
-    Certificates change twenty times, a wrong one in between each, and every request is answered.
-    """
+    """Certificates change twenty times, a wrong one between each, and all requests are answered."""
     write_secret(tmp_path, authority.leaf(), 0)
     other = authority.leaf()
     with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:

@@ -83,9 +83,7 @@ def opened(webhook: Webhook, sent: bytes) -> ssl.SSLSocket:
 
 
 def test_forty_pods_of_thousands_of_containers(webhook: Webhook) -> None:
-    """
-    Reviews that would take a gigabyte to read are refused in evict, while others are answered.
-    """
+    """Reviews that would take a gigabyte to read are refused in evict, and others are answered."""
     body = fat_review()
     with ThreadPoolExecutor(8) as senders:
         sent = [senders.submit(webhook.post, EVICT, body) for _ in range(40)]
@@ -99,9 +97,7 @@ def test_forty_pods_of_thousands_of_containers(webhook: Webhook) -> None:
 
 
 def test_forty_bodies_that_never_end(webhook: Webhook) -> None:
-    """
-    Whoever begins bodies of 12 MiB and ends none has no more memory than all may have together.
-    """
+    """Whoever begins bodies of 12 MiB and ends none has no more memory than all may have."""
     with ExitStack() as held:
         for _ in range(40):
             body = HEAD % MOST_BODY_BYTES + b" " * (MOST_BODY_BYTES - 1)
@@ -222,9 +218,7 @@ def test_connections_that_have_asked_once_lock_nobody_out(webhook: Webhook) -> N
 
 @pytest.fixture
 def api_server() -> Iterator[ApiServer]:
-    """
-    Lend an API server with nothing but a pod as large as etcd takes it, of things that are small.
-    """
+    """Lend an API server with only a pod as large as etcd takes it, of things that are small."""
     fat = pod(uid="pod-uid", namespace="team-a", annotations={names.PLAN: "x"})
     fat["spec"]["tolerations"] = [{"operator": "Exists"}] * 100_000
     with ApiServer() as server:

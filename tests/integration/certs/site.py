@@ -45,9 +45,7 @@ runpy.run_module("certs", run_name="__main__", alter_sys=True)
 
 
 class CertsSite(PlaneSite):
-    """
-    The manifests in a namespace of its own; the program runs with exactly the rights they grant.
-    """
+    """The manifests in a namespace of its own; the program runs with the rights they grant."""
 
     def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
         super().__init__(plane, namespace)

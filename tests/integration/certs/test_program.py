@@ -95,9 +95,7 @@ def test_the_program_reads_no_other_secret(site: CertsSite) -> None:
 
 
 def test_a_deleted_secret_is_asked_for(site: CertsSite) -> None:
-    """
-    Where a Secret is gone the run ends with its name and the remedy, since it may not create it.
-    """
+    """Where a Secret is gone the run ends with its name and the remedy, as it may not create it."""
     site.admin.delete(site.path(CA_SECRET))
     said = site.run("ensure", code=1)
 
@@ -172,9 +170,7 @@ def test_mistakes_in_the_call_end_with_2(site: CertsSite) -> None:
 
 
 def test_openssl_accepts_the_chain(site: CertsSite, tmp_path: Path) -> None:
-    """
-    OpenSSL's own command verifies the stored leaf strictly, for the Service's name and no other.
-    """
+    """OpenSSL's own command verifies the stored leaf strictly, for the Service's name alone."""
     site.run("ensure")
     for name, text in site.secret(TLS_SECRET).items():
         (tmp_path / name).write_bytes(text)

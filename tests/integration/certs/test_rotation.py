@@ -160,9 +160,7 @@ def test_rotations_at_once_lose_no_pod(stage: Stage) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_an_install_that_died_is_finished_by_the_next(site: CertsSite, number: int) -> None:
-    """
-    An install that is killed after its first, second or third write is completed by the next run.
-    """
+    """An install that is killed after its first, second or third write is completed by the next."""
     expected = [CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET][:number]
 
     assert expected == site.run_and_kill(number, "ensure")

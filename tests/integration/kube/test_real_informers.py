@@ -253,9 +253,7 @@ def test_an_outage_is_survived(client: Client, namespace: str, control_plane: Co
 
 @pytest.mark.soak
 def test_quiet_is_not_trouble(client: Client, namespace: str) -> None:
-    """
-    Over a minute and a half without a change, contact is kept and nothing counts as a failure.
-    """
+    """Over ninety seconds without a change, contact is kept and nothing counts as a failure."""
     path = config_maps(namespace)
     picture = Picture()
     reflector = Reflector(client, Source(path=path, keep=name_of), picture)

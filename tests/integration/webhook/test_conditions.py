@@ -108,9 +108,7 @@ def test_the_table_is_long_enough() -> None:
 def test_pods_that_may_use_a_gpu_are_asked_about(
     site: WebhookSite, webhook: Webhook, fenced: str, case: str
 ) -> None:
-    """
-    Each way to declare GPU memory, and each annotation of ours, brings the pod to the webhook.
-    """
+    """Each way to declare GPU memory, and each annotation of ours, brings a pod to the webhook."""
     before = webhook.calls()
     site.create(fenced, ASKED[case], dry_run=True)
 

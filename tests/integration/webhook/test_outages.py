@@ -230,9 +230,7 @@ SWAPS = 20
 
 
 def test_no_admission_is_lost_while_certificates_change(site: WebhookSite) -> None:
-    """
-    Twenty swaps under load: every pod is rewritten, and the API server never goes on without us.
-    """
+    """Twenty swaps under load: every pod is rewritten, the API server never goes on without us."""
     over = threading.Event()
 
     def create(namespace: str) -> list[bool]:

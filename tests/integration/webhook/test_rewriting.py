@@ -145,9 +145,7 @@ def test_what_cannot_be_read_is_refused_in_evict(site: WebhookSite, webhook: Web
 def test_nobody_talks_himself_out_of_his_limit(
     site: WebhookSite, annotations: dict[str, str], said: str
 ) -> None:
-    """
-    In evict a pod is refused whose own words make its limit unreadable, or leave no room for it.
-    """
+    """In evict a pod is refused whose own words make its limit unreadable, or leave it no room."""
     item = objects.annotated(objects.gpu_pod("shedder"), **annotations)
     with site.namespace("evict") as name, pytest.raises(ForbiddenError) as caught:
         site.create(name, item)

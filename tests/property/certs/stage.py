@@ -18,9 +18,7 @@ class KilledError(BaseException):
 
 
 class Actor:
-    """
-    One run that stands still before every call to the world until it is told to take the step.
-    """
+    """One run that stands still before every call to the world until it is to take the step."""
 
     def __init__(
         self, api: FakeApi, fleet: FakeFleet, options: RunOptions, settled: Callable[[], None]

@@ -22,9 +22,7 @@ def test_no_target_that_is_sure_is_below_the_need() -> None:
 
 
 def test_half_of_the_targets_leave_less_than_a_quarter_unused() -> None:
-    """
-    The median of over-provision is under 25 %, against the limit that the true need would ask for.
-    """
+    """The median of over-provision is under 25 %, against the limit of the true need."""
     sure = [item.over for item in proposals() if item.rule == OURS and item.sure]
 
     assert 0.25 > median(sure)

@@ -60,9 +60,7 @@ class Workload:
     told: bool = True
 
     def need_on(self, day: int) -> int:
-        """
-        Return the most that will be allocated until a week after `day`, by the version of then.
-        """
+        """Return the most that will be allocated until a week after `day`, by its version."""
         version = self.days[day].version
         coming = self.days[: day + HORIZON + 1]
         return max(max(item.steps) for item in coming if item.version == version)
@@ -169,9 +167,7 @@ def cache(random: Random) -> Workload:
 
 
 def limited(random: Random) -> Workload:
-    """
-    Begins under a limit that is too small; somebody raises it after a few days, or nobody does.
-    """
+    """Begins under a limit that is too small; somebody raises it after some days, or nobody."""
     size, raised_on = _base(random), random.randint(1, 16)
     made = _made(random, lambda _: _about(random, size, 0.3), told=random.random() < 0.6)
     small, enough = int(size * random.uniform(0.6, 1.2)), int(size * 1.9) + GIB

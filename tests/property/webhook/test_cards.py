@@ -51,9 +51,7 @@ ENGINES: dict[str, dict[str, Any]] = {
 
 
 def seen(engine: str, card: int, capability: tuple[int, int], limit: int, n: int) -> dict[str, str]:
-    """
-    Return what a server reads on a card, its limit in MiB; nothing where it leaves it no room.
-    """
+    """Return what a server reads on a card, its limit in MiB; nothing where that leaves no room."""
     item = container("main", **{names.NVIDIA_GPU: "1"}) | {"image": "x"} | ENGINES[engine]
     said = {
         names.MEMORY: f"{limit}Mi",

@@ -154,9 +154,7 @@ def test_no_value_is_above_the_share(case: Case) -> None:
 
 @given(cases(Mode.CAP, Mode.EVICT))
 def test_who_runs_together_fits_together(case: Case) -> None:
-    """
-    The caps of all processes of containers that run together sum to no more than the pod's limit.
-    """
+    """The caps of all processes of containers that run together sum to at most the pod's limit."""
     said = case.rewrite()
     if isinstance(said, Rewrite) and said.plan.limit_bytes is not None:
         for phase in phases(read_pod(case.pod)):

@@ -159,9 +159,7 @@ def test_a_newer_ca_stops_the_end() -> None:
 
 
 def test_a_newer_leaf_ends_the_wait() -> None:
-    """
-    Where another run has stored a newer leaf, nobody is waited for who would serve the older one.
-    """
+    """Where another run has stored a newer leaf, nobody who serves the older one is waited for."""
     scene = Scene.begin()
     leaf, authority = scene.api.leaf(), scene.api.authority()
     newer = issue_leaf(authority, NAMES, NOW)

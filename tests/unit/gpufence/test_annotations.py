@@ -103,9 +103,7 @@ def test_an_amount_for_a_container_that_is_not_there_is_noted() -> None:
     ["gpufence.io/memroy", "gpufence.io/max-memory", "gpufence.io/mode", "gpufence.io/memory."],
 )
 def test_a_key_that_does_nothing_on_a_pod_is_noted(key: str) -> None:
-    """
-    A misspelt key, or one that belongs on the namespace, is told together with those that work.
-    """
+    """A misspelt key, or one that belongs on the namespace, is told with those that work."""
     (note,) = read_pod_options({key: "x"}, MAIN).notes
 
     assert note.sentence.startswith(

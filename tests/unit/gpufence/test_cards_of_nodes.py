@@ -319,9 +319,7 @@ def test_the_newest_generation_of_a_pool_counts() -> None:
 def test_what_a_claim_without_an_amount_gets_at_least(
     policy: dict[str, Any], expected: int
 ) -> None:
-    """
-    The policy's default, all of the card where there is none, and the least of all shared cards.
-    """
+    """The policy's default, all of the card where there is none, the least of all shared cards."""
     shared = device("gpu-0") | {"allowMultipleAllocations": True}
     shared["capacity"]["memory"]["requestPolicy"] = policy
     whole = device("gpu-1", memory="1Gi")

@@ -310,9 +310,7 @@ def test_a_mistake_is_named(raw: dict[str, Any], units: Units, sentence: str) ->
     ],
 )
 def test_what_no_node_can_serve_is_named(raw: dict[str, Any], sentence: str) -> None:
-    """
-    A pod that its own scheduler cannot place, or ignores, waits for ever unless somebody says so.
-    """
+    """A pod that its own scheduler cannot place, or ignores, waits for ever unless that is said."""
     found = unreadable(raw)
 
     assert sentence == found.problem.sentence

@@ -125,9 +125,7 @@ def test_every_form_of_a_request(request_of: dict[str, Any], expected: list[Amou
     ],
 )
 def test_every_form_of_a_result(given: dict[str, Any], expected: list[Amount]) -> None:
-    """
-    A device that is not shared is the limit itself; of one that is shared uncounted nobody knows.
-    """
+    """A device that is not shared is the limit itself; of one shared uncounted nobody knows."""
     assert expected == amounts(read(builders.allocated(builders.claim("c"), given), BOUND))
 
 

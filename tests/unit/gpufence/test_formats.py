@@ -237,9 +237,7 @@ def test_an_older_agent_says_nothing_of_fences() -> None:
 
 
 def test_parts_that_nobody_wants_are_not_read() -> None:
-    """
-    Of thousands of snapshots a reader takes the lists that it shows, whatever is in the others.
-    """
+    """Of thousands of snapshots a reader takes the lists it shows, whatever is in the others."""
     said = written()
     said["pods"] = "none of these"
 

@@ -53,9 +53,7 @@ def words(namespace: Mapping[str, str], owner: Mapping[str, str]) -> IdleWords:
 def test_an_owner_may_shorten_times_and_not_lengthen_them(
     namespace: dict[str, str], owner: dict[str, str], expected: tuple[float, float]
 ) -> None:
-    """
-    The namespace's word, or else the setting, is the longest; contended is never longer than that.
-    """
+    """The namespace's word, or else the setting, is the longest; contended is never longer."""
     read = words(namespace, owner)
 
     assert expected == (read.after_seconds, read.contended_seconds)

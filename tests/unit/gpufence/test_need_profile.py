@@ -288,9 +288,7 @@ HASH = {"pod-template-hash": "6664c96cd5"}
 def test_the_owner_is_the_topmost_that_is_certain(
     kind: str, name: str, labels: dict[str, str], expected: tuple[str, str]
 ) -> None:
-    """
-    A name that changes with each roll-out or run is traced back where its form leaves no doubt.
-    """
+    """A name that changes with each roll-out or run is traced back where it leaves no doubt."""
     assert expected == top_owner(kind, name, labels)
 
 

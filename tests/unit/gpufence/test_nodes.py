@@ -174,9 +174,7 @@ def test_volcanos_factor_is_told_by_the_cards(
     ids=["GiB", "MiB", "doubt", "not offered", "no cards", "half the cards", "by labels"],
 )
 def test_a_nodes_unit_comes_before_the_setting(raw: dict[str, Any], unit: int | None) -> None:
-    """
-    Its own figures decide; a doubt is a doubt; where nothing can be compared the setting counts.
-    """
+    """Its own figures decide; a doubt is a doubt; where nothing compares the setting counts."""
     assert unit == read(raw, Units(gpushare_bytes=7)).units.gpushare_bytes
 
 

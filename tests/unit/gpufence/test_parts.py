@@ -103,9 +103,7 @@ def test_the_smallest_limit_is_just_enough(
 def test_a_starved_process_gets_the_least_that_starts(
     limit: int, processes: int, size: int
 ) -> None:
-    """
-    A limit too small for its contexts yields 128 MiB, at most its share of the limit, never zero.
-    """
+    """A limit too small for its contexts yields 128 MiB, at most its share of it, never zero."""
     assert Allowance(size, 1, starved=True) == allowance(limit, T4_BYTES, terms(512, processes))
 
 

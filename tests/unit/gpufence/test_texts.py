@@ -262,9 +262,7 @@ def test_only_the_end_is_read() -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("limit", [None, 2 * GIB])
 def test_what_each_framework_says_is_known(framework: str, limit: int | None) -> None:
-    """
-    The words of every simulated framework are known, whether its cap or the card was too small.
-    """
+    """The words of every simulated framework are known, be its cap or the card too small."""
     shortage = Shortage(Device(0, 15 * GIB, GIB, (7, 5), 15 * GIB), 2 * GIB, GIB, GIB, limit)
 
     assert out_of_memory(FRAMEWORKS[framework].complain(shortage))

@@ -84,9 +84,7 @@ def test_every_different_card_is_one_choice() -> None:
 def test_a_node_without_cards_has_the_card_its_scheduler_wrote_down(
     said: str, expected: int
 ) -> None:
-    """
-    Where the node tells nothing, the size gpushare wrote on the pod counts in the node's unit.
-    """
+    """Where the node tells nothing, the size gpushare wrote on the pod counts in its unit."""
     (silent,) = read(node(allocatable={"aliyun.com/gpu-mem": "15"}))
     wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": said}))
 
@@ -147,9 +145,7 @@ def test_a_pod_meets_instances_of_its_profile() -> None:
 
 @pytest.mark.parametrize(("index", "met"), [(None, (0, 1)), (1, (1,)), (7, (0, 1))])
 def test_an_assigned_card_is_the_only_one(index: int | None, met: tuple[int, ...]) -> None:
-    """
-    Once a scheduler has said which card, no other counts; a card that is not there says nothing.
-    """
+    """Once a scheduler has said which card, no other counts; one that is not there says nothing."""
     [found] = read(node(card(0), card(1)))
 
     annotations = {} if index is None else {"volcano.sh/gpu-index": str(index)}

@@ -25,9 +25,7 @@ PLAIN = container(**{names.NVIDIA_GPU: "1"})
 
 
 def limit_by_agent(result: dict[str, Any], **namespace: str) -> int | None:
-    """
-    Return the limit that an agent works out, which sees nothing but the pod and its namespace.
-    """
+    """Return the limit that an agent works out, which sees only the pod and its namespace."""
     read = read_pod(result)
     options = read_pod_options(read.annotations, frozenset(item.name for item in read.containers))
     limits = read_limits(read, options, read_namespace_options(namespace), T4)
@@ -151,9 +149,7 @@ def test_a_pod_with_a_fault_of_its_own_is_refused_for_that() -> None:
 
 
 def test_where_a_library_caps_the_amount_in_the_resources_counts() -> None:
-    """
-    A smaller limit than the library's would be broken by a pod that keeps to what it is shown.
-    """
+    """A smaller limit than the library's would be broken by a pod that keeps to what it sees."""
     asked = pod(container(**{names.NVIDIA_GPU: "1", names.HAMI_MEMORY: "8192"}))
     result, said = rewritten(asked, profile=PROFILE)
 

@@ -131,9 +131,7 @@ def test_a_pod_s_own_small_amount_is_refused_all_the_same() -> None:
     ids=["full", "no GPU", "only bookkeeping", "Windows", "unreadable", "many containers"],
 )
 def test_forged_keys_never_stay(asked: dict[str, Any], mode: str) -> None:
-    """
-    Whatever becomes of a pod that is let in, none of its forged texts stands on it afterwards.
-    """
+    """Whatever becomes of a pod that is let in, no forged text of its stands on it afterwards."""
     said = decide(asked, Mode[mode.upper()])
     if isinstance(said, Refusal):
         assert mode == "evict"

@@ -76,9 +76,7 @@ def test_a_wish_counts_again() -> None:
 
 
 def test_the_scheduler_may_name_the_card() -> None:
-    """
-    Where a node has different cards, the assigned one counts; else the careful minimum of them.
-    """
+    """Where a node has different cards, the assigned one counts, else the careful minimum."""
     cards = (card(), card(1, memory_bytes=80 * 2**30))
     mixed = gpu_node(node(*cards, allocatable={names.GPUSHARE_MEMORY: "30"}))
     bound = rewritten(pod(gpushare(units="10")), fleet=Fleet([mixed]))[0]

@@ -228,9 +228,7 @@ def shared(item: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]
     ],
 )
 def test_an_isolated_pod_is_told_nothing(item: dict[str, Any]) -> None:
-    """
-    Where the isolator shows the limit as the card, no variable is set, as with HAMi's library.
-    """
+    """Where the isolator shows the limit as the card, no variable is set, as by HAMi's library."""
     result, said = rewritten(item)
 
     assert "capped by its own library, so nothing is injected" in said.summary

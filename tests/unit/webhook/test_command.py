@@ -233,9 +233,7 @@ def test_a_mistake_is_named_by_file_document_and_field(
 
 
 def test_values_from_elsewhere_are_not_guessed() -> None:
-    """
-    A value that only the cluster knows is not among the environment, and its warning is explained.
-    """
+    """A value that only the cluster knows is not among the environment, and its warning says so."""
     manifest = alone()
     source = {"configMapKeyRef": {"name": "c", "key": "k"}}
     manifest["spec"]["containers"][0]["env"] = [

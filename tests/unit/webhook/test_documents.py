@@ -228,9 +228,7 @@ def test_what_is_asked_for_by_mistake_is_named() -> None:
 
 
 def test_what_runs_is_said_of_every_container() -> None:
-    """
-    As JSON each container has what it runs and what that reads, null where it is nothing known.
-    """
+    """As JSON each container has what it runs and what that reads, null where nothing is known."""
     main = "{name: main, image: 'ollama/ollama:0.12.6', ONE}"
     (said,) = told(lone_pod(main, "{name: proxy, image: envoy}"))
 

@@ -74,9 +74,7 @@ BOTH = {names.DRIVER_REQUEST: "0", names.DRIVER_LIMIT: "3072"}
     ],
 )
 def test_what_the_container_says_itself_does_not_count(said: Any, last: Any) -> None:
-    """
-    Its variables become ours, each once; they are given back when something else comes to hold it.
-    """
+    """Its variables become ours, each once; they return when something else comes to hold it."""
     annotations = {names.KAI_MEMORY: "3072"}
     asked = pod(container() | {"env": said, "envFrom": [{}]}, annotations=annotations)
     result, outcome = rewritten(asked, fleet=fleet_of(T4), policy=ON)

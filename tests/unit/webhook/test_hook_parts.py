@@ -25,9 +25,7 @@ LIMIT, FRACTION = "GPUFENCE_MEMORY_LIMIT_BYTES", "GPUFENCE_MEMORY_FRACTION"
     + [(text, None) for text in ("", "0", "1.1", "-1", "nan", "inf", "abc", None)],
 )
 def test_a_share_lies_between_zero_and_one(text: str | None, value: float | None) -> None:
-    """
-    Zero, which some frameworks take for no limit, is no share; nor is anything else out of range.
-    """
+    """Zero, which some frameworks take for no limit, is no share; nor is what is out of range."""
     assert value == hook.share(text)
 
 

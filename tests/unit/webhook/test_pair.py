@@ -100,9 +100,7 @@ def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_pat
 
 
 def test_a_certificate_of_an_unknown_version_is_no_pair(leaf: Leaf) -> None:
-    """
-    A certificate that says it is of a version nobody has defined is refused like any other damage.
-    """
+    """A certificate that says it is of an undefined version is refused like other damage."""
     third, sixth = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
     der = ssl.PEM_cert_to_DER_cert(leaf.certificate.decode().split("-----END")[0] + END)
     odd = ssl.DER_cert_to_PEM_cert(der.replace(third, sixth, 1)).encode()

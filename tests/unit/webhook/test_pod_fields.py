@@ -233,9 +233,7 @@ def mounted(asked: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("own", ["/opt/venv", "/opt/", "/opt/venv/lib/python3.12"])
 def test_no_folder_appears_in_a_volume_of_the_users(own: str) -> None:
-    """
-    Below a mount of the container's own no line is mounted, since the folder would stay there.
-    """
+    """Below a mount of the container's own no line is mounted, as the folder would stay there."""
     paths = mounted(sited(volumeMounts=[{"name": "data", "mountPath": own}]))
 
     assert "/opt/venv/lib/python3.12/site-packages/gpufence.pth" not in paths

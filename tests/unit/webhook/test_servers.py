@@ -207,9 +207,7 @@ def words(source: str) -> list[list[str]]:
     ],
 )
 def test_words_are_what_a_shell_makes_of_them(source: str, expected: list[list[str]]) -> None:
-    """
-    Quotes, comments, redirections and here-documents are taken off; expansions stay as written.
-    """
+    """Quotes, comments, redirections and here-documents go; expansions stay as written."""
     assert expected == words(source)
 
 

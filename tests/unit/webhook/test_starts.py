@@ -215,9 +215,7 @@ def served(*command: str, said: dict[str, str] | None = None, **item: Any) -> di
 @pytest.mark.parametrize("word", ["vLLM", "tgi2", "VLLM ", "ollama,vllm"])
 @pytest.mark.parametrize("key", [names.FRAMEWORK, f"{names.FRAMEWORK_OF_CONTAINER}main"])
 def test_a_word_for_what_runs_is_checked(word: str, key: str) -> None:
-    """
-    A framework that nobody knows is warned of in cap and refused in evict, naming those known.
-    """
+    """A framework that nobody knows is warned of in cap, refused in evict, naming those known."""
     asked = served("python", "x.py", said={key: word})
     _, said = rewritten(asked)
     refused = decide(asked, Mode.EVICT)
@@ -330,9 +328,7 @@ def test_processes_that_share_a_card_divide_a_servers_share() -> None:
 
 
 def test_a_shell_without_the_flag_is_refused_under_the_namespaces_amount_too() -> None:
-    """
-    How a server is started is the pod's own fault, whoever has named the amount that it breaks.
-    """
+    """How a server is started is the pod's own fault, whoever named the amount that it breaks."""
     item = container("main", **{names.NVIDIA_GPU: "1"}) | {"image": "x"}
     asked = pod(item | {"command": ["sh", "-c", 'eval "vllm serve m \\"--x\\""']})
     said = decide(asked, Mode.EVICT, {names.MEMORY: "6Gi"})

@@ -191,9 +191,7 @@ def test_what_defeats_a_cap_is_warned_about(env: str, value: str, word: str) -> 
     ],
 )
 def test_pytorchs_other_backend_is_warned_about(options: str) -> None:
-    """
-    PyTorch's cudaMallocAsync keeps to no fraction in its options, so that only the hook caps it.
-    """
+    """PyTorch's cudaMallocAsync keeps to no fraction in its options, so only the hook caps it."""
     _, alone = rewritten(with_env(PYTORCH_ALLOC_CONF=options))
     hooked = with_env(PYTORCH_ALLOC_CONF=options)
     hooked["metadata"]["annotations"] = {"gpufence.io/python-hook": "enabled"}

@@ -10,7 +10,6 @@ from gpufence.quantity import GIB, MIB
 
 RESOURCES = (*GPU_RESOURCES, f"{names.NVIDIA_MIG_PREFIX}1g.5gb")
 CONTAINERS = ("a", "b", "c", "d")
-
 noise = st.text(max_size=12)
 quantities = st.one_of(
     st.integers(0, 40_000).map(str),

@@ -27,7 +27,6 @@ CARDS = {
 }
 CLAIMS, REQUESTS = ("a", "b"), ("x", "y")
 AGAIN = "again"  # how pods call the first of them a second time
-
 _uses = st.dictionaries(st.sampled_from((*CLAIMS, AGAIN)), st.sampled_from(("", *REQUESTS)))
 _results = st.lists(
     st.tuples(st.sampled_from(REQUESTS), st.integers(0, 2), st.integers(1, 40 * 1024)),

@@ -127,7 +127,6 @@ _FORMS: dict[object, st.SearchStrategy[object]] = {
     int: st.integers(0, LARGEST),
     float: st.integers(0, 2**40).map(lambda milliseconds: round(milliseconds / 1000, 3)),
 }
-
 _SHARES = st.none() | st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
 
 

@@ -24,7 +24,6 @@ AS_IN_BASE = "(as in the base)"
 SITE_LINES = "(the hook's line in each site folder)"
 _SLOTS = "env.gpufence.io/"
 _PATH = f"metadata.annotations['{_SLOTS}%s']"
-
 Values = dict[tuple[str, str], str]
 """Texts by container and variable."""
 

@@ -189,7 +189,6 @@ status = Path("/proc/self/status").read_text()
 peak = int(status.split("VmHWM:")[1].split()[0])
 print(peak, any(name.split(".")[0] in {"kubernetes", "pydantic", "yaml"} for name in sys.modules))
 """
-
 AT_A_DESK = """
 import os, sys, tempfile
 import kube

@@ -19,13 +19,9 @@ from tests.support.etcd import full
 from tests.support.tree import found, moved
 
 OFF = [-400 * DAY, -3 * DAY, 3 * DAY, 70 * DAY, 9 * 365 * DAY]
-
 USUAL = "3 days behind"
-
 IDS = ["400 days behind", USUAL, "3 days ahead", "70 days ahead", "9 years ahead"]
-
 NEAR = (USUAL, "3 days ahead")
-
 far_nightly = pytest.mark.parametrize(
     "off",
     [
@@ -33,7 +29,6 @@ far_nightly = pytest.mark.parametrize(
         for name, off in zip(IDS, OFF, strict=True)
     ],
 )
-
 OTHER = [3 * DAY, -3 * DAY, -400 * DAY, -3 * DAY, 0.0]
 
 
@@ -153,7 +148,6 @@ def test_what_a_wrong_clock_has_left_heals(site: CertsSite) -> None:
 
 
 FULL = "database space exceeded"
-
 INSTALLED = [CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET]
 
 

@@ -12,7 +12,6 @@ from tests.integration.kube.builders import client_of, name_of, pod
 from tests.support.site import AS_ITS_NODE
 
 pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
-
 RULES = [
     {
         "apiGroups": ["authentication.k8s.io"],

@@ -37,9 +37,7 @@ from tests.support.objects import CRDS, crd
 from tests.support.observing import wait_until
 
 DEFINITIONS = group(CRDS, "customresourcedefinitions")
-
 OFTEN = Probing(absent_seconds=0.2, retry_seconds=0.2, lost_seconds=0.5)
-
 PACE = WatchSettings(backoff=Backoff(0.1, 0.5))
 
 

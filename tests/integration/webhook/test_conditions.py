@@ -70,12 +70,10 @@ ASKED: dict[str, dict[str, Any]] = {
     "a forged slot": marked("env.gpufence.io/s0"),
     "requests and limits": objects.pod("p") | {},
 }
-
 ASKED["requests and limits"]["spec"]["containers"][0]["resources"] = {
     "limits": {names.NVIDIA_GPU: "1", "cpu": "2"},
     "requests": {names.NVIDIA_GPU: "1", "cpu": "1"},
 }
-
 PASSED: dict[str, dict[str, Any]] = {
     "nothing": objects.pod("p"),
     "the least": bare(),
@@ -125,7 +123,6 @@ def test_all_others_pass_by(site: WebhookSite, webhook: Webhook, fenced: str, ca
 
 
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
-
 GROWN: dict[str, dict[str, Any]] = {
     "metadata.labels": {"metadata": {"labels": {f"k{n}": "v" for n in range(12_800)}}},
     "metadata.finalizers": {"metadata": {"finalizers": [f"x.io/{n}" for n in range(300)]}},
@@ -145,7 +142,6 @@ GROWN: dict[str, dict[str, Any]] = {
     },
     "spec.containers[].image": {"spec": {"containers": [{"name": "main", "image": "i" * 300_000}]}},
 }
-
 WITHIN: dict[str, dict[str, Any]] = {
     "labels": {"metadata": {"labels": {f"k{n}": "v" for n in range(200)}}},
     "finalizers": {"metadata": {"finalizers": ["x.io/a"]}},

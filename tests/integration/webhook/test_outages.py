@@ -23,9 +23,7 @@ from tests.support.site import DAMAGED
 from tests.support.webhook_site import WebhookSite, annotations_of
 
 POD_SECONDS = 3.0
-
 BINDING_SECONDS = 1.0
-
 SPARE_SECONDS = 5.0  # of a busy machine; without a timeout of ours it would take 10 s, or 60
 
 
@@ -225,7 +223,6 @@ def summary(site: WebhookSite, namespace: str) -> str:
 
 
 CREATORS = 4
-
 SWAPS = 20
 
 

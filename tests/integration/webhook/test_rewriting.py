@@ -16,7 +16,6 @@ from tests.support.observing import wait_until
 from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
 
 pytestmark = pytest.mark.usefixtures("webhook")  # whichever test comes first
-
 T4 = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))
 T4_NODE = "rewriting-t4"
 HERE = {"kubernetes.io/hostname": T4_NODE}

@@ -16,9 +16,7 @@ from tests.support.observing import wait_until
 from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment
 
 T4, H100 = "scheduling-t4", "scheduling-h100"
-
 OURS = {"example.com/pool": "scheduling"}
-
 EXACT = {T4: "0.140000", H100: "0.026366"}
 
 
@@ -93,9 +91,7 @@ def test_what_controllers_make_is_fenced_too(full_site: WebhookSite, kind: str) 
 
 
 A100 = next(each for each in CARDS if each.google == "nvidia-a100-80gb")
-
 TOLD = ("karpenter", "eks", "gke", "product")
-
 CAREFUL = 'gpufence_webhook_requests_total{hook="bindings",result="careful"'
 
 

@@ -36,9 +36,7 @@ from tests.support.certs import (
 from tests.support.running import examples
 
 ACTORS, REPLICAS = 3, 2
-
 PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)
-
 KINDS = (
     RunOptions(force_ca=True),
     RunOptions(),
@@ -46,9 +44,7 @@ KINDS = (
     RunOptions(trust=TrustMode.CHECK),
     RunOptions(force_ca=True),
 )
-
 STEP, KILL, PULL, SEE = "step", "kill", "pull", "see"
-
 moves = st.one_of(
     st.tuples(st.just(STEP), st.integers(0, ACTORS - 1), st.integers(1, 14)),
     st.tuples(st.just(STEP), st.integers(0, ACTORS - 1), st.integers(1, 4)),
@@ -180,9 +176,7 @@ def test_no_interleaving_of_thousands_breaks_trust(script: list[tuple[str, int, 
 
 
 AUTHORITY, PAIR = ca_and_leaf()
-
 DER = x509.load_pem_x509_certificate(PAIR.certificate).public_bytes(Encoding.DER)
-
 CERTIFICATES = [AUTHORITY.certificate, PAIR.certificate, issue_ca(NOW).certificate]
 
 
@@ -196,7 +190,6 @@ def flipped(places: list[tuple[int, int]]) -> bytes:
 
 
 flips = st.lists(st.tuples(st.integers(0, len(DER) - 1), st.integers(1, 255)), max_size=4)
-
 texts = st.one_of(
     st.binary(max_size=80),
     st.sampled_from(
@@ -204,7 +197,6 @@ texts = st.one_of(
     ),
     flips.map(flipped),
 )
-
 mixed = st.lists(texts, max_size=4).map(b"".join)
 
 

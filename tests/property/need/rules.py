@@ -11,7 +11,6 @@ from gpufence.share import FACTOR_TENTHS, ShareTerms, allowance, smallest_limit
 from tests.property.need.workloads import DAYS, STEPS, Day, Workload
 
 _TAKES_WITHOUT_LIMIT = 0.9
-
 _OVERSHOOT = 1.1
 
 
@@ -106,17 +105,11 @@ def _most(workload: Workload, may: int) -> int:
 
 
 Rule = Callable[[Sequence[MeasuredDay]], int | None]
-
 _MARGIN = 1.15
-
 _LEAST_BUCKET = 10**7
-
 _GROWTH = 1.05
-
 _WINDOWS = 8
-
 _RAISE = 1.2
-
 _LEAST_RAISE = 100 * MIB
 
 

@@ -16,9 +16,7 @@ DAYS = 14
 HORIZON = 7
 STEPS = 48
 OF_EACH_KIND = 20
-
 Kind = Callable[[Random], "Workload"]
-
 CARDS = (
     CardNeed("Tesla T4", 15_360 * MIB, 512 * MIB),
     CardNeed("NVIDIA L4", 23_034 * MIB, 640 * MIB),

@@ -17,7 +17,6 @@ from webhook.rewrite.containers import SETTABLE, WATCHED
 
 NAMES = ("a", "b", "c")
 SIZES = (4, 11, 15, 23, 80)
-
 _values = st.sampled_from(
     [
         *("", "0.05", "0.9", "0", "true", "false", "expandable_segments:True", "1073741824", "50%"),
@@ -188,8 +187,6 @@ policies = st.builds(
     hook_source=st.sampled_from(["", "pass\n"]),
     driver_limits=st.sampled_from(DriverLimits),
 )
-
-
 profiles = st.none() | st.builds(
     AppliedProfile,
     st.just("deployment-worker"),

@@ -33,8 +33,6 @@ from webhook.rewrite import Rewrite
 from webhook.rewrite.binding import exact_values
 
 SIZES = (11264, 15360, 16384, 23034, 40960, 46068, 81559, 143771)
-
-
 ENGINES: dict[str, dict[str, Any]] = {
     "vllm": {"command": ["vllm", "serve", "m"]},
     "sglang": {"command": ["sglang", "serve", "m"]},
@@ -134,22 +132,16 @@ KINDS = (
     *("nothing", "pool", "karpenter", "karpenter, memory alone", "eks", "gke", "product"),
     "measured",
 )
-
-
 births = st.builds(
     lambda sold, kind, agent: Birth(sold, labels_of(kind, sold), agent),
     st.sampled_from([each for each in CARDS if each.shown > 4096]),
     st.sampled_from(KINDS),
     st.booleans(),
 )
-
-
 _parts = st.builds(
     lambda kind: Birth(CARDS[7], labels_of(kind, CARDS[7]), agent=False),
     st.sampled_from([kind for kind in KINDS if kind not in ("product", "gke")]),
 )
-
-
 _env = st.sampled_from(
     [
         {},
@@ -158,8 +150,6 @@ _env = st.sampled_from(
         {names.PYTORCH_CONF: "per_process_memory_fraction:0.8"},
     ]
 )
-
-
 _asked = st.sampled_from(
     [
         ({names.GPUSHARE_MEMORY: "3"}, {}, {}),
@@ -171,8 +161,6 @@ _asked = st.sampled_from(
         ({names.NVIDIA_GPU: "1"}, {}, {}),
     ]
 )
-
-
 _servers: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {},
@@ -182,8 +170,6 @@ _servers: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         {"image": "ollama/ollama:0.20.0"},
     ]
 )
-
-
 _namespaces = st.sampled_from(
     [{names.IMPLIED_LIMITS: "enabled"}, {names.IMPLIED_LIMITS: "enabled", names.MAX_MEMORY: "2Gi"}]
 )

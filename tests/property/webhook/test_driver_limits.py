@@ -96,8 +96,6 @@ KINDS = (
     "measured",
 )
 WHOLE = [each for each in CARDS if each.shown > 4096]
-
-
 _SHARING = st.sampled_from([{}, {names.GFD_REPLICAS: "4"}, {"zone": "a"}])
 
 

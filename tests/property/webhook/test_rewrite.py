@@ -270,11 +270,7 @@ def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 _keys = st.sampled_from(["a", "b/c", "d~e", "f", "~1", "g.io/h"])
-
-
 _few = st.integers(0, 3)
-
-
 _many = st.integers(MOST_OPERATIONS - 2, MOST_OPERATIONS + 1)
 
 

@@ -35,7 +35,6 @@ RUNNING = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
 _values = st.sampled_from(["0.9", "0.1", "0.95", ".9", "1"])
 _flags = st.one_of(
     st.builds("--gpu-memory-utilization {}".format, _values),

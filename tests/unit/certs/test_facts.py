@@ -176,7 +176,6 @@ def test_junk_has_no_signer() -> None:
 
 
 WELL = facts(not_after=NOW + 3649 * DAY, names=frozenset())
-
 DAMAGES = [
     (None, Reason.MISSING),
     (BadMaterial("tls.crt is no certificate"), Reason.UNREADABLE),

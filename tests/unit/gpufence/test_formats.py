@@ -50,8 +50,6 @@ SETTING = Setting(
 )
 CONTAINER = ContainerPlan(3 * GIB, 2, Headroom.AUTO, 2150 * MIB, (SETTING,))
 PLAN = Plan(Mode.CAP, "gpushare", 3 * GIB, {"trainer": CONTAINER})
-
-
 UNKNOWN = (Setting("A", "s1", "fixed", Done.SET), Setting("B", "s2", "fixed", Done.LEFT))
 
 

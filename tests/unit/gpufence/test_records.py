@@ -108,7 +108,6 @@ def _small(count: int) -> tuple[Record, ...]:
 
 
 AT = "2026-01-02T03:04:05Z"
-
 CARDS = (HeldOnCard(0, GIB, 3 * GIB), HeldOnCard(3, None, 2 * GIB))
 
 

@@ -36,7 +36,6 @@ from kube.replies import RawReply, read_reply
 from kube.watch import LineCutter, LineTooLongError, read_change
 
 HEAD = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
-
 ITEMS = [
     {"name": "a", "text": '} "],{\\'},
     {"name": "b", "text": "\u20ac\U0001f600" * 9, "deep": [{"x": [[], {}]}]},
@@ -154,11 +153,8 @@ def test_a_list_without_a_version() -> None:
 
 
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
-
 PODS = ApiKind("v1", "Pod", "pods")
-
 NOTEBOOKS = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")
-
 WORKLOADS = ApiKind("kueue.x-k8s.io/v1beta1", "Workload", "workloads", scalable=True)
 
 

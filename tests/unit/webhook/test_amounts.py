@@ -19,8 +19,6 @@ from webhook.rewrite import Refusal, Unchanged
 from webhook.rewrite.binding import exact_values
 
 PROFILE = AppliedProfile("deployment-web", 3, {"main": 6 * GIB})
-
-
 PLAIN = container(**{names.NVIDIA_GPU: "1"})
 
 
@@ -176,8 +174,6 @@ def test_binding_keeps_the_name_of_the_profile() -> None:
 
 
 GPU = {names.NVIDIA_GPU: "1"}
-
-
 SERVER: dict[str, Any] = {"image": "ollama/ollama:0.30.1"}
 
 

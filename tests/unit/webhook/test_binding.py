@@ -30,14 +30,12 @@ from webhook.rewrite.binding import exact_values
 from webhook.rewrite.containers import SETTABLE
 
 T4 = gpu_node(node(card(), name="t4"))
-
 H100 = gpu_node(
     node(
         card(memory_bytes=80 * 2**30, model="H100", compute_capability=(9, 0)),
         name="h100",
     )
 )
-
 BOTH = Fleet([T4, H100])
 
 
@@ -209,7 +207,6 @@ def test_a_share_of_an_unknown_card_is_that_share_in_fractions_and_small_in_byte
 
 
 SERVER = {"image": "vllm/vllm-openai:v0.11.0", "args": ["--model", "m"]}
-
 LATE = gpu_node(node(card(), name="late"))
 
 

@@ -22,11 +22,7 @@ from webhook.rewrite import Refusal, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
 
 NODE = GpuNode("node-1", {}, frozenset(), (), Units())
-
-
 CARDS = {"gpu.nvidia.com/node-1/gpu-0": Card("GPU-0", 0, "Tesla T4", T4_BYTES, (7, 5))}
-
-
 ASKED = builders.claim("c", builders.request("3000Mi"))
 
 
@@ -199,11 +195,7 @@ def test_more_claims_than_anybody_reads_are_refused_in_evict() -> None:
 
 
 SHARED = {names.KAI_MEMORY: "4096"}
-
-
 VOLUME = {"name": "kai-resource-isolator-vgpu", "hostPath": {"path": "/usr/local/vgpu"}}
-
-
 LIMIT = {"name": names.CUDA_LIMIT, "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}
 
 
@@ -291,11 +283,7 @@ def test_a_fraction_does_not_apply_twice_where_the_driver_holds_the_pod(
 
 
 DRIVEN = "nvidia.com/container.main"
-
-
 BY_BINDER = {f"{DRIVEN}{names.KAI_GIVEN}": "GPU-1"}
-
-
 UP_TO_8 = {f"{DRIVEN}{names.KAI_REQUEST}": "4Gi", f"{DRIVEN}{names.KAI_LIMIT}": "8Gi"}
 
 

@@ -163,8 +163,6 @@ def test_a_pods_profile_is_its_topmost_owners(metadata: dict[str, Any], expected
 
 
 PRESENT = {names.GPU_PRESENT: "true"}
-
-
 T4 = Card("GPU-0", 0, "Tesla T4", 15 * GIB, (7, 5))
 
 
@@ -241,11 +239,7 @@ def test_a_node_knows_what_a_claim_without_an_amount_gets_there() -> None:
 
 
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
-
-
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims"
-
-
 Json = dict[str, Any]
 
 

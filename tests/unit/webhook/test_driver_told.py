@@ -47,8 +47,6 @@ def fleet_of(*nodes: dict[str, Any]) -> Fleet:
 
 
 MIXED = fleet_of(sized(15360, **YES), sized(40960, name="b"))
-
-
 SOURCE = {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}}
 BOTH = {names.DRIVER_REQUEST: "0", names.DRIVER_LIMIT: "3072"}
 

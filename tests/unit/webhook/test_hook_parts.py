@@ -95,14 +95,8 @@ def test_a_loader_of_several_modules_changes_one(monkeypatch: pytest.MonkeyPatch
 
 
 SOURCE = Path(sitecustomize.__file__)
-
-
 TREE = ast.parse(SOURCE.read_text(encoding="utf-8"))
-
-
 ANNOTATION_BYTES = 16 * 1024
-
-
 BEYOND_2_7 = (
     *(ast.AnnAssign, ast.AsyncFunctionDef, ast.Await, ast.JoinedStr, ast.Match, ast.NamedExpr),
     *(ast.Nonlocal, ast.Starred, ast.TypeAlias if hasattr(ast, "TypeAlias") else ast.YieldFrom),

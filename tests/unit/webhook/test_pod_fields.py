@@ -15,8 +15,6 @@ from webhook.rewrite import Unchanged
 from webhook.rewrite.python_hook import MOUNT, VOLUMES
 
 GPU = {names.NVIDIA_GPU: "1"}
-
-
 CARD_TAINT = {"key": names.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -109,8 +107,6 @@ def test_a_node_that_is_not_there_yet_is_known_by_the_selector() -> None:
 
 
 WISH = {names.OOM_MESSAGE: "enabled"}
-
-
 FILLED_IN = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",

@@ -27,8 +27,6 @@ from webhook.rewrite import Refusal, Rewrite, Unchanged
 from webhook.rewrite.decide import UNASKED
 
 GPU = {names.NVIDIA_GPU: "1"}
-
-
 AT_CREATE = [each for each in vectors() if not bookkeeping(read_pod(each.pod).annotations)]
 """What only schedulers write is dropped from a pod that is created with it."""
 

@@ -169,7 +169,6 @@ def test_a_wish_for_the_servers_own_variable_counts() -> None:
 
 
 LONG = 16 * 1024
-
 MOST_SECONDS = 0.2
 
 

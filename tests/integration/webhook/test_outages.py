@@ -132,34 +132,24 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: WebhookSite) -
     assert "2048Mi" == json.loads(annotations_of(after)[names.PLAN])["limit"]
 
 
-def test_without_any_node_the_plan_says_what_is_missing(site: WebhookSite) -> None:
-    """Before the first GPU node has joined, the pod is made and told that no card is known."""
-    with (
-        site.webhook() as webhook,
-        site.calling(webhook.port, webhook.calls),
-        site.namespace("cap") as name,
-    ):
-        found = annotations_of(
-            site.create(name, objects.gpu_pod("early", nodeSelector={"joins": "later"}))
-        )
-
-    assert 0 == len([key for key in found if key == names.NODE])
-    assert "card" in found[names.WARNINGS]
-
-
-def test_a_namespace_of_the_same_apply_is_known(site: WebhookSite) -> None:
-    """Namespace and pod in one `kubectl apply`: the namespace's words count for the pod."""
+def test_a_new_cluster_is_served(site: WebhookSite) -> None:
+    """
+    Namespace and pod in one `kubectl apply`: the namespace's words count for the pod, which is made
+    before the first GPU node has joined, and told that no card is known.
+    """
     name = f"same-{uuid4().hex[:8]}"
-    pod = objects.gpu_pod("trainer")
+    pod = objects.gpu_pod("early", nodeSelector={"joins": "later"})
     pod["metadata"]["namespace"] = name
     items = [objects.namespace(name, "cap", gpufence_memory="2Gi"), pod]
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     with site.webhook() as webhook, site.calling(webhook.port, webhook.calls):
         site.plane.kubectl("apply", "-f", "-", stdin=manifest)
-        found = annotations_of(site.pod(name, "trainer"))
+        found = annotations_of(site.pod(name, "early"))
     site.plane.kubectl("delete", "namespace", name, "--wait=false")
 
     assert "2048Mi" == json.loads(found[names.PLAN])["limit"]
+    assert names.NODE not in found
+    assert "card" in found[names.WARNINGS]
 
 
 def gpu_review(namespace: str) -> bytes:

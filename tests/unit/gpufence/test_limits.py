@@ -38,66 +38,41 @@ def test_a_container_knows_its_kind_and_place() -> None:
     ] == [(item.name, item.kind, item.field) for item in said.containers]
 
 
-def test_a_container_s_gpu_resources_are_those_known_by_name_or_by_its_beginning() -> None:
-    """What tells about a node's cards alone declares nothing about a pod."""
-    limits = {"cpu": "1", "aliyun.com/gpu-mem": "3", "aliyun.com/gpu-count": "1"}
-    said = read_pod(pod(container(**limits, **{"nvidia.com/mig-1g.5gb": "0"})))
-
-    assert {"aliyun.com/gpu-mem": "3", "nvidia.com/mig-1g.5gb": "0"} == said.containers[0].gpu
-
-
-def test_the_fields_that_choose_a_node_are_read() -> None:
-    """Node name, selector, node affinity and claims of devices are read as they stand."""
-    said = read_pod(
-        pod(
-            nodeName="node-1",
-            nodeSelector={"zone": "a"},
-            affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
-            resourceClaims=[{"name": "gpu"}],
-        )
+def test_what_decides_about_memory_is_read() -> None:
+    """
+    Node name, selector, affinity and claims as they stand, and GPU resources that are known by name
+    or by its beginning: what tells about nodes alone declares nothing. Every field may be absent.
+    """
+    asked = {"cpu": "1", "aliyun.com/gpu-mem": "3", "aliyun.com/gpu-count": "1"}
+    raw = pod(
+        container(**asked, **{"nvidia.com/mig-1g.5gb": "0"}),
+        nodeName="node-1",
+        nodeSelector={"zone": "a"},
+        affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
+        resourceClaims=[{"name": "gpu"}],
     )
+    said = read_pod(raw)
 
-    assert "node-1" == said.node_name
-    assert {"zone": "a"} == said.node_selector
+    assert ("node-1", {"zone": "a"}) == (said.node_name, said.node_selector)
     assert {"requiredDuringSchedulingIgnoredDuringExecution": {}} == said.affinity
-    assert (PodClaim("gpu", ""),) == said.claims
-
-
-def test_an_empty_object_is_an_empty_pod() -> None:
-    """Every field may be absent."""
-    said = read_pod({})
-
-    assert ((), "", {}, ()) == (
-        said.containers,
-        said.node_name,
-        said.annotations,
-        said.claims,
+    assert (PodClaim("gpu", ""),) == said.claims == read_claims(raw)
+    assert {"aliyun.com/gpu-mem": "3", "nvidia.com/mig-1g.5gb": "0"} == said.containers[0].gpu
+    assert ((), "", {}, ()) == tuple(
+        getattr(read_pod({}), name) for name in ("containers", "node_name", "annotations", "claims")
     )
 
 
-def test_regular_containers_run_with_all_sidecars() -> None:
-    """The pod's life is every regular container beside every sidecar."""
-    said = read_pod(pod(container("a"), container("b"), init=[sidecar("proxy")]))
-
-    assert [111] == phase_sums(said, {"a": 1, "b": 10, "proxy": 100})
+EARLY = [sidecar("first"), container("one"), sidecar("proxy"), container("two")]
+AMOUNTS = {"first": 1, "one": 10, "proxy": 100, "two": 1000, "main": 10_000}
 
 
-def test_an_init_container_runs_with_the_sidecars_before_it() -> None:
-    """A sidecar that is started later does not count beside an earlier init container."""
-    said = read_pod(
-        pod(container("main"), init=[container("one"), sidecar("proxy"), container("two")])
-    )
+def test_a_container_runs_beside_the_sidecars_before_it() -> None:
+    """An init container in one phase, a sidecar in every one from its start on."""
+    read = read_pod(pod(container("main"), init=EARLY))
 
-    assert [1, 110, 1100] == phase_sums(said, {"one": 1, "two": 10, "proxy": 100, "main": 1000})
-
-
-def test_the_smallest_of_a_container_s_phases_is_found() -> None:
-    """A sidecar runs in every phase from its start on, an init container in one."""
-    early = [sidecar("first"), container("one"), sidecar("proxy"), container("two")]
-    said = read_pod(pod(container("main"), init=early))
-
+    assert [11, 1101, 10_101] == phase_sums(read, AMOUNTS)
     assert {"first": 3, "one": 3, "proxy": 5, "two": 5, "main": 7} == smallest_of_phases(
-        said, [3, 5, 7]
+        read, [3, 5, 7]
     )
 
 
@@ -136,14 +111,6 @@ def test_what_is_no_pod_is_refused_with_its_field(raw: Object, field: str) -> No
         read_pod(raw)
 
     assert field == caught.value.problem.field
-
-
-def test_the_claims_of_a_pod_can_be_read_alone() -> None:
-    """Those who ask the API server for them need nothing else of the pod."""
-    raw = pod(container(), resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
-
-    assert (PodClaim("gpu", "c"),) == read_claims(raw)
-    assert () == read_claims(pod(container()))
 
 
 GPU = {"nvidia.com/gpu": "1"}
@@ -258,16 +225,6 @@ def test_a_ceiling_lowers_what_only_a_card_implies(resources: dict[str, str], ba
         f'resources.limits: "15Gi" ({basis}) is above the namespace\'s gpufence.io/max-memory of '
         "2Gi; write gpufence.io/memory, or have the ceiling raised"
     ) == note.sentence
-
-
-def test_a_ceiling_lowers_the_share_that_a_node_implies() -> None:
-    """A part of a card that nobody wrote is held under the ceiling as a whole card is."""
-    namespace = {names.MAX_MEMORY: "2Gi", names.IMPLIED_LIMITS: "enabled"}
-    found = limits(
-        pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "3"}), namespace=namespace
-    )
-
-    assert 2 * GIB == found.limit_bytes
 
 
 def test_a_ceiling_lowers_whole_cards_that_claims_give() -> None:

@@ -156,8 +156,8 @@ def told(folder: Path, *command: str) -> str:
     return result.stdout
 
 
-VERBS = ("dashboard", "idle", "recommend", "why")
-FOLDERS = (*(f"kubectl_gpufence/verbs/{verb}" for verb in VERBS), "kubectl_gpufence/gpushare")
+VERBS = ("dashboard", "idle", "recommend", "verify", "why")
+FOLDERS = ("kubectl_gpufence/gpushare", *(f"kubectl_gpufence/verbs/{verb}" for verb in VERBS))
 CORE_TESTS = (
     *("tests/http/plugin/test_asking.py", "tests/http/plugin/test_live.py"),
     "tests/http/plugin/test_doctor.py",
@@ -171,8 +171,9 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in (*PACKAGES, "tests"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=LEFT_OUT)
     shutil.copy(ROOT / "pyproject.toml", copy)
-    for folder in FOLDERS:
-        shutil.rmtree(copy / folder)
+    for shelf in FOLDERS:
+        folder, module = copy / shelf, copy / f"{shelf}.py"
+        shutil.rmtree(folder) if folder.is_dir() else module.unlink()
     page = copy / "kubectl_gpufence" / "verbs" / "__init__.py"
     rows = "|".join(rf'"{verb}"|.*"{verb}\.' for verb in VERBS)
     page.write_text(re.sub(rf"^    Verb\((?:{rows}).*\n", "", page.read_text(), flags=re.MULTILINE))

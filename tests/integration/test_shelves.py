@@ -172,8 +172,8 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, copy / folder, ignore=LEFT_OUT)
     shutil.copy(ROOT / "pyproject.toml", copy)
     for shelf in FOLDERS:
-        folder, module = copy / shelf, copy / f"{shelf}.py"
-        shutil.rmtree(folder) if folder.is_dir() else module.unlink()
+        place = copy / shelf
+        shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()
     page = copy / "kubectl_gpufence" / "verbs" / "__init__.py"
     rows = "|".join(rf'"{verb}"|.*"{verb}\.' for verb in VERBS)
     page.write_text(re.sub(rf"^    Verb\((?:{rows}).*\n", "", page.read_text(), flags=re.MULTILINE))

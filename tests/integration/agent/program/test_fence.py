@@ -134,19 +134,27 @@ LONG_GRACE = {"GPUFENCE_GRACE_SECONDS": "600"}
 
 
 def test_a_budget_shields_no_theft(site: NodeSite, namespace: str) -> None:
-    """A disruption budget that lets nobody go holds the thief for three refusals."""
+    """
+    A disruption budget that lets nobody go holds the thief for three refusals, and nothing that is
+    said of it names its neighbour.
+    """
     ground = site.ground(namespace)
     greedy = fenced_pod("greedy", THEFT)
     greedy["metadata"]["labels"] = {"app": "web"}
     _shield(ground)
-    place(ground, fenced_pod("idle", IDLE), greedy)
+    place(ground, fenced_pod("bystander", IDLE), greedy)
     settings = {"GPUFENCE_REFUSED_BACKOFF_SECONDS": "0.2"}
     with site.agent(**settings, **LONG_GRACE) as agent:
         wait_until_gone(ground, "greedy", agent)
-        told = eventually(lambda: bool(events(ground, names.EVICTION_BLOCKED)))
+        wait_until(lambda: events(ground, names.EVICTION_BLOCKED), agent.lines[-5:])
+        wait_until(lambda: "greedy" in agent.get("/v1/why")[1], agent.lines[-5:])
+        told = ground.admin.get(core("namespaces", namespace, "events"))["items"]
+        about = [item for item in told if "greedy" in str(item)]
+        recorded = agent.get("/v1/why")[1]
 
-    assert told
-    assert not is_gone(ground, "idle")
+    assert about
+    assert "bystander" not in f"{about} {recorded}"
+    assert not is_gone(ground, "bystander")
 
 
 def _shield(ground: Ground) -> None:

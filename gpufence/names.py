@@ -93,6 +93,8 @@ CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it 
 STOPPED: Final = "kubeflow-resource-stopped"  # on Kubeflow's Notebooks: since when they are stopped
 SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the simulator plays
 DRIVER_LIMITS: Final = "gpufence.io/driver-limits"  # label of nodes, "true": the driver can refuse
+DRIVER_CANARY: Final = "gpufence.io/driver-canary"  # on a Node, by its own agent: what it has shown
+CANARY: Final = "gpufence-canary"  # DaemonSet whose container shows whether the driver holds one
 
 # How sharing systems declare memory
 GPUSHARE_MEMORY: Final = "aliyun.com/gpu-mem"  # units of GiB or MiB, the node decides
@@ -277,7 +279,7 @@ VOLCANO_FACTOR: Final = "GPUFENCE_VOLCANO_FACTOR"  # the device plugin's --gpu-m
 DEFAULT_CARD: Final = "GPUFENCE_DEFAULT_CARD"  # memory of a card where no node tells
 LARGEST_CARD: Final = "GPUFENCE_LARGEST_CARD"  # the most a card has whose node does not tell
 DEFAULT_CAPABILITY: Final = "GPUFENCE_DEFAULT_COMPUTE_CAPABILITY"  # of that card, such as 7.5
-DRIVER_SETTING: Final = "GPUFENCE_DRIVER_LIMITS"  # off, on, labelled: where the driver holds
+DRIVER_SETTING: Final = "GPUFENCE_DRIVER_LIMITS"  # off, on, labelled, auto: where the driver holds
 RESERVE: Final = "GPUFENCE_RESERVE"  # replaces the context reserve of the table
 SCHEDULER_PREFIX: Final = "GPUFENCE_SCHEDULER_"  # + dialect: who schedules its pods
 TOLERATIONS: Final = "GPUFENCE_TOLERATIONS"  # further ones for GPU pods, key=value:Effect,...

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.cards import NodeCards, read_cards
 from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
-from gpufence.names import CARDS, DRIVER_LIMITS
+from gpufence.names import CARDS, DRIVER_CANARY, DRIVER_LIMITS
 from gpufence.nodes import GpuNode, node_stating
 from gpufence.text import duration
 from kubectl_gpufence.pods import annotations_of, name_of
@@ -60,7 +60,8 @@ class NodeAgent:
 class SeenNode:
     """
     A Node: what it offers as GPUs, and what its agent wrote on it or why that cannot be read;
-    `limits`: it is labelled as one whose driver holds pods to limits.
+    `limits`: it is labelled as one whose driver holds pods to limits; `canary`: what
+    one has shown of that, as it is written.
     """
 
     name: str
@@ -68,6 +69,7 @@ class SeenNode:
     cards: NodeCards | None = None
     cards_trouble: str = ""
     limits: bool = False
+    canary: str | None = None
 
 
 class SeenObjects(NamedTuple):
@@ -132,7 +134,8 @@ def see_node(raw: Object) -> SeenNode:
     Raises:
         InvalidError: it is no node at all.
     """
-    text = annotations_of(raw).get(CARDS)
+    said = annotations_of(raw)
+    text = said.get(CARDS)
     cards, trouble = None, ""
     try:
         cards = None if text is None else read_cards(text)
@@ -141,7 +144,7 @@ def see_node(raw: Object) -> SeenNode:
     gpu = node_stating(raw, Units(), cards)
     limits = gpu is not None and gpu.labels.get(DRIVER_LIMITS) == "true"
     gpu = None if gpu is None else gpu._replace(labels={})
-    return SeenNode(name_of(raw), gpu, cards, trouble, limits)
+    return SeenNode(name_of(raw), gpu, cards, trouble, limits, said.get(DRIVER_CANARY))
 
 
 def row_of(pod: SeenPod, snapshot: Snapshot | None) -> PodRow | None:

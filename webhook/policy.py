@@ -41,6 +41,7 @@ class DriverLimits(StrEnum):
     OFF = "off"
     ON = "on"  # all GPU nodes can, by the operator's word, and all that will come
     LABELLED = "labelled"  # those with the label can, and pods are kept to these
+    AUTO = "auto"  # those with the label can; pods that may get another are held by no driver
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,8 @@ class PodSettings:
             "`on`: the driver holds containers to their limit, and every GPU node, present or "
             "future, has NVIDIA's toolkit >= 1.20.1, a driver >= 615, cgroup v2 and no MIG; "
             f"`labelled`: nodes with the label `{names.DRIVER_LIMITS}=true` have, and pods that "
-            "are held so require it; `off`: no such variable is written (docs/driver-limits.md)",
+            "are held so require it; `auto`: those have, and pods that can get no other node are "
+            "held; `off`: no such variable is written (docs/driver-limits.md)",
         ),
     )
 

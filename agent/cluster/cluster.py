@@ -20,7 +20,7 @@ from agent.model.pod import pods_on_node
 from agent.model.state import ClusterStatus, Identity
 from agent.pod_view import read_pod_on_node
 from gpufence.errors import GpufenceError
-from gpufence.shape import as_object, as_text, as_texts
+from gpufence.shape import as_object, as_text
 from kube import ConflictError, ForbiddenError, NotFoundError, PatchType, core
 from kube.background import Background
 from kube.event_writer import EventWriter
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent.model.pod import PodCondition, PodOnNode, PodsOnNode
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
+    from gpufence.shape import Object
     from kube import Client, JsonObject
     from kube.informers.views import NamespaceView
 
@@ -126,16 +127,14 @@ class AgentCluster:
         return self._index.pods(self._sources(), fresh=self._view.health().fresh)
 
     @property
-    def node_labels(self) -> Mapping[str, str]:
-        """Return those of the Node's labels that mean something here, as last known."""
-        metadata = as_object(self._view.node.get("metadata"), "metadata")
-        return as_texts(metadata.get("labels"), "metadata.labels")
+    def node_metadata(self) -> Object:
+        """Return what of the Node's means something here, as last known; nothing before that."""
+        return as_object(self._view.node.get("metadata"), "metadata")
 
     @property
     def node_uid(self) -> str:
         """Return that of the Node, empty before it was read."""
-        metadata = as_object(self._view.node.get("metadata"), "metadata")
-        return as_text(metadata.get("uid"), "metadata.uid")
+        return as_text(self.node_metadata.get("uid"), "metadata.uid")
 
     def publish(self, cards: NodeCards) -> None:
         """Have the Node say which cards it has; repeated until it does."""

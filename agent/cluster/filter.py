@@ -120,7 +120,9 @@ def filter_node(node: JsonObject) -> Named:
                 **_sharing(part_of(metadata, "labels")),
                 **_some(part_of(metadata, "labels"), names.DRIVER_LIMITS),
             },
-            "annotations": _some(part_of(metadata, "annotations"), names.CARDS),
+            "annotations": _some(
+                part_of(metadata, "annotations"), names.CARDS, names.DRIVER_CANARY
+            ),
         },
         "status": {key: _gpus(part_of(status, key)) for key in ("allocatable", "capacity")},
     }

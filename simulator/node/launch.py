@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 IMAGE = "gpufence/workload"
 MODULE = ("-m", "simulator", "workload")
+_SECONDS = re.compile(r"[0-9]{1,9}")
 _PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
 
 
@@ -107,7 +108,7 @@ class PodStarter:
         home.mkdir(parents=True, exist_ok=True)
         places = self._volumes.mount(container, home / "root")
         variables = self._variables(pod, container, sources)
-        arguments = workload_arguments(container, command_line(container, variables))
+        program = program_of(container, command_line(container, variables))
         container_id, runtime = secrets.token_hex(32), self._context.runtime
         group = cgroup_path(pod, container_id)
         counted = runtime.begin(group, variables, self._context.machine.whole_cards)
@@ -116,7 +117,7 @@ class PodStarter:
             id=container_id,
             cgroup=cgroup_lines(group, v2=runtime.cgroup_v2),
             process=ContainerProcess(
-                [sys.executable, *MODULE, *(relocate(word, places) for word in arguments)],
+                [relocate(word, places) for word in program],
                 {**seen, **counted},
                 home / f"{restarts}.log",
             ),
@@ -158,7 +159,14 @@ def check_pod(pod: NodePod) -> None:
         )
     check_volumes(pod)
     for container in pod.containers:
-        workload_arguments(container, (*container.command, *container.args))
+        program_of(container, (*container.command, *container.args))
+
+
+def program_of(container: NodeContainer, words: Sequence[str]) -> tuple[str, ...]:
+    """Return what is started: a workload, or a `sleep`, which does nothing on any machine."""
+    if words[:1] == ("sleep",) and len(words) > 1 and _SECONDS.fullmatch(" ".join(words[1:])):
+        return tuple(words)
+    return (sys.executable, *MODULE, *workload_arguments(container, words))
 
 
 def workload_arguments(container: NodeContainer, words: Sequence[str]) -> tuple[str, ...]:

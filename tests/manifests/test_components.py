@@ -133,6 +133,27 @@ def test_an_agent_may_take_one_label_away_where_the_driver_limits() -> None:
     assert f"|| k == '{names.DRIVER_LIMITS}')" in patch["value"]["expression"]
 
 
+def test_a_canary_lets_the_agent_set_that_label_and_say_why() -> None:
+    """Component driver-limits-canary replaces what the others say of labels and annotations."""
+    text = (COMPONENTS / "driver-limits-canary" / "policy.yaml").read_text(encoding="utf-8")
+    notes, labels = (patch["value"]["expression"] for patch in yaml.safe_load(text))
+
+    assert f"k in ['{names.CARDS}', '{names.DRIVER_CANARY}']" in notes
+    assert f"k == '{names.DRIVER_LIMITS}' && !(k in variables.labelled)" in labels
+
+
+def test_the_canary_asks_for_a_limit_and_for_no_gpu() -> None:
+    """Both variables are literals, it sees every card, and it has no token."""
+    spec = pod_spec(found("DaemonSet", names.CANARY, COMPONENTS / "driver-limits-canary"))
+    (container,) = spec["containers"]
+    env = {entry["name"]: entry["value"] for entry in container["env"]}
+
+    assert ("0", "64") == (env[names.DRIVER_REQUEST], env[names.DRIVER_LIMIT])
+    assert "all" == env[names.VISIBLE_DEVICES]
+    assert {"memory"} == set(container["resources"]["limits"])
+    assert spec["automountServiceAccountToken"] is False
+
+
 def test_the_agent_sees_the_hosts_cgroups_and_writes_none() -> None:
     """Component driver-limits mounts one folder of the host, read-only, where NVML needs it."""
     spec = pod_spec(driver_limits("agent.yaml"))

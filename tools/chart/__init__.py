@@ -18,7 +18,7 @@ from gpufence.names import HELP_URL
 from tools.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
 from tools.chart.template import Code, Printer, Unless
 from tools.chart.usual import with_usual
-from tools.chart.values import TEST_OF, schema_page, value_of, values_page
+from tools.chart.values import SETTINGS, TEST_OF, schema_page, value_of, values_page
 from tools.manifests import (
     BASE,
     COMPONENTS,
@@ -249,7 +249,8 @@ def _with_code(node: Any) -> Any:
     if isinstance(node.get("containers"), Named):
         entries["imagePullSecrets"] = _PULL_SECRETS
         for name, container in entries["containers"].items():
-            container["env"] = _with_settings(name, container["env"])
+            if name in SETTINGS:
+                container["env"] = _with_settings(name, container["env"])
     if node.get("kind") == "CustomResourceDefinition":
         annotations = {**node["metadata"]["annotations"], "kept": _KEPT}
         entries["metadata"] = {**node["metadata"], "annotations": annotations}

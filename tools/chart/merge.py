@@ -55,9 +55,10 @@ def by_name(value: Any) -> Any:
     return value
 
 
-def merged(default: Any, variants: list[Variant]) -> Any:
+def merged(default: Any, variants: list[Variant], *, listed: bool = False) -> Any:
     """
     Return one node for the default and what becomes of it; a pair of components comes after both.
+    One that is `listed` among others is there as a whole or not at all.
     """
     told: list[Variant] = []
     for flags, value in variants:
@@ -76,7 +77,7 @@ def merged(default: Any, variants: list[Variant]) -> Any:
         (value is not ABSENT) == any(reason <= flags for reason in reasons)
         for flags, value in variants
     )
-    if default is ABSENT and there and any(value != values[0] for value in values):
+    if default is ABSENT and there and not listed and any(value != values[0] for value in values):
         inside = [(flags, kind() if value is ABSENT else value) for flags, value in variants]
         return Present(reasons, _by_key(kind(), inside))
     return Choice(default, tuple(told))
@@ -93,6 +94,7 @@ def _by_key(default: dict[str, Any], variants: list[Variant]) -> dict[str, Any]:
                     (f, ABSENT if value is ABSENT else value.get(key, ABSENT))
                     for f, value in variants
                 ],
+                listed=type(default) is Named,
             ),
         )
         for key in keys

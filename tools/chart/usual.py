@@ -120,6 +120,8 @@ def with_usual(node: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(template, dict):
         return node
     (program,) = template["spec"]["containers"]
+    if program not in _ALL:
+        return node
     changed = {**spec, "template": _pod(program, template)}
     if program in USUAL["replicas"].programs:
         changed["replicas"] = Given(_value(program, "replicas"), spec["replicas"])

@@ -31,7 +31,7 @@ TEST_OF: Final = {
     _CHOSEN_BY_CLUSTER: '(include "gpufence.kubernetes130" .)',
     "driver-limits": '(ne (include "gpufence.driverLimits" .) "off")',
 }
-_WORDS: Final = {"driver-limits": ("off", "on", "labelled")}
+_WORDS: Final = {"driver-limits": ("off", "on", "labelled", "auto")}
 """Values that are words; YAML reads the first two as false and true, which mean the same."""
 _WHOLE: Final = "^[0-9]*$"
 _NUMBER: Final = "^([-+]?[0-9.]+([eE][-+]?[0-9]+)?)?$"

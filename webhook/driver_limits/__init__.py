@@ -26,7 +26,7 @@ from webhook.frameworks.figures import LimitOnCard
 from webhook.policy import DriverLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpufence.candidates import CandidateCard
     from gpufence.cards import Card
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
 REQUIREMENT: Final = {"key": names.DRIVER_LIMITS, "operator": "In", "values": ["true"]}
 """What a pod requires of its node where nodes that can have the label."""
 
+BY_LABEL: Final = (DriverLimits.LABELLED, DriverLimits.AUTO)
 VARIABLES: Final = (names.DRIVER_REQUEST, names.DRIVER_LIMIT)
 NOT_HELD: Final = "; not held by the driver: "
 NO_NODE: Final = f"no GPU node that the pod may get has the label {names.DRIVER_LIMITS}"
+NOT_PROVED: Final = f"a node that it may get, now or later, may lack {names.DRIVER_LIMITS}"
 TOO_LONG: Final = f"its node affinity is too long for {names.DRIVER_LIMITS} to be required, too"
 MIG: Final = "it may get a MIG instance, which the driver holds to no limit"
 OLD: Final = f"a node that it may get has a driver before {FIRST_DRIVER}"
@@ -98,6 +100,17 @@ def requiring_label(pod: Pod) -> Pod | str:
     )
 
 
+def unlabelled(pod: Pod, nodes: Sequence[GpuNode], *, grows: bool) -> str:
+    """
+    Return why a pod that is kept to no node may get one whose driver cannot hold it; `nodes` are
+    those that it may get now, to which others come where the fleet `grows`.
+    """
+    if not any(map(has_label, nodes)):
+        return NO_NODE
+    comes = grows and requiring_label(pod) != pod
+    return "" if all(map(has_label, nodes)) and not comes else NOT_PROVED
+
+
 def lacks(term: Object) -> bool:
     """
     Return whether a term is to require the label, too; one without any requirement matches no
@@ -121,8 +134,8 @@ def held_at_binding(
     why_not = read.annotations.get(names.SUMMARY, "").partition(NOT_HELD)[2].partition(";")[0]
     planned = {name: driver_bytes(item) for name, item in plan.containers.items()}
     held = {name: limit for name, limit in planned.items() if limit is not None}
-    unlabelled = policy.driver_limits is DriverLimits.LABELLED and not has_label(node)
-    if unlabelled or not held or obstacle(node, usable_cards(read, node)):
+    lacking = policy.driver_limits in BY_LABEL and not has_label(node)
+    if lacking or not held or obstacle(node, usable_cards(read, node)):
         return Held(why_not=why_not) if why_not else None
     found = _limits_in(as_object(pod.get("spec"), "spec"))
     same = {name: limit for name, limit in held.items() if found.get(name) == str(limit // MIB)}

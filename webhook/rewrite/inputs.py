@@ -17,7 +17,14 @@ from gpufence.cards import SMALLEST_MADE, cards_by_labels, shown_memory
 from gpufence.dialects import Declared, Undeclared, Unreadable, dra, kai, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
-from webhook.driver_limits import NO_NODE, Held, has_label, requiring_label, seen_by_held
+from webhook.driver_limits import (
+    BY_LABEL,
+    Held,
+    has_label,
+    requiring_label,
+    seen_by_held,
+    unlabelled,
+)
 from webhook.driver_limits.amounts import PodParts, held_by_driver, kinds_of
 from webhook.engines.words import NO_SERVER
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
@@ -151,8 +158,8 @@ def inputs_held(
     policy: WebhookPolicy,
 ) -> PlanInputs:
     """
-    Do the same where the driver is to hold what it can; where only nodes with the label can, a pod
-    that is held gets no others.
+    Do the same where the driver is to hold what it can. Where only nodes with the label can, a pod
+    that is held gets no others; with `auto` it is held only if it may get no others anyway.
     """
     terms = (mode, namespace, fleet, policy)
     inputs = inputs_for(pod, *terms)
@@ -164,8 +171,9 @@ def inputs_held(
     if isinstance(there, str):
         return inputs._replace(driver=Held(why_not=there))
     nodes = [node for node in fleet.nodes(there) if not labelled or has_label(node)]
-    kinds = kinds_of(there, nodes, policy.default, grows=fleet.grows)
-    found = NO_NODE if labelled and not nodes else kinds
+    by_label = policy.driver_limits in BY_LABEL
+    why_not = unlabelled(there, nodes, grows=fleet.grows and not labelled) if by_label else ""
+    found = why_not or kinds_of(there, nodes, policy.default, grows=fleet.grows)
     known = {(card.units, card.memory_bytes): each for card, each in limits.by_card}
     parts = PodParts(there, inputs.options, inputs.namespace, policy.largest_bytes, known)
     held = held_by_driver(parts, [part.container for part in limits.first.parts], found)

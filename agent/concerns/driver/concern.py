@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Self
 
 from agent.concern import Concern
+from agent.concerns.driver.canary import asked_of, canary_on
+from agent.concerns.driver.label import REPEAT_SECONDS, CanaryWatch, NodeLabel
 from agent.concerns.driver.leaves import Leaves
 from agent.concerns.driver.model import (
     KEPT_READS,
@@ -35,32 +36,23 @@ from gpufence.errors import Finding, look, ok
 from gpufence.event_text import MOST_TEXT, event_text, named_card, shortened
 from gpufence.fences import FIRST_DRIVER
 from gpufence.text import limit_mebibytes
-from kube import KubeError, PatchType, core
-from kube.repeating import Complaint, Repeating, SystemClock
+from kube.repeating import Repeating
 from service.exposition import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from agent.cluster import AgentCluster
     from agent.concern import Ground
     from agent.concerns.driver.model import AskedLimit, ReadKey, Said
     from agent.model.sample import Sample
     from agent.model.state import TickResult
     from agent.ports import NvmlAside
-    from kube import JsonObject
 
-_log = logging.getLogger(__name__)
 _MOST_AT_ONCE: Final = 64
 """Limits read in one turn; the next turn reads on with those that have waited longest."""
 _TURN_SECONDS: Final = 1.0
 _IDLE_SECONDS: Final = 60.0
 """After so long without a limit to read there is no child to ask."""
-_REPEAT_SECONDS: Final = 10.0
-"""
-From one attempt to take the label back to the next, and from word to word of what lasts, which is
-far less than an episode of the damping lasts without cause.
-"""
 _FENCE: Final = "gpufence_pod_fence"
 _READ: Final = "gpufence_driver_limits"
 _WRONG: Final = "gpufence_driver_limits_unsupported"
@@ -70,7 +62,7 @@ _AS_WITHOUT: Final = "It is reported and evicted as without."
 _UPDATE: Final = (
     f"Update driver and container toolkit, or take the label {names.DRIVER_LIMITS} off the Node."
 )
-_APPLY: Final = "apply component driver-limits"
+_AGAIN: Final = "Its label is gone until another canary has passed."
 _MOUNT: Final = (
     "apply component driver-limits, or set GPUFENCE_CGROUP_ROOT to the node's own cgroups"
 )
@@ -100,6 +92,10 @@ class DriverConcern(Concern):
         self._nvml = nvml
         self._label = label
         self._clock = clock
+        self._canary, self._canary_id = (
+            CanaryWatch(label, KEPT_READS * policy.read_seconds, clock),
+            "",
+        )
         self._leaves = Leaves(policy.cgroup_root, policy.read_seconds, clock)
         self._tick: TickResult | None = None
         self._read_at = clock()
@@ -113,7 +109,7 @@ class DriverConcern(Concern):
 
     @classmethod
     def on(cls, ground: Ground, settings: DriverPolicy) -> Self:
-        label = NodeLabel(ground.cluster, remove=settings.label == "remove")
+        label = NodeLabel(ground.cluster, settings.label)
         return cls(settings, ground.node, ground.nvml, label, ground.clock)
 
     @classmethod
@@ -128,7 +124,7 @@ class DriverConcern(Concern):
 
     def notices(self) -> Sequence[Notice]:
         now = self._clock()
-        if self._notices is self._said and now - self._said_at < _REPEAT_SECONDS:
+        if self._notices is self._said and now - self._said_at < REPEAT_SECONDS:
             return ()
         self._said, self._said_at = self._notices, now
         return self._said
@@ -142,7 +138,8 @@ class DriverConcern(Concern):
             for labels, use in uses
             if (fence := fence_on(use.card, use, records))
         )
-        states = Counter(record.found.state for record in records.values())
+        told = (item for key, item in records.items() if key[0] != self._canary_id)
+        states = Counter(record.found.state for record in told)
         counted = (({"state": str(each)}, float(states[each])) for each in State)
         wrong = float(bool(self.trouble.why))
         return [
@@ -173,7 +170,9 @@ class DriverConcern(Concern):
         tick = self._tick
         if tick is None:
             return self._pause_seconds
-        wanted, seconds = wanted_in(tick.observation), self._policy.read_seconds
+        canary = canary_on(tick.observation, self._label.namespace)
+        wanted = wanted_in(tick.observation) | {item.key: item for item in asked_of(canary)}
+        seconds, self._canary_id = self._policy.read_seconds, canary.container
         kept = {key: self.records[key] for key in wanted if key in self.records}
         self.records = kept | self._asked(wanted.values())
         now = self._clock()
@@ -190,11 +189,12 @@ class DriverConcern(Concern):
         self.trouble = node_trouble(
             tick.observation, mine, lasting=len(absent), labelled=self._label.is_set
         )
-        notices = tuple(self._absent(item) for item in absent) + self._unsupported()
+        notices = tuple(self._absent(item) for item in absent) + tuple(self._unsupported())
         if notices != self._notices:
             self._notices = notices
+        self._canary.turn(canary, self.records, self.trouble)
         if self.trouble.certain and now >= self._label_at:
-            self._label_at = now + _REPEAT_SECONDS
+            self._label_at = now + REPEAT_SECONDS
             self._label.take_back(self.trouble.why)
         return self._pause_seconds
 
@@ -235,42 +235,15 @@ class DriverConcern(Concern):
         topic = f"{item.card.uuid}/{item.container}"
         return pod_notices(names.LIMIT_ABSENT, item.pod, text, topic=topic, anchor=None)[0]
 
-    def _unsupported(self) -> tuple[Notice, ...]:
-        why = self.trouble.why
-        if not why:
-            return ()
-        first = f"The driver's limits of containers cannot be relied on here: {why}."
-        text = event_text(first, last=_UPDATE, most=MOST_TEXT)
-        return (Notice(names.LIMIT_UNSUPPORTED, about_node(self._node), one_line(text)),)
-
-
-class NodeLabel:
-    """The Node's label; it is taken off where the operator lets the agent, and never set."""
-
-    def __init__(self, cluster: AgentCluster | None, *, remove: bool) -> None:
-        self._cluster = cluster
-        self._remove = remove
-        self._complaint = Complaint("label of the Node", _APPLY, SystemClock())
-
-    @property
-    def is_set(self) -> bool:
-        labels = {} if self._cluster is None else self._cluster.node_labels
-        return labels.get(names.DRIVER_LIMITS) == "true"
-
-    def take_back(self, why: str) -> None:
-        """Take the label off, if there is one; blocks."""
-        if self._cluster is None or not self._remove or not self.is_set:
-            return
-        _log.warning("taking the label %s off the Node: %s", names.DRIVER_LIMITS, why)
-        settings = self._cluster.settings
-        path = core("nodes", settings.node)
-        body: JsonObject = {"metadata": {"labels": {names.DRIVER_LIMITS: None}}}
-        try:
-            self._cluster.client.patch(
-                path, body, PatchType.MERGE, timeout_seconds=settings.request_seconds
-            )
-        except KubeError as error:
-            self._complaint.say(error)
+    def _unsupported(self) -> Iterator[Notice]:
+        for why, first, last, topic in (
+            (self.trouble.why, "cannot be relied on here", _UPDATE, ""),
+            (self._canary.lost, "are no longer proved here", _AGAIN, "canary"),
+        ):
+            if why:
+                said = f"The driver's limits of containers {first}: {why}."
+                text = one_line(event_text(said, last=last, most=MOST_TEXT))
+                yield Notice(names.LIMIT_UNSUPPORTED, about_node(self._node), text, topic)
 
 
 def _owner(item: AskedLimit) -> Owner:

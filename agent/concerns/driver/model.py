@@ -84,8 +84,9 @@ class DriverPolicy:
         metadata=setting(
             "GPUFENCE_DRIVER_LABEL",
             "`remove`: the label `gpufence.io/driver-limits` is taken off this Node where "
-            "containers with such limits cannot start; `keep`: that is only reported",
-            kind=choice(("keep", "remove")),
+            "containers with such limits cannot start; `canary`: it is also set, once the node's "
+            "canary is held to its limit; `keep`: that is only reported",
+            kind=choice(("keep", "remove", "canary")),
         ),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence.canary import Proof, read_note
 from gpufence.errors import Finding, look, ok, unknown, wrong
 from gpufence.fences import FIRST_DRIVER, Fence, is_too_old
 from gpufence.names import DRIVER_LIMITS, DRIVER_SETTING, LIMIT_ABSENT
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 _SUBJECT: Final = "driver limits"
 _OFF: Final = "off"
 _LABELLED: Final = "labelled"
+_BY_LABEL: Final = (_LABELLED, "auto")
 _PAGE: Final = "docs/driver-limits.md"
 _ASK: Final = "ask an administrator to run this"
 _UNLABEL: Final = f"kubectl label node {{}} {DRIVER_LIMITS}-, and see {_PAGE}"
 _UNSET: Final = f"kubectl cordon {{}}, or set driverLimits to labelled ({_PAGE})"
+_CANARY: Final = f"{_PAGE}#let-a-canary-label-nodes"
 _TRY: Final = "run the pod of docs/driver-limits.md#try-a-node there"
 
 
@@ -62,7 +65,20 @@ def check_driver(installation: Installation) -> Iterator[Finding]:
         yield unknown(_SUBJECT, nodes.hidden or installation.agents.hidden, _ASK)
         return
     with_gpu = {name: node for name, node in (nodes.value or {}).items() if node.gpu or node.cards}
-    yield from _of_nodes(installation, setting, labelled if setting == _LABELLED else with_gpu)
+    if setting in _BY_LABEL:
+        yield from _not_proved(nodes.value or {})
+    yield from _of_nodes(installation, setting, labelled if setting in _BY_LABEL else with_gpu)
+
+
+def _not_proved(nodes: Mapping[str, SeenNode]) -> Iterator[Finding]:
+    """Say why nodes have no label, as far as their canaries have shown it."""
+    reasons: dict[str, list[str]] = {}
+    for name, node in sorted(nodes.items()):
+        note = read_note(node.canary)
+        if note is not None and note.why and not node.limits:
+            reasons.setdefault(note.why, []).append(name)
+    for why, found in reasons.items():
+        yield look(_SUBJECT, f"{_nodes(found)} without the label, {named(found)}: {why}", _CANARY)
 
 
 def _of_nodes(
@@ -73,8 +89,9 @@ def _of_nodes(
         yield look(_SUBJECT, said, f"label nodes that can: {_PAGE}")
         return
     held = _held(installation)
-    unseen = []
-    remedy = _UNLABEL if setting == _LABELLED else _UNSET
+    unseen: list[str] = []
+    passed: list[str] = []
+    remedy = _UNLABEL if setting in _BY_LABEL else _UNSET
     for name, node in sorted(nodes.items()):
         agent = (installation.agents.value or {}).get(name)
         snapshot = None if agent is None else agent.snapshot
@@ -82,7 +99,7 @@ def _of_nodes(
         if trouble:
             yield wrong(_SUBJECT, f"{name}: {trouble}", remedy.format(name))
         elif snapshot is None or is_stale(snapshot) or name not in held.nodes:
-            unseen.append(name)
+            (passed if _is_proved(node, snapshot) else unseen).append(name)
     if held.otherwise:
         said = f"written for {counted(len(held.otherwise), 'pod')} that no driver holds"
         why = f"the Events {LIMIT_ABSENT} say why"
@@ -90,9 +107,16 @@ def _of_nodes(
     if unseen:
         said = f"{_nodes(unseen)} on which no agent has seen a driver hold a pod: {named(unseen)}"
         yield unknown(_SUBJECT, said, _TRY)
+    if passed:
+        yield ok(_SUBJECT, f"{_nodes(passed)} whose canary is held: {named(passed)}")
     if held.by_driver:
         said = f"{counted(len(held.by_driver), 'pod')} held, as agents read back"
         yield ok(_SUBJECT, f"{said}, on {_nodes(held.nodes)}")
+
+
+def _is_proved(node: SeenNode, snapshot: Snapshot | None) -> bool:
+    note, fresh = read_note(node.canary), snapshot is not None and not is_stale(snapshot)
+    return fresh and note is not None and note.shown is Proof.PASSED
 
 
 def _held(installation: Installation) -> _PlannedPods:

@@ -11,6 +11,7 @@ import pytest
 from agent.model.decision import Brake, Outcome
 from gpufence import names
 from gpufence.annotations import Headroom
+from gpufence.canary import CanaryNote, Proof, write_note
 from gpufence.capped import Ending
 from gpufence.cards import Instance, NodeCards
 from gpufence.fences import Fence
@@ -213,6 +214,9 @@ def answering(*fences: str, trouble: str = "", **changes: Any) -> Changes:
     return {"agents": MaybeHidden(by_node([agent(state)]))}
 
 
+AUTO = limiting("auto")
+PASSED = write_note(CanaryNote(Proof.PASSED, "615.71.09", "c"))
+LOST = write_note(CanaryNote(Proof.LOST, "615.71.09", "c", "no canary runs here"))
 HELD: Changes = {**labelled(), "pods": of(carrying())}
 OLD, INSTANCE = stated("580.65"), stated("", mig=Instance("GPU-0", "1g.5gb"))
 LIMITS: dict[str, Changes] = {
@@ -232,6 +236,13 @@ LIMITS: dict[str, Changes] = {
     "an old driver": labelled(cards=OLD),
     "MIG instances": {"deployment": limiting("on"), **labelled(cards=INSTANCE)},
     "no cards": labelled(cards=None),
+    "a canary": {"deployment": AUTO, **labelled(canary=PASSED), **answering("agent")},
+    "a canary that nobody looks at": {
+        **labelled(canary=PASSED),
+        **answering("agent", stale_seconds=99.0),
+    },
+    "a canary that is gone": {"deployment": AUTO, **labelled(limits=False, canary=LOST)},
+    "a note that nobody can read": {"deployment": AUTO, **labelled(canary="{}")},
 }
 
 

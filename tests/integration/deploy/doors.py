@@ -175,7 +175,10 @@ DOORS: Final[Mapping[str, Door]] = {
     "write the status of a pod of another node": condition(THEIRS),
     "say which cards its own Node has": node(OWN, metadata={"annotations": {names.CARDS: "x"}}),
     f"take `{names.DRIVER_LIMITS}` off its own Node": labelled(OWN, None),
-    f"set `{names.DRIVER_LIMITS}` on its own Node": labelled(OWN, "false"),
+    "say what its own Node's canary has shown": node(
+        OWN, metadata={"annotations": {names.DRIVER_CANARY: "x"}}
+    ),
+    f"set `{names.DRIVER_LIMITS}` to another word on its own Node": labelled(OWN, "false"),
     f"take `{names.DRIVER_LIMITS}` off another Node": labelled(OTHER, None),
     "label its own Node": node(OWN, metadata={"labels": {"example.com/x": "y"}}),
     "cordon its own Node": node(OWN, spec={"unschedulable": True}),

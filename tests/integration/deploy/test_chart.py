@@ -214,7 +214,7 @@ def test_any_components_make_the_same_together(helm: Helm, by_kustomize: Kustomi
         ("image.pullPolicy=always", "at '/image/pullPolicy': value must be one of"),
         ("website=git.example.com", "at '/website': 'git.example.com' does not match"),
         ("kubernetes130=maybe", "at '/kubernetes130': got string, want null or boolean"),
-        ("driverLimits=auto", "at '/driverLimits': value must be one of 'off', 'on', 'labelled'"),
+        ("driverLimits=maybe", "at '/driverLimits': value must be one of 'off', 'on', 'labelled'"),
     ],
 )
 def test_a_value_that_nobody_knows_is_refused_by_its_name(
@@ -228,7 +228,7 @@ def test_a_value_that_nobody_knows_is_refused_by_its_name(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [("on", "on"), ("true", "on"), ("labelled", "labelled")]
+    ("value", "said"), [("on", "on"), ("true", "on"), ("labelled", "labelled"), ("auto", "auto")]
 )
 def test_the_drivers_limits_are_a_word(helm: Helm, value: str, said: str) -> None:
     """YAML reads a plain `on` as true; the webhook gets the word."""

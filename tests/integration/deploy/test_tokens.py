@@ -31,6 +31,7 @@ from tests.integration.deploy.doors import (
     TEAM,
     THEIRS,
     doors_shown,
+    labelled,
 )
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
 from tests.support.objects import pod
@@ -241,6 +242,32 @@ def test_every_door_is_as_the_page_says(tokens: dict[str, Token], account: str) 
     eventually(lambda: expected == {what: stolen.opens(what) for what in DOORS}, 15)
 
     assert expected == {what: stolen.opens(what) for what in DOORS}
+
+
+@pytest.mark.parametrize(
+    ("there", "said", "opens"),
+    [
+        (None, "true", True),
+        ("true", None, True),
+        (None, "false", False),
+        ("true", "false", False),
+        ("false", "true", False),
+    ],
+)
+def test_an_agent_says_of_its_node_that_it_can_and_nothing_else(
+    plane: ControlPlane,
+    tokens: dict[str, Token],
+    there: str | None,
+    said: str | None,
+    opens: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    """Where a label is, by whomever, the agent can only take it away."""
+    change = f"{names.DRIVER_LIMITS}={there}" if there else f"{names.DRIVER_LIMITS}-"
+    plane.kubectl("label", "node", OWN, change, "--overwrite")
+    try:
+        assert eventually(lambda: opens == labelled(OWN, said).open(tokens[AGENT].client), 15)
+    finally:
+        plane.kubectl("label", "node", OWN, f"{names.DRIVER_LIMITS}=true", "--overwrite")
 
 
 VERBS = (

@@ -116,6 +116,10 @@ def with_label(machine: Machine) -> Machine:
     return machine._replace(labels={**machine.labels, names.DRIVER_LIMITS: "true"})
 
 
+def without_label(machine: Machine) -> Machine:
+    return machine._replace(labels={**machine.labels, names.DRIVER_LIMITS: "false"})
+
+
 unequal = st.tuples(st.sampled_from(WHOLE), st.sampled_from(WHOLE)).map(
     lambda two: Machine((two[0].shown, two[1].shown), {}, stated=True)
 )
@@ -159,6 +163,21 @@ def policies(said: DriverLimits) -> st.SearchStrategy[WebhookPolicy]:
     return st.just(replace(OFF, driver_limits=said))
 
 
+proved = capable.map(with_label)
+not_proved = st.one_of(
+    (rolled_back | cut).map(with_label),  # and the label is still there
+    births.map(lambda each: each._replace(stated=False, driver=580)),  # its canary cannot start
+    births.map(without_label),
+    births,  # no canary was there yet
+    anything,
+)
+canaries = st.builds(
+    Site,
+    st.lists(proved, max_size=3) | st.lists(proved | not_proved, min_size=2, max_size=3),
+    st.lists(births.map(with_label) | not_proved, max_size=2),
+    policies(DriverLimits.AUTO),
+)
+"""Nodes by what a canary has found on them; by an operator's word, `false`, none is proved."""
 sites = st.one_of(
     st.builds(
         Site,
@@ -173,6 +192,7 @@ sites = st.one_of(
         st.lists(births.map(with_label) | anything, max_size=2),
         policies(DriverLimits.LABELLED),
     ),
+    canaries,
 )
 _amounts = st.sampled_from(
     [
@@ -205,6 +225,7 @@ _where: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         {},
         {"nodeName": "node-0"},
         {"nodeSelector": {"zone": "a"}},
+        {"nodeSelector": {names.DRIVER_LIMITS: "true"}},
         {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [_NOWHERE, _ANYWHERE]}}}},
     ]
 )

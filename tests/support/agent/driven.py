@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from agent.concern import Concern
+from agent.concerns.driver.canary import NodeWord
 from agent.concerns.driver.concern import DriverConcern
 from agent.concerns.driver.model import DriverPolicy
 from agent.model.pod import DriverLimit, PodOnNode
 from agent.model.sample import Trouble
 from agent.nvml.faults import Code
 from agent.nvml.protocol import Answer, Limited, NvmlFailure, Question
+from gpufence.canary import CanaryNote, Proof
 from gpufence.quantity import GIB
 from tests.support.agent.builders import LIMIT, container_id, pod
 from tests.support.agent.node import Node
@@ -38,14 +40,20 @@ class Nvml:
 
 
 class Label:
-    """The Node's label, and why it was taken back."""
+    """The Node's label, why it was taken back, and what a canary has shown where one counts."""
 
     def __init__(self) -> None:
         self.is_set = False
+        self.namespace = ""
+        self.word = NodeWord()
         self.taken: list[str] = []
 
     def take_back(self, why: str) -> None:
         self.taken.append(why)
+
+    def say(self, note: CanaryNote) -> None:
+        label = {Proof.PASSED: "true", Proof.LOST: None}.get(note.shown, self.word.label)
+        self.word = NodeWord(label, note)
 
 
 class DrivenNode(Node):

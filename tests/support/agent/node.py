@@ -9,7 +9,8 @@ from agent.concern import Concern, Concerns
 from agent.concerns.activity import ActivityConcern
 from agent.concerns.activity.model import ActivityPolicy
 from agent.concerns.capped import CappedConcern
-from agent.concerns.driver.concern import DriverConcern, NodeLabel
+from agent.concerns.driver.concern import DriverConcern
+from agent.concerns.driver.label import NodeLabel
 from agent.concerns.driver.model import DriverPolicy
 from agent.concerns.need import NeedConcern
 from agent.concerns.need.model import NeedPolicy, StoredNeed
@@ -302,7 +303,7 @@ class ConcernedNode(Node):
         self.activity = ActivityConcern(ActivityPolicy(), self.processes, self.clock)
         self.need = NeedConcern(NeedPolicy(), "n1", self.stored, self.clock, timestamp)
         policy = DriverPolicy(cgroup_root="/nowhere")
-        label = NodeLabel(None, remove=False)
+        label = NodeLabel(None, "keep")
         self.driver = DriverConcern(policy, "n1", NoNvml(), label, self.clock)
         self.shown = ShownConcern(ShownPolicy())
         capped = CappedConcern(lambda: f"{timestamp()}T00:00:00Z")

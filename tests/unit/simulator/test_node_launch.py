@@ -11,7 +11,7 @@ from gpufence.nodes import read_node
 from gpufence.quantity import GIB, MIB
 from simulator.node.api import node_object
 from simulator.node.errors import RefusedPodError
-from simulator.node.launch import check_pod, workload_arguments
+from simulator.node.launch import check_pod, program_of, workload_arguments
 from simulator.node.machine import (
     WHOLE,
     GpuMachine,
@@ -38,6 +38,19 @@ def test_a_command_of_the_workload_runs(python: str) -> None:
     assert ("hold 1Gi", "--card", "0") == arguments(
         "anything:1", (python, *WORKLOAD), "hold 1Gi", "--card", "0"
     )
+
+
+@pytest.mark.parametrize(("words", "runs"), [(["sleep", "9"], True), (["sleep", "9; id"], False)])
+def test_a_sleep_runs_as_it_is(words: list[str], runs: bool) -> None:  # noqa: FBT001 - a row of the table
+    """It does nothing to the machine; whatever else is beside it is refused."""
+    made = pod(container(image="registry.example.com/other", command=words))
+    if not runs:
+        with pytest.raises(RefusedPodError, match="is no simulator workload"):
+            check_pod(made)
+        return
+    check_pod(made)
+
+    assert ("sleep", "9") == program_of(made.containers[0], tuple(words))
 
 
 @pytest.mark.parametrize(

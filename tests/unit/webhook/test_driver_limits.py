@@ -19,6 +19,7 @@ from webhook.fleet import Fleet
 from webhook.policy import DriverLimits, WebhookPolicy
 
 ON = WebhookPolicy(driver_limits=DriverLimits.ON)
+AUTO = replace(ON, driver_limits=DriverLimits.AUTO)
 LABELLED = replace(ON, driver_limits=DriverLimits.LABELLED)
 YES = {names.DRIVER_LIMITS: "true"}
 NEW = "615.71.09"
@@ -35,6 +36,7 @@ UNSTATED = (
 UNCERTAIN = "a card that it may get can be smaller than its limit"
 TOO_LARGE = "no card that it may get is known to be as large as its limit"
 DIFFERS = "its limit is another on other cards that it may get, and the variable is the same on all"
+NO_NODE = f"no GPU node that the pod may get has the label {names.DRIVER_LIMITS}"
 TINY = "its limit is below 1 MiB"
 OFFERED = {
     **dict.fromkeys((names.NVIDIA_GPU, names.GPUSHARE_MEMORY, names.VOLCANO_MEMORY), "15"),
@@ -265,6 +267,37 @@ def test_a_pod_on_a_labelled_node_requires_nothing_more(spec: Any) -> None:
 
     assert "3072" == environment(result)[names.DRIVER_LIMIT]
     assert None is required(result)
+
+
+PROVED = sized(15360, **YES)
+NO_LABEL = f"a node that it may get, now or later, may lack {names.DRIVER_LIMITS}"
+REQUIRED = requiring({"matchExpressions": [REQUIREMENT]})
+
+
+@pytest.mark.parametrize(
+    ("spec", "fleet", "expected"),
+    [
+        pytest.param({}, fleet_of(PROVED, sized(15360, name="b", **YES)), "3072", id="all proved"),
+        pytest.param({}, MIXED, NO_LABEL, id="one is not"),
+        pytest.param({"nodeSelector": YES}, MIXED, "3072", id="by its own selector"),
+        pytest.param({"affinity": REQUIRED}, MIXED, "3072", id="by its own affinity"),
+        pytest.param({"nodeName": "a"}, MIXED, "3072", id="on a proved node"),
+        pytest.param({"nodeName": "b"}, MIXED, NO_NODE, id="on another"),
+        pytest.param({}, fleet_of(T4), NO_NODE, id="none is proved"),
+        pytest.param({}, Fleet(()), NO_NODE, id="no node"),
+        pytest.param({}, fleet_of(sized(15360, **YES, **GROWING)), NO_LABEL, id="nodes come"),
+        pytest.param(
+            {}, fleet_of(sized(15360, **{names.DRIVER_LIMITS: "false"})), NO_NODE, id="a no"
+        ),
+        pytest.param({}, fleet_of(sized(15360, driver="580.1", **YES)), OLD, id="rolled back"),
+    ],
+)
+def test_auto_holds_what_gets_proved_nodes_alone(spec: Any, fleet: Fleet, expected: str) -> None:
+    """Nothing is required of the node: what may get one that is not proved is held by no driver."""
+    asked = shared("3Gi", **spec)
+
+    assert expected == limit_of(asked, fleet, AUTO)
+    assert required(asked) == required(rewritten(asked, fleet=fleet, policy=AUTO)[0])
 
 
 def test_each_container_has_its_own_limit() -> None:

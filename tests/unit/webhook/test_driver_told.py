@@ -19,6 +19,7 @@ from webhook.rewrite.binding import exact_values
 
 ON = WebhookPolicy(driver_limits=DriverLimits.ON)
 LABELLED = replace(ON, driver_limits=DriverLimits.LABELLED)
+AUTO = replace(ON, driver_limits=DriverLimits.AUTO)
 DIFFERS = "its limit is another on other cards that it may get, and the variable is the same on all"
 
 
@@ -277,6 +278,7 @@ def told(exact: dict[str, str], created: dict[str, Any], env: str) -> str:
         pytest.param(sized(15360), WebhookPolicy(), "0.937500", id="switched off since"),
         pytest.param(SILENT, ON, "0.921875", id="a card that is not stated"),
         pytest.param(sized(15360), LABELLED, "0.373333", id="without the label"),
+        pytest.param(sized(15360), AUTO, "0.373333", id="not proved"),
         pytest.param(sized(15360, driver="580.1"), ON, "0.373333", id="an old driver"),
     ],
 )

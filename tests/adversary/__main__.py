@@ -29,12 +29,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=int, default=900, help="of a play (900)")
     parser.add_argument("--evict-when", type=EvictWhen, default=EvictWhen.ALWAYS, choices=EvictWhen)
     parser.add_argument("--live", action="store_true", help="against the running agent")
+    parser.add_argument("--driver", action="store_true", help="live, with the driver's own limits")
     parser.add_argument("--replay", metavar="SCHEME", help="play this one and search nothing")
     options = parser.parse_args(arguments)
     with ExitStack() as undo:
         play: Play = partial(played, policy=EvictionPolicy(evict_when=options.evict_when))
-        if options.live:
-            stage = undo.enter_context(staged())
+        if options.live or options.driver:
+            stage = undo.enter_context(staged(driver=options.driver))
             play = lambda scheme, seconds: LivePlay(stage, scheme, seconds).run()  # noqa: E731
         if options.replay:
             scheme = tricks.read(options.replay)

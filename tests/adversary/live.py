@@ -17,6 +17,8 @@ from gpufence.settings import rows
 from kube import Client, ConflictError, NotFoundError, core
 from simulator.controlplane import Assets, ControlPlane
 from simulator.node import NodeOptions, RestartPauses, SimulatedNode
+from simulator.node.toolkit import Toolkit
+from simulator.nvml.build import CURRENT, LIMITED
 from tests.adversary.stage import HELD_BY_IDLE_THIEF, INNOCENT, PROMISED_TO_THIEF
 from tests.adversary.tricks import Kind, Scheme, Trick
 from tests.support import objects
@@ -84,8 +86,11 @@ class LiveStage:
 
 
 @contextmanager
-def staged() -> Iterator[LiveStage]:
-    """Start a control plane, a node with two cards, the innocent and the agent."""
+def staged(*, driver: bool = False) -> Iterator[LiveStage]:
+    """
+    Start a control plane, a node with two cards, the innocent and the agent; `driver` holds each
+    container to its limit there.
+    """
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(Assets.from_environment(os.environ)))
         options = NodeOptions(
@@ -94,6 +99,8 @@ def staged() -> Iterator[LiveStage]:
             name=NODE,
             cards="2xT4",
             pauses=RestartPauses(first_seconds=0.1),
+            driver=LIMITED if driver else CURRENT,
+            toolkit=Toolkit.CURRENT if driver else Toolkit.NONE,
         )
         node = undo.enter_context(SimulatedNode(options))
         site = undo.enter_context(NodeSite(plane, node, names.SYSTEM_NAMESPACE))
@@ -121,9 +128,10 @@ def _mode(limit: int | None) -> str | None:
 
 def pod_of(name: str, limit: int | None, *args: str, **metadata: object) -> dict[str, Any]:
     limits = {} if limit is None else {names.GPUSHARE_MEMORY: str(limit // GIB)}
-    container = workload(
-        *args, "--context", str(CONTEXT), "--on-oom", "wait", resources={"limits": limits}
-    )
+    held = {} if limit is None else {names.DRIVER_REQUEST: "0", names.DRIVER_LIMIT: limit // MIB}
+    env = [{"name": name, "value": str(value)} for name, value in held.items()]
+    script = (*args, "--context", str(CONTEXT), "--on-oom", "wait")
+    container = workload(*script, resources={"limits": limits}, env=env)
     notes = {names.GPUSHARE_CARD_INDEX: "0"} | ({names.INJECTED: "nothing"} if limits else {})
     made = pod(name, container, annotations=notes, terminationGracePeriodSeconds=30)
     made["metadata"] |= metadata

@@ -55,6 +55,15 @@ def test_known_schemes_stay_below_the_bound(stage: LiveStage, scheme: str) -> No
     assert haul.stolen > 0, told(Finding(haul, found))
 
 
+@pytest.mark.nightly
+def test_where_the_driver_holds_nothing_is_taken() -> None:
+    """With fence `driver` the same schemes take nothing, and have nobody else evicted."""
+    with staged(driver=True) as stage:
+        hauls = [LivePlay(stage, tricks.read(item), SECONDS).run() for item in KNOWN.values()]
+
+    assert [(0, False)] * len(KNOWN) == [(each.stolen, each.broke_a_promise) for each in hauls]
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_a_search_against_the_running_agent(

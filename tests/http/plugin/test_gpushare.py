@@ -15,7 +15,7 @@ from kubectl_gpufence import gpushare
 from kubectl_gpufence.output import Output
 from kubectl_gpufence.view import Display
 from tests.http.kube.builders import status
-from tests.support.gpushare_cases import ABSENT, CLUSTERS, Cluster, golden, serve
+from tests.support.gpushare_cases import ABSENT, CLUSTERS, FOLDER, Cluster, golden, serve
 from tests.support.plugin import (
     SYSTEM,
     Desk,
@@ -52,12 +52,19 @@ def shared(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("by_pod", [False, True])
-@pytest.mark.parametrize("name", ["many-cards", "named", "named-bare", "empty"])
+@pytest.mark.parametrize("name", CLUSTERS)
 def test_the_program_prints_what_gpushares_prints(desk: Desk, name: str, *, by_pod: bool) -> None:
-    """Nodes and pods are read and chosen as there."""
+    """Nodes and pods are read and chosen as there, and each byte is its own program's."""
     said = _run(desk, CLUSTERS[name], *(["-d"] if by_pod else []))
 
     assert (0, golden(name, details=by_pod).read_text(), "") == (said.code, said.out, said.err)
+
+
+def test_no_file_is_left_over() -> None:
+    """Each file belongs to a cluster; never write these from what ours prints."""
+    expected = {golden(name, details=by_pod) for name in CLUSTERS for by_pod in (False, True)}
+
+    assert expected == set(FOLDER.glob("*.txt"))
 
 
 def test_a_node_that_is_not_there_fails_as_there(desk: Desk) -> None:

@@ -1,20 +1,24 @@
-"""Owners of every kind: those that are released in a way of their own, and those that never are."""
+"""Owners of every kind and what else scales them: how each is released, and which never are."""
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpufence import names
-from kube import JsonObject, NotFoundError, PatchType, core, group
+from kube import JsonObject, PatchType, core, group
 from kube.kinds import ApiKind
 from simulator.controlplane import ControlPlane
-from tests.support.controller.site import DEPLOYMENTS, ControllerSite, worker
+from tests.support.controller.gate import Gate
+from tests.support.controller.site import ControllerSite, worker
 from tests.support.objects import (
     FARMS,
     HERDS,
     NOTEBOOKS,
     ROLLOUTS,
+    SCALED_OBJECTS,
     WORKLOADS,
     controlled,
     crd,
@@ -22,7 +26,7 @@ from tests.support.objects import (
     unconvertible,
     undefine,
 )
-from tests.support.observing import wait_until
+from tests.support.observing import eventually, wait_until
 from tests.support.site import Site
 
 NOTEBOOK = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")
@@ -84,52 +88,67 @@ def owned_pod(site: ControllerSite, namespace: str, owner: JsonObject, name: str
     site.admin.post(core("namespaces", namespace, "pods"), controlled(pod, owner))
 
 
-def made(site: ControllerSite, namespace: str, kind: ApiKind, **spec: Any) -> JsonObject:
+def made(
+    site: ControllerSite, namespace: str, kind: ApiKind, name: str = "mine", **spec: Any
+) -> JsonObject:
     item = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": "mine"},
+        "metadata": {"name": name},
         "spec": spec,
     }
     return site.admin.post(kind.path(namespace), item)
 
 
-def test_a_notebook_is_stopped(site: ControllerSite, full_namespace: str) -> None:
-    """By the annotation that Kubeflow's own interface writes; its StatefulSet is left alone."""
+def stateful_set(name: str, replicas: int) -> JsonObject:
+    made: JsonObject = {**worker(name, replicas), "kind": "StatefulSet"}
+    made["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel"}
+    return made
+
+
+ADMITS: dict[str, Any] = {
+    "apiVersion": WORKLOAD.api_version,
+    "kind": "Workload",
+    "metadata": {"name": "train"},
+    "spec": {"queueName": "q", "active": True, "podSets": [{"name": "main", "count": 1}]},
+}
+GOES = {"book": NOTEBOOK, "train": WORKLOAD, "farm": FARM, "roll": ROLLOUT, "set": STATEFUL}
+
+
+def test_owners_of_every_kind_are_released(site: ControllerSite, full_namespace: str) -> None:
+    """
+    A Notebook by Kubeflow's own annotation, a Job by its Workload, others by their scale; what is
+    below them is left alone, as is every other field.
+    """
     site.fence(full_namespace)
-    notebook = made(site, full_namespace, NOTEBOOK, template={"spec": {"containers": []}})
-    stateful: dict[str, Any] = {**worker("mine"), "kind": "StatefulSet"}
-    stateful["spec"]["serviceName"] = "mine"
-    site.admin.post(STATEFUL.path(full_namespace), controlled(stateful, notebook))
-    with site.controller() as controller:
-        wait_until(
-            lambda: site.phase(full_namespace, "mine", NOTEBOOK) == "released", controller.lines
-        )
-
-    found = site.owner(full_namespace, "mine", NOTEBOOK)
-    assert found.annotations[names.STOPPED].startswith("20")
-    assert 1 == site.replicas(full_namespace, "mine", STATEFUL)
-
-
-def test_a_workload_is_deactivated(site: ControllerSite, full_namespace: str) -> None:
-    """A Job that Kueue admits goes by its Workload, and no other field of that changes."""
-    site.fence(full_namespace)
+    template: dict[str, Any] = {"spec": {"containers": []}}
+    book = made(site, full_namespace, NOTEBOOK, "book", template=template)
+    site.admin.post(STATEFUL.path(full_namespace), controlled(stateful_set("book", 1), book))
     job = made_job(site, full_namespace, "train")
-    item: dict[str, Any] = {
-        "apiVersion": WORKLOAD.api_version,
-        "kind": "Workload",
-        "metadata": {"name": "job-train"},
-        "spec": {"queueName": "q", "active": True, "podSets": [{"name": "main", "count": 1}]},
-    }
-    site.admin.post(WORKLOAD.path(full_namespace), controlled(item, job))
+    site.admin.post(WORKLOAD.path(full_namespace), controlled(ADMITS, job))
+    owned_pod(site, full_namespace, made(site, full_namespace, FARM, "farm", replicas=3), "farm-0")
+    roll = made(site, full_namespace, ROLLOUT, "roll", replicas=2)
+    below = {**worker("roll-1", 2), "kind": "ReplicaSet"}
+    site.admin.post(REPLICA_SET.path(full_namespace), controlled(below, roll))
+    site.admin.post(STATEFUL.path(full_namespace), stateful_set("set", 2))
     with site.controller() as controller:
-        wait_until(
-            lambda: site.phase(full_namespace, "job-train", WORKLOAD) == "released",
-            controller.lines,
-        )
+        for name, kind in GOES.items():
+            wait_until(partial(_is_released, site, full_namespace, name, kind), controller.lines)
 
-    spec = site.admin.get(WORKLOAD.path(full_namespace, "job-train"))["spec"]
-    assert {**item["spec"], "active": False} == spec
+    notes = [site.note(full_namespace, name, GOES[name]) for name in ("farm", "roll", "set")]
+    stopped = site.owner(full_namespace, "book", NOTEBOOK).annotations[names.STOPPED]
+    spec = site.admin.get(WORKLOAD.path(full_namespace, "train"))["spec"]
+    assert [3, 2, 2] == [note.replicas for note in notes if note is not None]
+    assert [0, 0, 0] == [
+        site.replicas(full_namespace, name, GOES[name]) for name in ("farm", "roll", "set")
+    ]
+    assert (True, {**ADMITS["spec"], "active": False}) == (stopped.startswith("20"), spec)
+    assert 1 == site.replicas(full_namespace, "book", STATEFUL)
+    assert 2 == site.replicas(full_namespace, "roll-1", REPLICA_SET)
+
+
+def _is_released(site: ControllerSite, namespace: str, name: str, kind: ApiKind) -> bool:
+    return site.phase(namespace, name, kind) == "released"
 
 
 def made_job(site: ControllerSite, namespace: str, name: str) -> JsonObject:
@@ -145,63 +164,37 @@ def made_job(site: ControllerSite, namespace: str, name: str) -> JsonObject:
     return site.admin.post(group("batch/v1", "namespaces", namespace, "jobs"), job)
 
 
-def test_a_kind_of_somebody_elses_is_scaled(site: ControllerSite, full_namespace: str) -> None:
-    """Whatever has a scale subresource, once rights are granted by their label."""
-    site.fence(full_namespace)
-    owner = made(site, full_namespace, FARM, replicas=3)
-    owned_pod(site, full_namespace, owner, "mine-0")
-    with site.controller() as controller:
-        wait_until(lambda: site.phase(full_namespace, "mine", FARM) == "released", controller.lines)
-        note = site.note(full_namespace, "mine", FARM)
-
-    assert note is not None
-    assert (3, 0) == (note.replicas, site.replicas(full_namespace, "mine", FARM))
-
-
-def test_a_rollout_is_scaled_and_not_what_is_below_it(
-    site: ControllerSite, full_namespace: str
-) -> None:
-    """Its ReplicaSets are its own controller's."""
-    site.fence(full_namespace)
-    owner = made(site, full_namespace, ROLLOUT, replicas=2)
-    below = {**worker("mine-1", 2), "kind": "ReplicaSet"}
-    site.admin.post(REPLICA_SET.path(full_namespace), controlled(below, owner))
-    with site.controller() as controller:
-        wait_until(
-            lambda: site.phase(full_namespace, "mine", ROLLOUT) == "released", controller.lines
-        )
-        note = site.note(full_namespace, "mine", ROLLOUT)
-
-    assert note is not None
-    assert (2, 0) == (note.replicas, site.replicas(full_namespace, "mine", ROLLOUT))
-    assert 2 == site.replicas(full_namespace, "mine-1", REPLICA_SET)
-
-
-def test_a_kind_that_cannot_be_listed_keeps_its_own_alone(
+def test_a_kind_that_cannot_be_read_keeps_its_own_alone(
     site: ControllerSite, full_namespace: str
 ) -> None:
     """
-    Who was to convert it does not answer: its owners stay, which is said, and all others are
-    released as ever.
+    What was to convert it does not answer, or rights are missing: its owners stay, which is said
+    with what helps, and all others are released as ever.
     """
     site.fence(full_namespace)
-    owner = made(site, full_namespace, COOP, replicas=1)
-    owned_pod(site, full_namespace, owner, "mine-0")
+    owned_pod(site, full_namespace, made(site, full_namespace, HERD, "herd", size=3), "herd-0")
+    owned_pod(site, full_namespace, made(site, full_namespace, COOP, "coop", replicas=1), "coop-0")
     site.deploy(full_namespace, "other")
     try:
         with site.controller(GPUFENCE_ACTIVITY_AUTH="none") as controller:
             # Until the kind is found it is taken for one that cannot be scaled.
             wait_until(
-                lambda: UNREADABLE in controller.why_never(full_namespace, "mine"),
+                lambda: UNREADABLE in controller.why_never(full_namespace, "coop"),
                 controller.lines,
             )
+            wait_until(
+                lambda: names.AGGREGATE in controller.why_never(full_namespace, "herd"),
+                controller.lines,
+            )
+            said = controller.why_never(full_namespace, "herd")
             wait_until(lambda: site.phase(full_namespace, "other") == "released", controller.lines)
-            busy = controller.activity(f"{full_namespace}/coops/mine")[0]
+            busy = controller.activity(f"{full_namespace}/coops/coop")[0]
             fresh = controller.metrics()["gpufence_controller_fresh"]
     finally:
-        site.admin.delete(COOP.path(full_namespace, "mine"))
+        site.admin.delete(COOP.path(full_namespace, "coop"))
 
     assert (1, 503) == (fresh, busy)
+    assert "herds.example.com cannot be read" in said
 
 
 def test_a_leader_without_a_gpu_keeps_its_group(site: ControllerSite, full_namespace: str) -> None:
@@ -228,98 +221,98 @@ def test_a_leader_without_a_gpu_keeps_its_group(site: ControllerSite, full_names
     assert (1, 0) == (before, site.replicas(full_namespace, "mine", FARM))
 
 
-def test_a_stateful_set_is_scaled(site: ControllerSite, full_namespace: str) -> None:
-    """As a Deployment is."""
-    site.fence(full_namespace)
-    stateful = {**worker("mine", 2), "kind": "StatefulSet"}
-    stateful["spec"] |= {"serviceName": "mine", "podManagementPolicy": "Parallel"}
-    site.admin.post(STATEFUL.path(full_namespace), stateful)
-    with site.controller() as controller:
-        wait_until(
-            lambda: site.phase(full_namespace, "mine", STATEFUL) == "released", controller.lines
-        )
-
-    assert 0 == site.replicas(full_namespace, "mine", STATEFUL)
+PAUSED = {"autoscaling.keda.sh/paused": "true", "autoscaling.keda.sh/paused-replicas": "1"}
+BY_QUEUE: JsonObject = {
+    "apiVersion": "keda.sh/v1alpha1",
+    "kind": "ScaledObject",
+    "metadata": {"name": "by-queue", "annotations": PAUSED},
+    "spec": {"scaleTargetRef": {"name": "worker"}},
+}
 
 
-def test_a_kind_without_rights_is_left_alone_and_says_what_helps(
+def scaled_by_keda(site: ControllerSite, namespace: str) -> None:
+    """Let KEDA scale the worker, though it is paused."""
+    path = group("keda.sh/v1alpha1", "namespaces", namespace, "scaledobjects")
+    site.admin.post(path, BY_QUEUE)
+
+
+def test_what_keda_scales_is_never_released_though_it_came_later(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """Nobody granted anything about herds; all others are released as ever."""
+    """A kind that is defined while the controller runs is found within its time."""
     site.fence(full_namespace)
-    owner = made(site, full_namespace, HERD, size=3)
-    owned_pod(site, full_namespace, owner, "mine-0")
-    site.deploy(full_namespace, "other")
-    with site.controller() as controller:
-        said = controller.why_never(full_namespace, "mine")
-        wait_until(lambda: site.phase(full_namespace, "other") == "released", controller.lines)
-
-    assert "herds.example.com cannot be read" in said
-    assert names.AGGREGATE in said
-
-
-def test_what_nobody_can_bring_back_is_never_released(
-    site: ControllerSite, full_namespace: str
-) -> None:
-    """A bare pod, a Job and a DaemonSet stay, and the reason is shown."""
-    site.fence(full_namespace)
-    template = worker("pod")["spec"]["template"]
-    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "pod"}}
-    site.admin.post(core("namespaces", full_namespace, "pods"), pod)
-    made_job(site, full_namespace, "job")
-    template = worker("set")["spec"]["template"]
-    item = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "set"},
-        "spec": {"selector": {"matchLabels": template["metadata"]["labels"]}, "template": template},
-    }
-    site.admin.post(group("apps/v1", "namespaces", full_namespace, "daemonsets"), item)
-    site.wait_for_pods(full_namespace, 4)
-    before = {item["metadata"]["uid"] for item in site.pods(full_namespace)}
-    with site.controller() as controller:
-        said = [controller.why_never(full_namespace, name) for name in ("pod", "job", "set")]
-        site.outlast(full_namespace)
-
-    assert all(said)
-    assert before <= {item["metadata"]["uid"] for item in site.pods(full_namespace)}
-
-
-def test_a_disruption_budget_is_respected(site: ControllerSite, full_namespace: str) -> None:
-    """An owner whose budget does not let all of its pods go stays."""
-    site.fence(full_namespace)
-    site.deploy(full_namespace, "worker", 2)
-    site.wait_for_pods(full_namespace, 2)
-    path = group("policy/v1", "namespaces", full_namespace, "poddisruptionbudgets")
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "one"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "worker"}}},
-    }
-    site.admin.post(path, body)
-    wait_until(lambda: site.admin.get(f"{path}/one")["status"].get("disruptionsAllowed") == 1)
-    with site.controller() as controller:
-        wait_until(
-            lambda: (
-                "PodDisruptionBudget" in controller.owner(full_namespace, "worker").get("why", "")
-            )
-        )
-        site.outlast(full_namespace)
-        wanted = site.replicas(full_namespace, "worker")
-        site.admin.delete(f"{path}/one")
-        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
-
-    assert 2 == wanted
-
-
-def test_an_owner_that_is_gone_is_forgotten(site: ControllerSite, full_namespace: str) -> None:
-    """Nothing is shown of it any more."""
-    site.fence(full_namespace)
+    site.played.busy.add("worker")
     site.deploy(full_namespace, "worker")
     with site.controller() as controller:
-        wait_until(lambda: controller.owner(full_namespace, "worker"))
-        site.admin.delete(DEPLOYMENTS.path(full_namespace, "worker"))
-        wait_until(lambda: not controller.owner(full_namespace, "worker"))
-        with pytest.raises(NotFoundError):
-            site.owner(full_namespace, "worker")
+        wait_until(lambda: controller.owner(full_namespace, "worker").get("state") == "busy")
+        define(site.admin, SCALED_OBJECTS)
+        try:
+            scaled_by_keda(site, full_namespace)
+            said = controller.why_never(full_namespace, "worker")
+            site.played.busy.clear()
+            site.outlast(full_namespace)
+            wanted = site.replicas(full_namespace, "worker")
+        finally:
+            undefine(site.admin, SCALED_OBJECTS)
+        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
+
+    assert said.endswith("ScaledObject by-queue scales it")
+    assert 1 == wanted
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_keda_scales_is_never_released_while_nobody_says_what_there_is_of_keda(
+    site: ControllerSite, full_namespace: str, tmp_path: Path, *, known: bool
+) -> None:
+    """
+    Discovery of its group alone fails, after it was known or from the first moment on; also where
+    KEDA does nothing for now, since somebody has paused it.
+    """
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker")
+    define(site.admin, SCALED_OBJECTS)
+    scaled_by_keda(site, full_namespace)
+    token = site.plane.service_account_token(site.system, names.CONTROLLER)
+    try:
+        with Gate(site.plane) as gate:
+            through = str(gate.kubeconfig(tmp_path, token))
+            if not known:
+                gate.refuse(lambda _, path: path == "/apis/keda.sh/v1alpha1")
+            with site.controller(KUBECONFIG=through) as controller:
+                if known:
+                    controller.why_never(full_namespace, "worker")
+                    gate.refuse(lambda _, path: path == "/apis/keda.sh/v1alpha1")
+                wait_until(gate.refused.is_set, controller.lines)
+                kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 2.0)
+                gate.let_in()
+                said = controller.why_never(full_namespace, "worker")
+    finally:
+        undefine(site.admin, SCALED_OBJECTS)
+
+    assert kept
+    assert said.endswith("ScaledObject by-queue scales it")
+
+
+def test_nobody_is_scaled_while_autoscalers_cannot_be_read(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """Without the right to read HorizontalPodAutoscalers nobody knows whom they scale."""
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker")
+    path = group(RBAC, "clusterroles", names.CONTROLLER)
+    role = site.admin.get(path)
+    less = [rule for rule in role["rules"] if rule["apiGroups"] != ["autoscaling"]]
+    site.admin.put(path, {**role, "rules": less})
+    try:
+        with site.controller() as controller:
+            said = controller.why_never(full_namespace, "worker")
+            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 1.2)
+            now = site.admin.get(path)
+            site.admin.put(path, {**now, "rules": role["rules"]})
+            wait_until(lambda: site.phase(full_namespace, "worker") == "released")
+    finally:
+        now = site.admin.get(path)
+        site.admin.put(path, {**now, "rules": role["rules"]})
+
+    assert "horizontalpodautoscalers.autoscaling cannot be read" in said
+    assert kept

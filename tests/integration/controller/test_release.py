@@ -5,8 +5,8 @@ import json
 import pytest
 
 from gpufence import names
-from kube import PatchType
-from tests.support.controller.site import DEPLOYMENTS, ControllerSite, worker
+from kube import PatchType, core, group
+from tests.support.controller.site import DEPLOYMENTS, ControllerProcess, ControllerSite, worker
 from tests.support.observing import eventually, wait_until
 
 pytestmark = pytest.mark.usefixtures("followed")
@@ -19,7 +19,7 @@ def test_an_idle_owner_is_announced_released_and_noted(
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker", 2)
     with site.controller() as controller:
-        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
+        wait_for(site, controller, full_namespace, "worker")
         note = site.note(full_namespace, "worker")
         site.wait_for_pods(full_namespace, 0)
         wait_until(lambda: site.events(full_namespace, names.IDLE_RELEASED))
@@ -31,35 +31,124 @@ def test_an_idle_owner_is_announced_released_and_noted(
     assert 2 == len(site.events(full_namespace, names.IDLE_WARNING, "Pod"))
 
 
-def test_a_busy_owner_stays(site: ControllerSite, full_namespace: str) -> None:
-    """One pod that works is enough."""
-    site.fence(full_namespace)
-    site.deploy(full_namespace, "idler", 1)
-    site.played.busy.add("worker")
-    site.deploy(full_namespace, "worker", 2)
-    with site.controller() as controller:
-        wait_until(lambda: site.phase(full_namespace, "idler") == "released", controller.lines)
-        shown = controller.owner(full_namespace, "worker")
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "one"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "budgeted"}}},
+}
+SCALER = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "by-load"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
+        "maxReplicas": 3,
+        "metrics": [
+            {
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": 80},
+                },
+            }
+        ],
+    },
+}
+WHY = {
+    "busy": "uses its GPU",
+    "kept": "it is to be kept until 2999-01-01T00:00:00Z",
+    "budgeted": "PodDisruptionBudget lets 1 go",
+    "scaled": "HorizontalPodAutoscaler by-load scales it",
+    "pod": "a bare pod would not be made again",
+    "job": "a Job ends by itself",
+    "set": "a DaemonSet has a pod on each of its nodes",
+}
+HELD = ("busy", "kept", "budgeted", "scaled")
 
-    assert "busy" == shown["state"]
-    assert 2 == site.replicas(full_namespace, "worker")
-    assert site.note(full_namespace, "worker") is None
+
+def keep(site: ControllerSite, namespace: str, until: str | None) -> None:
+    said = {"metadata": {"annotations": {names.KEEP_UNTIL: until}}}
+    site.admin.patch(DEPLOYMENTS.path(namespace, "kept"), said, PatchType.MERGE)
 
 
-@pytest.mark.parametrize("rung", ["report", "warn", None])
-def test_nothing_is_released_where_the_namespace_does_not_say_so(
-    site: ControllerSite, full_namespace: str, rung: str | None
+def make_unowned(site: ControllerSite, namespace: str) -> None:
+    """Make a bare pod, a Job and a DaemonSet, which do not come back."""
+    templates = {name: worker(name, units=1)["spec"]["template"] for name in ("pod", "job", "set")}
+    pod = {"apiVersion": "v1", "kind": "Pod", **templates["pod"], "metadata": {"name": "pod"}}
+    site.admin.post(core("namespaces", namespace, "pods"), pod)
+    labels = templates["set"]["metadata"]["labels"]
+    templates["job"]["spec"]["restartPolicy"] = "Never"
+    templates["job"]["metadata"] = {}
+    for api_version, kind, plural, spec in (
+        ("batch/v1", "Job", "jobs", {}),
+        ("apps/v1", "DaemonSet", "daemonsets", {"selector": {"matchLabels": labels}}),
+    ):
+        name = "job" if kind == "Job" else "set"
+        item = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+        item["spec"] = {**spec, "template": templates[name]}
+        site.admin.post(group(api_version, "namespaces", namespace, plural), item)
+
+
+def test_what_is_held_stays_until_nothing_holds_it(
+    site: ControllerSite, full_namespace: str
 ) -> None:
-    """Below release, nothing is changed."""
-    site.fence(full_namespace, rung)
+    """By work, a person's word, a budget or an autoscaler; what cannot come back never goes."""
+    site.fence(full_namespace)
+    site.played.busy.add("busy")
+    for name in HELD:
+        site.deploy(full_namespace, name, 2 if name == "budgeted" else 1, units=1)
+    keep(site, full_namespace, "2999-01-01T00:00:00Z")
+    make_unowned(site, full_namespace)
+    site.wait_for_pods(full_namespace, 9)
+    budgets = group("policy/v1", "namespaces", full_namespace, "poddisruptionbudgets")
+    scalers = group("autoscaling/v2", "namespaces", full_namespace, "horizontalpodautoscalers")
+    site.admin.post(budgets, BUDGET)
+    site.admin.post(scalers, SCALER)
+    wait_until(
+        lambda: site.admin.get(f"{budgets}/one").get("status", {}).get("disruptionsAllowed") == 1
+    )
+    with site.controller() as controller:
+        site.outlast(full_namespace)
+        why = {name: controller.owner(full_namespace, name)["why"] for name in WHY}
+        wanted = [site.replicas(full_namespace, name) for name in HELD]
+        left = len(site.pods(full_namespace))
+        site.played.busy.clear()
+        keep(site, full_namespace, None)
+        site.admin.delete(f"{budgets}/one")
+        site.admin.delete(f"{scalers}/by-load")
+        for name in HELD:
+            wait_for(site, controller, full_namespace, name)
+        site.admin.delete(DEPLOYMENTS.path(full_namespace, "kept"))
+        wait_until(lambda: not controller.owner(full_namespace, "kept"))
+
+    assert [] == [name for name, text in WHY.items() if text not in why[name]], why
+    assert ([1, 1, 2, 1], 9) == (wanted, left)
+
+
+def wait_for(
+    site: ControllerSite, controller: ControllerProcess, namespace: str, name: str
+) -> None:
+    wait_until(lambda: site.phase(namespace, name) == "released", controller.lines)
+
+
+def test_nothing_is_released_where_the_namespace_does_not_say_so(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """Without a label, at report and at warn, which says so, nothing is changed."""
+    site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
     with site.controller() as controller:
-        wait_until(
-            lambda: controller.owner(full_namespace, "worker").get("state") == "idle",
-            controller.lines,
-        )
-        if rung == "warn":
-            wait_until(lambda: site.events(full_namespace, names.IDLE_WARNING))
+
+        def why(text: str) -> bool:
+            return text in controller.owner(full_namespace, "worker").get("why", "")
+
+        wait_until(lambda: why("its namespace has no label"), controller.lines)
+        site.fence(full_namespace, "report")
+        wait_until(lambda: why("is only report here"), controller.lines)
+        site.fence(full_namespace, "warn")
+        wait_until(lambda: site.events(full_namespace, names.IDLE_WARNING), controller.lines)
+        wait_until(lambda: why("since gpufence.io/idle is warn"), controller.lines)
 
     assert 1 == site.replicas(full_namespace, "worker")
     assert site.note(full_namespace, "worker") is None
@@ -135,51 +224,35 @@ FORGED = (
 )
 
 
-def test_forged_notes_move_nobody(site: ControllerSite, full_namespace: str) -> None:
-    """Owners whose note nobody can read are left alone, with replicas and without."""
+MILLION = {"v": 1, "phase": "released", "at": "2026-01-01T00:00:00Z", "replicas": 10**6, "why": ""}
+
+
+def test_forged_notes_move_nothing(site: ControllerSite, full_namespace: str) -> None:
+    """
+    Owners whose note cannot be read are left alone, with replicas and without; one that can be is
+    obeyed on the very owner that the tenant may scale himself, and never beyond what fits.
+    """
     site.fence(full_namespace, wake="when-free")
     noted = {f"{kind}-{n}": text for n, text in enumerate(FORGED) for kind in ("there", "gone")}
     for name, text in noted.items():
         made = worker(name, int(name.startswith("there")))
         made["metadata"]["annotations"] = {names.RELEASED: text}
         site.admin.post(DEPLOYMENTS.path(full_namespace), made)
+    greedy = worker("greedy", 0)
+    greedy["metadata"]["annotations"] = {names.RELEASED: json.dumps(MILLION)}
+    site.admin.post(DEPLOYMENTS.path(full_namespace), greedy)
     with site.controller() as controller:
+        wait_until(lambda: controller.owner(full_namespace, "greedy").get("state") == "released")
         site.outlast(full_namespace)
         why = {name: controller.owner(full_namespace, name).get("why", "") for name in noted}
         wanted = {name: site.replicas(full_namespace, name) for name in noted}
 
     assert [] == [name for name, text in why.items() if "left alone" not in text]
     assert {name: int(name.startswith("there")) for name in noted} == wanted
+    assert 0 == site.replicas(full_namespace, "greedy")
     assert noted == {
         name: site.owner(full_namespace, name).annotations[names.RELEASED] for name in noted
     }
-
-
-def test_a_forged_note_gives_a_tenant_what_he_could_have_himself(
-    site: ControllerSite, full_namespace: str
-) -> None:
-    """
-    A note that can be read is obeyed on the very owner alone that the tenant may scale himself, and
-    never beyond what fits.
-    """
-    site.fence(full_namespace, wake="when-free")
-    text = json.dumps(
-        {
-            "v": 1,
-            "phase": "released",
-            "at": "2026-01-01T00:00:00Z",
-            "replicas": 1_000_000,
-            "why": "I say so",
-        }
-    )
-    made = worker("greedy", 0)
-    made["metadata"]["annotations"] = {names.RELEASED: text}
-    site.admin.post(DEPLOYMENTS.path(full_namespace), made)
-    with site.controller() as controller:
-        wait_until(lambda: controller.owner(full_namespace, "greedy").get("state") == "released")
-        site.outlast(full_namespace)
-
-    assert 0 == site.replicas(full_namespace, "greedy")
 
 
 def test_the_kill_switch_stops_releases_at_once(site: ControllerSite, full_namespace: str) -> None:
@@ -193,9 +266,9 @@ def test_the_kill_switch_stops_releases_at_once(site: ControllerSite, full_names
         site.deploy(full_namespace, "worker")
         with site.controller() as controller:
             wait_until(lambda: controller.owner(full_namespace, "worker").get("state") == "idle")
-            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 2.0)
+            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 1.2)
             site.set_policy(None)
-            gone = eventually(lambda: site.replicas(full_namespace, "worker") == 0, 2.0)
+            gone = eventually(lambda: site.replicas(full_namespace, "worker") == 0, 1.2)
             said = site.events(full_namespace, names.IDLE_WARNING)
             site.allow("release")
             wait_until(lambda: site.phase(full_namespace, "worker") == "released")
@@ -205,21 +278,3 @@ def test_the_kill_switch_stops_releases_at_once(site: ControllerSite, full_names
     assert kept
     assert not gone
     assert [] == said
-
-
-def test_words_on_an_owner_hold(site: ControllerSite, full_namespace: str) -> None:
-    """An owner that is to be kept stays, until somebody takes the word away."""
-    site.fence(full_namespace)
-    made = worker("worker")
-    made["metadata"]["annotations"] = {names.KEEP_UNTIL: "2999-01-01T00:00:00Z"}
-    site.admin.post(DEPLOYMENTS.path(full_namespace), made)
-    with site.controller() as controller:
-        wait_until(lambda: controller.owner(full_namespace, "worker").get("state") == "kept")
-        site.outlast(full_namespace)
-        wanted = site.replicas(full_namespace, "worker")
-        nothing = {"metadata": {"annotations": {names.KEEP_UNTIL: None}}}
-        path = DEPLOYMENTS.path(full_namespace, "worker")
-        site.admin.patch(path, nothing, PatchType.MERGE)
-        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
-
-    assert 1 == wanted

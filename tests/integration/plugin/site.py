@@ -1,16 +1,20 @@
 """A control plane with a GPU node, its agent's stand-in, and pods that bear the webhook's plans."""
 
-import json
+import io
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
 from gpufence import names
 from kube import ConflictError, JsonObject, PatchType, core
+from kubectl_gpufence.__main__ import run as run_verb
+from kubectl_gpufence.output import ended, output_to
+from kubectl_gpufence.verbs import parse
 from simulator.controlplane import ControlPlane, User
 from tests.support import objects
 from tests.support.observing import wait_until
+from tests.support.plugin import Said
 from tests.support.servers import ApiServer
 from tests.support.site import PlaneSite, run, surroundings
 
@@ -74,9 +78,20 @@ class PluginSite(PlaneSite):
         }
         self.admin.patch(f"{path}/status", {"status": status}, PatchType.MERGE)
 
-    def run(self, *arguments: str, user: str | User = "admin") -> subprocess.CompletedProcess[str]:
-        """Run the plugin as a program of its own, as somebody."""
-        return self.plugin(*arguments, kubeconfig=self.plane.kubeconfig(user))
+    def run(self, *arguments: str, user: str | User = "admin") -> Said:
+        """Run the plugin in this process, as somebody; `run_by_kubectl` starts the program."""
+        environ = {"KUBECONFIG": str(self.plane.kubeconfig(user))}
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                call = parse([*arguments])
+                code = ended(
+                    "kubectl gpufence",
+                    lambda: run_verb(call, environ, output_to(out, err, environ)),
+                )
+            except SystemExit as end:
+                code = int(str(end.code))
+        return Said(code, out.getvalue(), err.getvalue())
 
     def run_by_kubectl(
         self, *arguments: str, verbs: tuple[str, ...] = ("gpufence",)
@@ -110,6 +125,6 @@ class PluginSite(PlaneSite):
 
     def json(self, *arguments: str, user: str | User = "admin") -> dict[str, Any]:
         done = self.run(*arguments, "-o", "json", user=user)
-        assert 0 == done.returncode, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
+        assert 0 == done.code, done.err
+        found: dict[str, Any] = done.json
         return found

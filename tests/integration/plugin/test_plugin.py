@@ -59,7 +59,7 @@ def test_explain_tells_the_whole_story(site: PluginSite) -> None:
     """One command answers what was declared, set and measured, and what will happen."""
     done = site.run("explain", "-n", site.team, "--sums", "pod/trainer-0")
 
-    assert 0 == done.returncode, done.stderr
+    assert 0 == done.code, done.err
     for text in (
         "asks for 3 aliyun.com/gpu-mem",
         "A = min(0.7 L, L - n C) / n = min(2150Mi, 2560Mi) / 1",
@@ -67,7 +67,7 @@ def test_explain_tells_the_whole_story(site: PluginSite) -> None:
         "PID 41 in container trainer: 3500Mi",
         "That is due in 18s",
     ):
-        assert text in done.stdout
+        assert text in done.out
 
 
 def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
@@ -85,8 +85,8 @@ def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
 
     done = site.run("explain", "-n", site.team, "trainer-0")
 
-    assert "GPUMemoryLimitExceeded: holds too much" in done.stdout
-    assert "is history" not in done.stdout
+    assert "GPUMemoryLimitExceeded: holds too much" in done.out
+    assert "is history" not in done.out
 
 
 def test_explain_of_a_pod_that_is_gone_tells_what_is_left(site: PluginSite) -> None:
@@ -103,8 +103,8 @@ def test_explain_of_a_pod_that_is_gone_tells_what_is_left(site: PluginSite) -> N
     left = site.run("explain", "-n", site.team, "lost-1")
     near = site.run("explain", "-n", site.team, "trainer-1")
 
-    assert (0, True) == (left.returncode, "GPUMemoryEvicted: held too much" in left.stdout)
-    assert (1, True) == (near.returncode, "did you mean trainer-0?" in near.stderr)
+    assert (0, True) == (left.code, "GPUMemoryEvicted: held too much" in left.out)
+    assert (1, True) == (near.code, "did you mean trainer-0?" in near.err)
 
 
 def test_explain_takes_an_owner(site: PluginSite) -> None:
@@ -135,10 +135,10 @@ def test_explain_takes_an_owner(site: PluginSite) -> None:
 
     done = site.run("explain", "-n", site.team, "deploy/web")
     site.drop(core("namespaces", site.team, "pods", "web-1"), {"gracePeriodSeconds": 0})
-    words = " ".join(done.stdout.split())
+    words = " ".join(done.out.split())
 
-    assert "Deployment web" in empty.stdout
-    assert f"pod {site.team}/web-1: Running" in done.stdout
+    assert "Deployment web" in empty.out
+    assert f"pod {site.team}/web-1: Running" in done.out
     assert "deploy/web lost a pod by eviction, last at 2026-01-02T03:04:05Z" in words
     assert f"`kubectl gpufence why -n {site.team} deploy/web`" in words
 
@@ -155,8 +155,8 @@ def test_a_wrong_argument_ends_with_2(site: PluginSite) -> None:
     unread = site.run("top", "--agents", "nonsense")
     missing = site.run("top", "nodes", "--node", f"{site.node}x")
 
-    assert (2, 1) == (unread.returncode, missing.returncode)
-    assert f"there is no node {site.node}x; did you mean {site.node}?" in missing.stderr
+    assert (2, 1) == (unread.code, missing.code)
+    assert f"there is no node {site.node}x; did you mean {site.node}?" in missing.err
 
 
 def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:
@@ -164,7 +164,7 @@ def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:
     done = site.run("inspect", site.node)
 
     assert site.node == site.json("inspect", site.node)["node"]
-    assert "nobody's: Xorg" in done.stdout
+    assert "nobody's: Xorg" in done.out
 
 
 def test_a_tenant_sees_what_is_declared_and_injected(site: PluginSite) -> None:
@@ -202,11 +202,11 @@ def test_nobody_gets_a_sentence_not_a_traceback(site: PluginSite) -> None:
     """Without any right the answer is one line that says which one is missing."""
     done = site.run("top", "-n", site.team, user=User("nobody", "nobodies"))
 
-    assert 1 == done.returncode
-    assert "" == done.stdout
-    assert done.stderr.startswith("kubectl gpufence: GET ")
-    assert "Forbidden" in done.stderr
-    assert 1 == len(done.stderr.splitlines())
+    assert 1 == done.code
+    assert "" == done.out
+    assert done.err.startswith("kubectl gpufence: GET ")
+    assert "Forbidden" in done.err
+    assert 1 == len(done.err.splitlines())
 
 
 def test_what_is_not_there_is_named(site: PluginSite) -> None:
@@ -214,19 +214,19 @@ def test_what_is_not_there_is_named(site: PluginSite) -> None:
     pod = site.run("explain", "-n", site.team, "ghost")
     node = site.run("inspect", "ghost")
 
-    assert (1, 1) == (pod.returncode, node.returncode)
-    assert f"there is no pod ghost in namespace {site.team}" in pod.stderr
-    assert "there is no node ghost" in node.stderr
+    assert (1, 1) == (pod.code, node.code)
+    assert f"there is no pod ghost in namespace {site.team}" in pod.err
+    assert "there is no node ghost" in node.err
 
 
 def test_doctor_finds_what_is_missing(site: PluginSite) -> None:
     """A cluster with little but an agent has a list of wrongs, each with its remedy, and code 1."""
     done = site.run("doctor", "-o", "json")
-    checks = json.loads(done.stdout)["checks"]
+    checks = json.loads(done.out)["checks"]
 
     wrong = [item for item in checks if item["level"] == "wrong"]
     said = " ".join(item["said"] for item in wrong)
-    assert 1 == done.returncode
+    assert 1 == done.code
     assert all(item["remedy"] for item in wrong)
     assert f"{site.team}/early-bird" in said or "the webhook never saw" in said
     for path, text in (

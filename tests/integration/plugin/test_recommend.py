@@ -82,16 +82,16 @@ def test_two_hours_are_no_ground_for_a_target(remembering: PluginSite) -> None:
     assert any(
         "no target at low confidence: it takes 1d of memory" in note for note in said["notes"]
     )
-    assert "" == patches.stdout
-    assert "no target at low confidence" in patches.stderr
+    assert "" == patches.out
+    assert "no target at low confidence" in patches.err
 
 
 def test_patches_are_taken_as_they_are_written(remembering: PluginSite, tmp_path: Path) -> None:
     """The command in a patch's comment changes the owner, after which nothing is left to change."""
     done = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
     file = tmp_path / "patch.yaml"
-    file.write_text(done.stdout, encoding="utf-8")
-    command = next(line for line in done.stdout.splitlines() if line.startswith("# kubectl "))
+    file.write_text(done.out, encoding="utf-8")
+    command = next(line for line in done.out.splitlines() if line.startswith("# kubectl "))
     words = command.removeprefix("# kubectl ").replace("FILE", str(file)).split()
 
     remembering.plane.kubectl(*words)
@@ -100,8 +100,8 @@ def test_patches_are_taken_as_they_are_written(remembering: PluginSite, tmp_path
     (container,) = changed["spec"]["template"]["spec"]["containers"]
     assert {names.GPUSHARE_MEMORY: "7"} == container["resources"]["limits"]
     again = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
-    assert "" == again.stdout
-    assert "nothing to change" in again.stderr
+    assert "" == again.out
+    assert "nothing to change" in again.err
 
 
 def test_kustomize_takes_the_component(remembering: PluginSite, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_kustomize_takes_the_component(remembering: PluginSite, tmp_path: Path) 
     owner |= {"apiVersion": "apps/v1", "kind": "Deployment"}
     (tmp_path / "owner.yaml").write_text(yaml.safe_dump(owner), encoding="utf-8")
     (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "kustomization.yaml").write_text(done.stdout, encoding="utf-8")
+    (tmp_path / "memory" / "kustomization.yaml").write_text(done.out, encoding="utf-8")
     whole = {"resources": ["owner.yaml"], "components": ["memory"]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
 
@@ -133,23 +133,23 @@ def test_an_owner_that_is_gone_is_named(remembering: PluginSite) -> None:
 
     done = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
 
-    assert 0 == done.returncode
-    assert "Deployment/gone" in done.stderr
-    assert "Pod/bare: its template cannot be patched" in done.stderr
+    assert 0 == done.code
+    assert "Deployment/gone" in done.err
+    assert "Pod/bare: its template cannot be patched" in done.err
 
 
 def test_nobody_measured_is_no_error(deployed: PluginSite) -> None:
     """A namespace without models is told of in a note."""
     done = deployed.run("recommend", "-n", "kube-system")
 
-    assert (0, "") == (done.returncode, done.stdout)
-    assert "no agent has measured a model in namespace kube-system yet" in done.stderr
+    assert (0, "") == (done.code, done.out)
+    assert "no agent has measured a model in namespace kube-system yet" in done.err
 
 
 def test_tables_show_what_json_does(remembering: PluginSite) -> None:
     """The table and CSV have the same figures."""
-    table = remembering.run("recommend", "-A").stdout.splitlines()
-    rows = remembering.run("recommend", "-A", "-o", "csv").stdout.splitlines()
+    table = remembering.run("recommend", "-A").out.splitlines()
+    rows = remembering.run("recommend", "-A", "-o", "csv").out.splitlines()
 
     assert "6528Mi" in table[1]
     assert "6528Mi" in rows[1]
@@ -159,11 +159,11 @@ def test_there_is_a_page_for_a_browser(remembering: PluginSite) -> None:
     """It has a picture of each model's days, and is there without any days as well."""
     done = remembering.run("recommend", "-A", "-o", "html")
 
-    assert 0 == done.returncode, done.stderr
-    assert done.stdout.startswith("<!DOCTYPE html>")
-    assert 1 == done.stdout.count("<svg")
+    assert 0 == done.code, done.err
+    assert done.out.startswith("<!DOCTYPE html>")
+    assert 1 == done.out.count("<svg")
     remembering.standin.on(f"GET {PAGE}", reply(b"no such page", status=404))
-    bare = remembering.run("recommend", "-n", remembering.team, "-o", "html").stdout
+    bare = remembering.run("recommend", "-n", remembering.team, "-o", "html").out
     assert 0 == bare.count("<svg")
     assert "No model has been measured yet." in bare
 

@@ -71,7 +71,9 @@ NOTES: Cases = {
     "twice contested in a day": with_note(
         RELEASED._replace(contested=(NOW - 90_000, NOW - 5000)), 2
     ),
-    "a wake begun a moment ago is left to finish": with_note(WAKING._replace(woken_at=NOW - 5), 0),
+    "a wake begun a moment ago is left to finish": with_note(
+        WAKING._replace(woken_at=NOW - 9.5), 0
+    ),
     "a wake that was begun is finished": with_note(WAKING, 0),
     "after ten minutes it counts as released": with_note(WAKING._replace(woken_at=NOW - 601), 0),
     "no wake is finished where nothing is released": with_note(WAKING, 0, rung=IdleRung.WARN),
@@ -244,6 +246,12 @@ WAITING: Cases = {
     ),
     "each waiter needs its own": of(A, B, pods=[EARLY, LATE]),
     "what is left over serves the next": of(WIDE, pods=[EARLY, LATE]),
+    "what one leaves over spares another": of(
+        worker("w", 60, cards=2), A, pods=[EARLY, LATE], nodes=[node_room(cards=3)]
+    ),
+    "an owner gives the places of all its pods on a node": of(
+        owner_state(idle_pod("p-0"), idle_pod("p-1"), name="p"), pods=[JOB]
+    ),
     "an owner does not go for its own pod": of(
         owner_state(idle_pod("a-0"), waiting_pod("a-1", namespace="team-a"), name="a"), nodes=[ONE]
     ),

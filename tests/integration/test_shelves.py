@@ -53,7 +53,7 @@ PROGRAMS = (
     Program(
         "controller/keepers",
         CONTROLLER,
-        ("tests/golden/controller", "tests/unit/controller/test_decide.py"),
+        ("tests/golden/controller/test_releases.py", "tests/unit/controller/test_decide.py"),
     ),
     Program(
         "agent/concerns",

@@ -291,7 +291,9 @@ LOST = "pod worker-7d9f-x2x4k"
 SAID = SeenEvent("2026-01-02T03:04:05Z", names.EVICTED, 1, "over", "team-a/Pod/worker-7d9f-x2x4k")
 REFUSED = SAID._replace(reason="FailedCreate", message="gpufence refuses this pod: too little")
 GONE = {
-    "a pod with successors": Gone("team-a", LOST, (SAID,), ("worker-7d9f-b", "worker-7d9f-c")),
+    "a pod with successors": Gone(
+        "team-a", LOST, (SAID,), tuple(f"worker-{at}" for at in "abcdef")
+    ),
     "an owner without pods": Gone("team-a", "Deployment worker", (SAID,)),
     "an owner whose pods were refused": Gone("team-a", "Deployment worker", (REFUSED,)),
     "a pod that went after a warning": Gone("team-a", LOST, (SAID._replace(reason="Warned"),)),

@@ -129,7 +129,10 @@ def test_an_api_server_that_stores_nothing_ends_the_acting(
     assert_released_once(site, worker, wanted)
 
 
-@pytest.mark.parametrize("where", ["before the scaling", "in the scaling"])
+@pytest.mark.parametrize(
+    "where",
+    [pytest.param("before the scaling", marks=pytest.mark.nightly), "in the scaling"],
+)
 def test_a_leader_that_sleeps_in_mid_act_does_not_act_when_it_wakes(
     site: ControllerSite, worker: str, wanted: list[int], gate: Gate, tmp_path: Path, where: str
 ) -> None:
@@ -283,6 +286,7 @@ def _says(controller: ControllerProcess, *parts: str) -> bool:
     return all(part in page for part in parts)
 
 
+@pytest.mark.nightly
 def test_who_is_made_anew_in_mid_announcement_is_told_anew(
     site: ControllerSite, worker: str
 ) -> None:

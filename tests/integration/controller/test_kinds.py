@@ -260,7 +260,7 @@ def test_what_keda_scales_is_never_released_though_it_came_later(
     assert 1 == wanted
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_what_keda_scales_is_never_released_while_nobody_says_what_there_is_of_keda(
     site: ControllerSite, full_namespace: str, tmp_path: Path, *, known: bool
 ) -> None:

@@ -191,12 +191,15 @@ def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) ->
 
 
 def test_a_crash_is_survived(sampler: Sampler, machine: State) -> None:
-    """A driver that ends its caller by SIGSEGV costs one list, not the agent."""
+    """A driver that ends its caller by SIGSEGV costs one list, not the agent, nor a descriptor."""
     put(machine, "0", 100)
+    cards(sampler)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     machine.faults.add(Fault(FaultAction.CRASH, COMPUTE, 0, times=1))
-    broken = cards(sampler)[0]
+    broken = cards(sampler, machine.cards[0].uuid)[0]
     well = cards(sampler)[0]
 
+    assert descriptors == len(list(Path("/proc/self/fd").iterdir()))
     assert (100, None) == (used(broken), held(broken))
     assert "Segmentation fault" in broken.trouble.text
     assert ({0: 100}, 1) == (held(well), sampler.restarts)

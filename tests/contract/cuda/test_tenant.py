@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from simulator.cuda.build import library_folder
+from simulator.nvml.build import library_path
 from simulator.nvml.state import State
 from simulator.progress import Progress
 from simulator.wheels import install, launch
@@ -61,12 +63,20 @@ def empty(size, dtype, device):
 CAPPED = {"GPUFENCE_MEMORY_FRACTION": "0.1"}
 
 
+def lend_libraries(cache: Path) -> Path:
+    """Have a cache hold the libraries that are compiled already."""
+    cache.mkdir(parents=True)
+    for folder in (library_folder(), library_path().parent):
+        (cache / folder.name).symlink_to(folder)
+    return cache
+
+
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache in which the newest PyTorch seems to be installed."""
     root = tmp_path_factory.mktemp("cache")
     wheels = find_wheels("torch")
-    folder = folder_of(wheels, root / "gpufence")
+    folder = folder_of(wheels, lend_libraries(root / "gpufence"))
     venv.create(folder, symlinks=True)
     package = packages_of(wheels, root / "gpufence") / "torch"
     package.mkdir()
@@ -173,7 +183,7 @@ int begin(void) { return cublasCreate_v2(); }
 
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
+    return lend_libraries(tmp_path / "cache")
 
 
 def installed(wheels: WheelSet, built: Path) -> Path:

@@ -29,11 +29,13 @@ SERVER = MPS_SERVER
 B = pod("b", namespace="team-b")
 EXEMPT = pod("mps-daemon", limit=None, mode=None, exempt="namespace kube-system is exempt")
 
+MOUNTING = pod("device-plugin", limit=None, mode=None, of_operator=True)
+
 
 def mps_uses(people: list[Occupant], *clients: int, held: int = 4 * GIB) -> dict[str, PodOnCard]:
     """Attribute one list of processes that hold so much each, of which some are clients of MPS."""
     sample = card_sample(0, {item.pid: held for item in people}, mps=clients)
-    return dict(uses([sample], people, [A, B, EXEMPT]).cards[UUID].pods)
+    return dict(uses([sample], people, [A, B, EXEMPT, MOUNTING]).cards[UUID].pods)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ def mps_uses(people: list[Occupant], *clients: int, held: int = 4 * GIB) -> dict
         occupant(9, None, None, command=SERVER),
         occupant(9, None, None, command="renamed"),  # NVML lists it
         process_of(EXEMPT, 9, command=SERVER),
+        process_of(MOUNTING, 9, command=SERVER),
     ],
 )
 def test_clients_of_the_nodes_mps_server_are_uncertain(server: Occupant) -> None:
@@ -141,15 +144,6 @@ def test_a_server_that_ends_makes_its_clients_certain() -> None:
     looks = [look.cards[UUID].pods[A.uid].mps for look in (second, third, last)]
 
     assert [True, False, False] == looks
-
-
-def test_a_daemon_that_the_operator_has_not_exempted() -> None:
-    """The MPS daemon of a pod that is the operator's by what it mounts is the node's too."""
-    daemon = pod("device-plugin", limit=None, mode=None, of_operator=True)
-    sample = card_sample(0, {1: 4 * GIB, 9: GIB}, mps=[1])
-    people = [process_of(A, 1), process_of(daemon, 9, command=SERVER)]
-
-    assert uses([sample], people, [A, daemon]).cards[UUID].pods[A.uid].mps
 
 
 def test_mps_is_charged_where_the_operator_says_so() -> None:

@@ -244,22 +244,18 @@ def test_caps(injected: str, text: str, expected: dict[str, Cap]) -> None:
     assert expected == read(raw).caps
 
 
-def test_forged_plan_decides_nothing() -> None:
-    """A plan that grants more than the pod declares changes no limit."""
+def test_forged_words_decide_nothing() -> None:
+    """
+    A plan that grants more than the pod declares changes no limit, and no pod takes another's
+    processes over by naming that one's UID as its manifest's hash.
+    """
     said = ContainerPlan(9 * GIB, 1, Headroom.FACTOR, 9 * GIB, (setting(),))
     forged = write_plan(Plan(Mode.CAP, "gpushare", 9 * GIB, {"main": said}))
     raw = raw_pod(gpushare(), annotations={names.INJECTED: "yes", names.PLAN: forged})
-
-    assert 3 * GIB == read(raw).limits[UUID].limit_bytes
-
-
-def test_uid_that_another_pod_claims() -> None:
-    """
-    A pod cannot take another's processes over by naming that one's UID as its manifest's hash.
-    """
     victim = read(raw_pod(gpushare()))
     thief = read(changed("metadata", uid="uid-t", annotations={names.MIRROR: victim.uid}))
 
+    assert 3 * GIB == read(raw).limits[UUID].limit_bytes
     for order in ([victim, thief], [thief, victim]):
         assert victim is pods_on_node(order).by_cgroup[victim.uid]
 
@@ -308,13 +304,13 @@ def test_whose_cpu_says_nothing(annotations: dict[str, str], expected: set[str])
     assert expected == read(changed("metadata", annotations=annotations)).cpu_ignored
 
 
-@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
-def test_what_a_pod_says_of_itself(status: str) -> None:
+def test_what_a_pod_says_of_itself() -> None:
     """Of the conditions our own is read, and no other."""
-    conditions = [{"type": "Ready", "status": "True"}, {"type": names.GPU_IDLE, "status": status}]
+    ready = {"type": "Ready", "status": "True"}
+    own = {"type": names.GPU_IDLE, "status": "Unknown"}
 
-    assert status == read(changed("status", conditions=conditions)).idle_said
-    assert "" == read(changed("status", conditions=conditions[:1])).idle_said
+    assert "Unknown" == read(changed("status", conditions=[ready, own])).idle_said
+    assert "" == read(changed("status", conditions=[ready])).idle_said
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Evictions and Events as a real API server takes them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -46,44 +47,36 @@ def test_no_grace_is_a_second(site: ClusterSite, cluster: AgentCluster, fenced: 
     assert 1 == site.pod(fenced)["metadata"]["deletionGracePeriodSeconds"]
 
 
-def test_blocked_by_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """A disruption budget that allows nothing blocks an eviction."""
-    site.add_budget(pod.namespace)
+@pytest.mark.parametrize(
+    ("budgets", "after", "words"),
+    [
+        ([{}], 0.0, "disruption budget"),
+        ([{"observed": False}], 10.0, ""),
+        (
+            [{"name": "one", "allowed": 1}, {"name": "two", "allowed": 1}],
+            0.0,
+            "more than one PodDisruptionBudget",
+        ),
+        ([{"allowed": 1, "pending": 2001}], 0.0, ""),
+    ],
+    ids=["allows nothing", "not looked at by its controller yet", "two", "cannot be"],
+)
+def test_blocked_by_budgets(
+    site: ClusterSite,
+    cluster: AgentCluster,
+    pod: PodOnNode,
+    budgets: list[dict[str, Any]],
+    after: float,
+    words: str,
+) -> None:
+    """Each blocks an eviction, though the API server calls some of that its own error."""
+    for each in budgets:
+        site.add_budget(pod.namespace, **each)
     result = cluster.carry_out(verdict(pod))
 
-    assert Answer.BLOCKED is result.answer
-    assert "disruption budget" in result.detail
+    assert (Answer.BLOCKED, after) == (result.answer, result.after_seconds)
+    assert words in result.detail
     assert "deletionTimestamp" not in site.pod(pod.namespace)["metadata"]
-
-
-def test_blocked_by_a_budget_in_progress(
-    site: ClusterSite, cluster: AgentCluster, pod: PodOnNode
-) -> None:
-    """A budget that its controller has not looked at yet blocks too, with a time to come back."""
-    site.add_budget(pod.namespace, observed=False)
-    result = cluster.carry_out(verdict(pod))
-
-    assert (Answer.BLOCKED, 10.0) == (result.answer, result.after_seconds)
-
-
-def test_blocked_by_two_budgets(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
-    """Several budgets for one pod block it, though the API server calls that its own error."""
-    site.add_budget(pod.namespace, "one", allowed=1)
-    site.add_budget(pod.namespace, "two", allowed=1)
-    result = cluster.carry_out(verdict(pod))
-
-    assert Answer.BLOCKED is result.answer
-    assert "more than one PodDisruptionBudget" in result.detail
-
-
-def test_blocked_by_an_impossible_budget(
-    site: ClusterSite, cluster: AgentCluster, pod: PodOnNode
-) -> None:
-    """A budget in a state that cannot be blocks, though the API server calls that forbidden."""
-    site.add_budget(pod.namespace, allowed=1, pending=2001)
-    result = cluster.carry_out(verdict(pod))
-
-    assert Answer.BLOCKED is result.answer
 
 
 def test_deleted_past_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
@@ -95,28 +88,25 @@ def test_deleted_past_a_budget(site: ClusterSite, cluster: AgentCluster, pod: Po
     assert 30 == site.pod(pod.namespace)["metadata"]["deletionGracePeriodSeconds"]
 
 
-def test_job_pods_count_as_failed(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """A Job's pod is deleted without the mark that would keep the Job from counting it."""
+@pytest.mark.parametrize("blocked", [False, True])
+def test_job_pods_count_as_failed(
+    site: ClusterSite, cluster: AgentCluster, fenced: str, *, blocked: bool
+) -> None:
+    """
+    A Job's pod is deleted without the mark that would keep the Job from counting it, and not where
+    a budget would refuse its eviction.
+    """
+    if blocked:
+        site.add_budget(fenced)
     made = site.add_pod(fenced, metadata=OF_JOB)
     pod = known(cluster, made["metadata"]["uid"])
     result = cluster.carry_out(verdict(pod, Action.EVICT_JOB))
     now = site.pod(fenced)
 
     assert pod.of_job
-    assert Answer.ACCEPTED is result.answer
-    assert now["metadata"].get("deletionTimestamp")
+    assert (Answer.BLOCKED if blocked else Answer.ACCEPTED) is result.answer
+    assert blocked == ("deletionTimestamp" not in now["metadata"])
     assert "DisruptionTarget" not in conditions(now)
-
-
-def test_budgets_of_job_pods_count(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """A Job's pod is not deleted where a budget would refuse its eviction."""
-    site.add_budget(fenced)
-    made = site.add_pod(fenced, metadata=OF_JOB)
-    pod = known(cluster, made["metadata"]["uid"])
-    result = cluster.carry_out(verdict(pod, Action.EVICT_JOB))
-
-    assert Answer.BLOCKED is result.answer
-    assert "deletionTimestamp" not in site.pod(fenced)["metadata"]
 
 
 @pytest.mark.parametrize("action", [Action.EVICT, Action.EVICT_JOB, Action.DELETE])

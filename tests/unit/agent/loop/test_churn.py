@@ -196,7 +196,7 @@ class Day:
 
 @pytest.mark.parametrize(
     ("mode", "policy", "hours"),
-    [(Mode.OBSERVE, MISBEHAVED, 24), (Mode.EVICT, PATIENT, 24), (Mode.EVICT, MISBEHAVED, 3)],
+    [(Mode.OBSERVE, MISBEHAVED, 10), (Mode.EVICT, PATIENT, 10), (Mode.EVICT, MISBEHAVED, 3)],
     ids=["stays", "evicted", "evicted-each-minute"],
 )
 def test_an_owner_that_misbehaves_all_day_is_written_of_twenty_times_an_hour(

@@ -199,8 +199,8 @@ def test_file_longer_than_one_read(proc: Path) -> None:
 
 
 def test_many_processes_are_read_once(tmp_path: Path) -> None:
-    """The owners of 9,000 processes are read once, not at every look."""
-    lookup, pids = Lookup(tmp_path, 100), range(17, 17 + 9000)
+    """The owners of many processes are read once, not at every look."""
+    lookup, pids = Lookup(tmp_path, 100), range(17, 17 + 500)
     write(tmp_path)
     for pid in pids[1:]:
         (tmp_path / f"{pid}").symlink_to(tmp_path / "17")

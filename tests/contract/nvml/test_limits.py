@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -15,9 +16,9 @@ from tests.support.driver import Client
 
 PID = 1000
 SLICE, LEAF, OTHER = "pods.slice", "pods.slice/leaf.scope", "pods.slice/other.scope"
+NEW = "pods.slice/new.scope"
 NOTHING, REFUSED = "NVMLError_NotFound", "NVMLError_NotSupported"
 INVALID = "NVMLError_InvalidArgument"
-DMEM = pytest.mark.parametrize("kind", [Memacct.DMEM])
 BOTH = pytest.mark.parametrize("kind", [Memacct.MISC, Memacct.DMEM], ids=["misc", "dmem"])
 
 
@@ -28,6 +29,7 @@ class Site:
         self.machine = machine
         self.tree = tree
         self._root = root
+        self.held: list[Holding] = []
 
     def path(self, group: str) -> str:
         return str(self.tree.root / group)
@@ -68,23 +70,123 @@ def site(machine: State, tmp_path: Path, kind: Memacct) -> Iterator[Site]:
         yield Site(machine, tree, root)
 
 
-@BOTH
-def test_a_limit_is_read_back(site: Site) -> None:
-    """What was set for a group on a card is read for both, with what the group uses since."""
-    said = site.set(LEAF, 3000, soft=1000)
-    site.hold(LEAF, 500)
+Step: TypeAlias = "Callable[[Site], object]"
 
-    assert "" == said
-    assert [1000, 3000, 500] == site.get(LEAF)
+
+def limit(group: str, hard: int, soft: int = 0) -> Step:
+    def step(site: Site) -> None:
+        assert "" == site.set(group, hard, soft)
+
+    return step
+
+
+def hold(group: str, memory: int, managed: int = 0) -> Step:
+    return lambda site: site.held.append(site.hold(group, memory, managed))
+
+
+def grow(amount: int) -> Step:
+    return lambda site: site.held[-1].grow(amount * MIB)
+
+
+def remove(group: str) -> Step:
+    return lambda site: site.tree.remove(group)
+
+
+def made_anew(site: Site) -> None:
+    site.tree.remove(LEAF)
+    assert NOTHING == site.get(LEAF)
+    (site.tree.root / "another").mkdir()  # or the file system gives the same number again
+    site.tree.add(LEAF)
+
+
+def inherited(site: Site) -> None:
+    """Have a new group take the place of one that has gone, as file systems may."""
+    site.tree.remove(LEAF)
+    site.machine.groups.hand_on(site.tree.root / LEAF, site.tree.add(NEW))
+
+
+MISC, DMEM = Memacct.MISC, Memacct.DMEM
+ABOVE = limit(SLICE, 5000), hold(OTHER, 200)
+BEFORE = hold(LEAF, 500), limit(LEAF, 3000), grow(300)
+RESERVED = limit(LEAF, 3000, 1000), limit(OTHER, 3000, 500)
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "expected"),
+    [
+        *(
+            (kind, (limit(LEAF, 3000, 1000), hold(LEAF, 500)), {LEAF: [1000, 3000, 500]})
+            for kind in (MISC, DMEM)
+        ),
+        *(
+            (kind, (limit(LEAF, hard),), {LEAF: [0, hard, 0]})
+            for kind in (MISC, DMEM)
+            for hard in (0, 15360, NO_LIMIT)
+        ),
+        (MISC, (), {LEAF: REFUSED}),
+        (MISC, ABOVE, {LEAF: [0, 5000, 200]}),
+        (MISC, (*ABOVE, limit(LEAF, 3000)), {LEAF: [0, 3000, 0]}),
+        (DMEM, ABOVE, {LEAF: [0, NO_LIMIT, 0], SLICE: [0, 5000, 200]}),
+        (MISC, BEFORE, {LEAF: [0, 3000, 300]}),
+        (DMEM, BEFORE, {LEAF: [0, 3000, 800]}),
+        (
+            MISC,
+            (limit(SLICE, 9000), *BEFORE, grow(-400)),
+            {LEAF: [0, 3000, 0], SLICE: [0, 9000, 400]},
+        ),
+        (DMEM, (limit(LEAF, 3000), hold(LEAF, 100, managed=5000)), {LEAF: [0, 3000, 100]}),
+        (DMEM, RESERVED, {SLICE: [1500, NO_LIMIT, 0]}),
+        (DMEM, (*RESERVED, limit(OTHER, 3000), remove(LEAF)), {SLICE: [1000, NO_LIMIT, 0]}),
+        (MISC, (limit(LEAF, 3000), made_anew), {LEAF: [0, 3000, 0]}),
+        (DMEM, (limit(LEAF, 3000), made_anew), {LEAF: [0, NO_LIMIT, 0]}),
+        (MISC, (limit(LEAF, 3000), inherited), {NEW: [0, 3000, 0]}),
+    ],
+    ids=[
+        *("set, misc", "set, dmem", *(f"{each} of the card" for each in range(6)), "none, misc"),
+        *("misc climbs to the nearest", "its own first", "dmem does not climb"),
+        *("misc counts from then on", "dmem counts what was held", "given back last in first out"),
+        *("managed memory does not count", "dmem reserves above", "until it is lowered"),
+        *("misc waits for the next", "dmem forgets with the group", "misc takes another for it"),
+    ],
+)
+def test_what_a_group_is_held_to(
+    site: Site, steps: tuple[Step, ...], expected: dict[str, list[int] | str]
+) -> None:
+    """Soft and hard limit and what counts to it, as they are read after all that was done."""
+    for step in steps:
+        step(site)
+
+    assert expected == {group: site.get(group) for group in expected}
 
 
 @BOTH
 def test_a_card_has_its_own_limit(site: Site, kind: Memacct) -> None:
     """A limit of one card says nothing of another."""
     site.set(LEAF, 3000)
-    expected = REFUSED if kind is Memacct.MISC else [0, NO_LIMIT, 0]
 
-    assert expected == site.get(LEAF, card=1)
+    assert (REFUSED if kind is MISC else [0, NO_LIMIT, 0]) == site.get(LEAF, card=1)
+
+
+@pytest.mark.parametrize("kind", [DMEM])
+def test_dmem_needs_the_controller(site: Site) -> None:
+    """A group without the controller's files takes no limit and is read as the one above it."""
+    site.tree.leave_out(SLICE)
+    site.set(SLICE, 5000)
+
+    assert NOTHING == site.set(LEAF, 3000)
+    assert [0, 5000, 0] == site.get(LEAF)
+
+
+@pytest.mark.parametrize(("kind", "top"), [(MISC, REFUSED), (DMEM, NOTHING)], ids=["misc", "dmem"])
+def test_what_cannot_be_is_refused(site: Site, top: str) -> None:
+    """A limit above the card or below its request, of no group, of no control group, of the top."""
+    (site.tree.root / "plain").mkdir()
+    wrong = ((15361, 0), (NO_LIMIT, 15361), (1000, 1001))
+
+    assert [INVALID] * 3 == [site.set(LEAF, hard, soft) for hard, soft in wrong]
+    assert NOTHING == site.set("nowhere", 3000) == site.get("nowhere")
+    assert INVALID == site.set("plain", 3000) == site.get("plain")
+    assert top == site.set("", 3000)
 
 
 @BOTH
@@ -123,102 +225,6 @@ def test_mig_is_refused(site: Site, card: int) -> None:
     assert REFUSED == site.set(LEAF, 3000, card=card) == site.get(LEAF, card=card)
 
 
-@BOTH
-@pytest.mark.parametrize(
-    ("hard", "soft"),
-    [
-        pytest.param(15361, 0, id="a limit above the card"),
-        pytest.param(NO_LIMIT, 15361, id="a request above the card"),
-        pytest.param(1000, 1001, id="a request above the limit"),
-    ],
-)
-def test_what_cannot_be_is_invalid(site: Site, hard: int, soft: int) -> None:
-    """A limit above the card's total, or below what is reserved, is an invalid argument."""
-    assert INVALID == site.set(LEAF, hard, soft)
-
-
-@BOTH
-@pytest.mark.parametrize("hard", [0, 15360, NO_LIMIT])
-def test_all_between_is_valid(site: Site, hard: int) -> None:
-    """Nothing, all of the card, and no limit can be set."""
-    assert "" == site.set(LEAF, hard)
-    assert [0, hard, 0] == site.get(LEAF)
-
-
-@BOTH
-def test_a_group_must_be_there(site: Site) -> None:
-    """A path that is not there is not found, and one that is no control group is invalid."""
-    (site.tree.root / "plain").mkdir()
-
-    assert NOTHING == site.set("nowhere", 3000) == site.get("nowhere")
-    assert INVALID == site.set("plain", 3000) == site.get("plain")
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"), [(Memacct.MISC, REFUSED), (Memacct.DMEM, NOTHING)], ids=["misc", "dmem"]
-)
-def test_the_top_has_no_limit(site: Site, said: str) -> None:
-    """No limit can be set on the topmost group."""
-    assert said == site.set("", 3000)
-
-
-def test_misc_climbs_to_the_nearest(site: Site) -> None:
-    """On misc a group without a limit answers with that of the nearest group above it."""
-    virgin = site.get(LEAF)
-    site.set(SLICE, 5000)
-    site.hold(OTHER, 200)
-    climbed = site.get(LEAF)
-    site.set(LEAF, 3000)
-
-    assert REFUSED == virgin
-    assert [0, 5000, 200] == climbed
-    assert [0, 3000, 0] == site.get(LEAF)
-
-
-@DMEM
-def test_dmem_does_not_climb(site: Site) -> None:
-    """On dmem a group answers for itself, and what is used below it counts."""
-    site.set(SLICE, 5000)
-    site.hold(OTHER, 200)
-
-    assert [0, NO_LIMIT, 0] == site.get(LEAF)
-    assert [0, 5000, 200] == site.get(SLICE)
-
-
-@DMEM
-def test_dmem_needs_the_controller(site: Site) -> None:
-    """A group without the controller's files takes no limit and is read as the one above it."""
-    site.tree.leave_out(SLICE)
-    site.set(SLICE, 5000)
-
-    assert NOTHING == site.set(LEAF, 3000)
-    assert [0, 5000, 0] == site.get(LEAF)
-
-
-@pytest.mark.parametrize(
-    ("kind", "counted"), [(Memacct.MISC, 300), (Memacct.DMEM, 800)], ids=["misc", "dmem"]
-)
-def test_what_was_held_before(site: Site, counted: int) -> None:
-    """What a group holds when its limit is set counts on dmem, and never on misc."""
-    holding = site.hold(LEAF, 500)
-    site.set(LEAF, 3000)
-    holding.grow(300 * MIB)
-
-    assert [0, 3000, counted] == site.get(LEAF)
-
-
-def test_misc_gives_back_what_it_counted(site: Site) -> None:
-    """What was taken last is given back first, each to the limit that it counted to."""
-    site.set(SLICE, 9000)
-    holding = site.hold(LEAF, 500)
-    site.set(LEAF, 3000)
-    holding.grow(300 * MIB)
-    holding.grow(-400 * MIB)
-
-    assert [0, 3000, 0] == site.get(LEAF)
-    assert [0, 9000, 400] == site.get(SLICE)
-
-
 def test_misc_keeps_a_limit_above_its_use(site: Site) -> None:
     """On misc a limit below what counts to it is refused, on dmem it is set."""
     site.set(LEAF, 3000)
@@ -230,55 +236,6 @@ def test_misc_keeps_a_limit_above_its_use(site: Site) -> None:
 
     assert INVALID == refused
     assert "" == site.set(LEAF, 400)
-
-
-@DMEM
-def test_managed_memory_does_not_count(site: Site) -> None:
-    """Managed memory is the host's business."""
-    site.set(LEAF, 3000)
-    site.hold(LEAF, 100, managed=5000)
-
-    assert [0, 3000, 100] == site.get(LEAF)
-
-
-@pytest.mark.parametrize(
-    ("kind", "left"),
-    [(Memacct.MISC, [0, 3000, 0]), (Memacct.DMEM, [0, NO_LIMIT, 0])],
-    ids=["misc", "dmem"],
-)
-def test_a_group_made_anew(site: Site, left: list[int]) -> None:
-    """A deleted group's limit is gone on dmem, and waits on misc for the next in its place."""
-    site.set(LEAF, 3000)
-    site.tree.remove(LEAF)
-    gone = site.get(LEAF)
-    (site.tree.root / "another").mkdir()  # or the file system gives the same number again
-    site.tree.add(LEAF)
-
-    assert NOTHING == gone
-    assert left == site.get(LEAF)
-
-
-def test_misc_may_take_another_for_it(site: Site) -> None:
-    """A new group elsewhere may inherit the limit of one that is gone."""
-    site.set(LEAF, 3000)
-    site.tree.remove(LEAF)
-    new = site.tree.add("pods.slice/new.scope")
-    site.machine.groups.hand_on(site.tree.root / LEAF, new)
-
-    assert [0, 3000, 0] == site.get("pods.slice/new.scope")
-
-
-@DMEM
-def test_dmem_reserves_above(site: Site) -> None:
-    """What leaves reserve is reserved above them, until it is lowered and not when they go."""
-    site.set(LEAF, 3000, soft=1000)
-    site.set(OTHER, 3000, soft=500)
-    both = site.get(SLICE)
-    site.set(OTHER, 3000)
-    site.tree.remove(LEAF)
-
-    assert [1500, NO_LIMIT, 0] == both
-    assert [1000, NO_LIMIT, 0] == site.get(SLICE)
 
 
 def test_groups_that_are_gone_make_room(site: Site) -> None:

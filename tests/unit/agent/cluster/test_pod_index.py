@@ -64,20 +64,15 @@ def test_only_what_changed_is_read_again() -> None:
     assert before.by_uid["uid-1"] is after.by_uid["uid-1"]
 
 
-def test_without_cards_nobody_has_a_limit() -> None:
-    """Before the cards are known, pods are known without limits."""
-    index = PodIndex(ClusterSettings(node="node-1"))
-    known = index.pods(sources(raw(1), report=None), fresh=True)
+def test_what_is_not_known_fences_no_pod() -> None:
+    """Before the cards are known there are no limits, and before its namespace is no mode."""
+    known = [
+        PodIndex(ClusterSettings(node="node-1")).pods(each, fresh=True).by_uid["uid-1"]
+        for each in (sources(raw(1), report=None), sources(raw(1), namespaces={}))
+    ]
 
-    assert {} == known.by_uid["uid-1"].limits
-
-
-def test_unknown_namespaces_are_not_fenced() -> None:
-    """A pod whose namespace is not known yet has no mode."""
-    index = PodIndex(ClusterSettings(node="node-1"))
-    known = index.pods(sources(raw(1), namespaces={}), fresh=True)
-
-    assert known.by_uid["uid-1"].mode is None
+    assert {} == known[0].limits
+    assert known[1].mode is None
 
 
 def test_exempt_namespaces() -> None:
@@ -116,6 +111,7 @@ def test_memory_is_flat() -> None:
 
 SEEN = node_cards(card(0), card(1))
 T4_MIB = T4_BYTES // MIB
+DOWN: tuple[dict[str, str], ...] = ({}, {"whole": "2"}, {"memory": "0"}, {"memory": "none"})
 
 
 def offering(said: NodeCards | None = None, /, **offered: str) -> dict[str, object]:
@@ -131,63 +127,64 @@ def offering(said: NodeCards | None = None, /, **offered: str) -> dict[str, obje
     )
 
 
+WORD = Units(gpushare_bytes=MIB, volcano_factor=7, clients=3)
+SAID = node_cards(*SEEN.cards, units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
+OTHERS = node_cards(card(9), units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
+
+
 @pytest.mark.parametrize(
-    ("memory", "unit", "unit_bytes"),
+    ("item", "given", "unit", "factor", "units"),
     [
-        ("30", "GiB", GIB),
-        (str(2 * T4_MIB), "MiB", MIB),
-        ("7", None, None),
+        (offering(memory="30", count="2"), Units(), "GiB", None, Units(gpushare_bytes=GIB)),
+        (
+            offering(memory=str(2 * T4_MIB), count="2"),
+            Units(),
+            "MiB",
+            None,
+            Units(gpushare_bytes=MIB),
+        ),
+        (offering(memory="7", count="2"), Units(), None, None, Units(gpushare_bytes=None)),
+        (
+            offering(memory="30"),
+            Units(gpushare_bytes=MIB),
+            "GiB",
+            None,
+            Units(gpushare_bytes=GIB),
+        ),
+        (
+            offering(volcano=str(2 * T4_MIB // 10)),
+            Units(),
+            None,
+            10,
+            Units(volcano_factor=10),
+        ),
+        (offering(whole="2"), WORD, None, None, WORD),
+        (offering(), WORD, None, None, WORD),
+        ({}, WORD, None, None, WORD),
+        *(
+            (offering(SAID, **offered), Units(), "MiB", 10, Units(MIB, volcano_factor=10))
+            for offered in DOWN
+        ),
+        (offering(OTHERS), Units(), None, None, Units()),
+    ],
+    ids=[
+        *("GiB", "MiB", "fits neither", "no count: all cards share", "Volcano's factor"),
+        *("the operator's word", "the same, nothing offered", "the same, no node"),
+        *("a plugin that is down", "whole cards", "none", "no number", "said of other cards"),
     ],
 )
-def test_gpushare_unit(memory: str, unit: str | None, unit_bytes: int | None) -> None:
-    """The unit is what the node offers over what its cards hold; what fits neither is no unit."""
-    report = report_of(SEEN, offering(memory=memory, count="2"), Units())
+def test_what_the_resources_count_in(
+    item: dict[str, object], given: Units, unit: str | None, factor: int | None, units: Units
+) -> None:
+    """
+    What the node offers over what its cards hold, what it has said of the same cards while it does
+    not offer it, or the operator's word where it has said nothing, ever.
+    """
+    report = report_of(SEEN, item, given)
 
+    assert units == report.units
     assert unit == dict(report.cards.units).get(names.GPUSHARE_MEMORY)
-    assert unit_bytes == report.units.gpushare_bytes
-
-
-def test_cards_are_counted_where_the_node_does_not() -> None:
-    """A node that does not say how many cards share is taken for one that shares all of them."""
-    report = report_of(SEEN, offering(memory="30"), Units(gpushare_bytes=MIB))
-
-    assert GIB == report.units.gpushare_bytes
-    assert SEEN.cards == report.cards.cards
-
-
-def test_volcano_factor() -> None:
-    """Volcano's factor follows from what the node offers."""
-    report = report_of(SEEN, offering(volcano=str(2 * T4_MIB // 10)), Units())
-
-    assert (10, 10) == (report.cards.factor, report.units.volcano_factor)
-
-
-def test_the_operators_word() -> None:
-    """Where the node has said nothing, ever, the operator's word counts."""
-    word = Units(gpushare_bytes=MIB, volcano_factor=7, clients=3)
-
-    assert word == report_of(SEEN, offering(whole="2"), word).units
-    assert word == report_of(SEEN, offering(), word).units
-    assert word == report_of(SEEN, {}, word).units
-
-
-@pytest.mark.parametrize("offered", [{}, {"whole": "2"}, {"memory": "0"}, {"memory": "none"}])
-def test_a_device_plugin_that_is_down(offered: dict[str, str]) -> None:
-    """A unit that was found once holds while the node does not offer the resource."""
-    said = node_cards(*SEEN.cards, units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
-    report = report_of(SEEN, offering(said, **offered), Units())
-
-    assert (said.units, 10) == (report.cards.units, report.cards.factor)
-    assert (MIB, 10) == (report.units.gpushare_bytes, report.units.volcano_factor)
-
-
-def test_other_cards() -> None:
-    """What was said of other cards does not count."""
-    said = node_cards(card(9), units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
-    report = report_of(SEEN, offering(said), Units())
-
-    assert ((), None) == (report.cards.units, report.cards.factor)
-    assert Units() == report.units
+    assert (factor, SEEN.cards) == (report.cards.factor, report.cards.cards)
 
 
 def test_the_webhook_reads_the_same() -> None:

@@ -19,7 +19,7 @@ from agent.model.pod import PodCondition, pods_on_node
 from agent.snapshot_view import snapshot_of
 from gpufence import names
 from gpufence.quantity import GIB
-from gpufence.snapshot import ActivityRow, PodActivityRow
+from gpufence.snapshot import ActivityRow, PodActivityRow, Snapshot
 from tests.support.agent.builders import pod
 from tests.support.agent.node import ABOUT, ConcernedNode
 from tests.support.agent.watching import Watched
@@ -246,50 +246,37 @@ def node_at_work() -> ConcernedNode:
     return node
 
 
-def rows(node: ConcernedNode, later: float = 0.0) -> dict[str, ActivityRow | None]:
+def shown(node: ConcernedNode, later: float = 0.0) -> Snapshot:
     state = node.loop.state
     now = state.at + later
     current = state.is_current(now, ABOUT.gap_seconds)
-    more = node.concerns.rows(now, current=current)
-    snapshot = snapshot_of(state, ABOUT, now, AT, more)
-    return {item.name: use.activity for item in snapshot.pods for use in item.uses}
+    return snapshot_of(state, ABOUT, now, AT, node.concerns.rows(now, current=current))
 
 
-def whole(node: ConcernedNode, later: float = 0.0) -> dict[str, PodActivityRow | None]:
-    state = node.loop.state
-    now = state.at + later
-    current = state.is_current(now, ABOUT.gap_seconds)
-    more = node.concerns.rows(now, current=current)
-    snapshot = snapshot_of(state, ABOUT, now, AT, more)
-    return {item.name: item.activity for item in snapshot.pods}
+def states(node: ConcernedNode, later: float = 0.0) -> set[str]:
+    """Return what is shown of all pods, as a whole and on each card."""
+    pods = shown(node, later).pods
+    rows = [pod.activity for pod in pods] + [use.activity for pod in pods for use in pod.uses]
+    return {row.state for row in rows if row}
 
 
 def test_the_snapshot_tells_who_is_idle() -> None:
-    """A pod that works has been idle for no time, one that waits since the first look at it."""
-    known = rows(node_at_work())
-
-    assert ActivityRow("busy", 0.0, "Busy") == known["works"]
-    assert ActivityRow("idle", TICKS - 1.0, "NoKernels") == known["waits"]
-
-
-def test_a_look_that_is_too_old_tells_nothing() -> None:
-    """When looks stop, nobody is idle any more."""
-    known = rows(node_at_work(), later=ABOUT.gap_seconds + 1)
-
-    assert {"unknown"} == {row.state for row in known.values() if row}
-
-
-def test_the_snapshot_tells_of_each_pod_as_a_whole() -> None:
-    """A pod's row says what it does on all cards together, and which part of the last minute."""
+    """
+    A pod that works has been idle for no time, one that waits since the first look at it; as a
+    whole each says which part of the last minute it works. When looks stop, none is idle any more.
+    """
     node = node_at_work()
+    uses = {pod.name: use.activity for pod in shown(node).pods for use in pod.uses}
     node.claim(pod("claims", claims=True))
     node.tick(3)
-    known = whole(node)
+    known = {pod.name: pod.activity for pod in shown(node).pods}
 
+    assert ActivityRow("busy", 0.0, "Busy") == uses["works"]
+    assert ActivityRow("idle", TICKS - 1.0, "NoKernels") == uses["waits"]
     assert PodActivityRow("busy", 0.0, "Busy", "", 1.0) == known["works"]
     assert PodActivityRow("idle", TICKS + 2.0, "NoKernels", "", 0.0) == known["waits"]
     assert PodActivityRow("idle", 2.0, "NoKernels", "", 0.0) == known["claims"]
-    assert {"unknown"} == {row.state for row in whole(node, later=5).values() if row}
+    assert {"unknown"} == states(node, later=ABOUT.gap_seconds + 1)
 
 
 def test_metrics_tell_who_is_idle() -> None:
@@ -325,7 +312,7 @@ def test_a_bug_in_measuring_evicts_nobody_and_makes_nobody_idle() -> None:
 
     assert 1 == node.loop.state.counts.failed
     assert Activity.IDLE in {track.activity for track in node.activity.memory.tracks.values()}
-    assert {"unknown"} == {row.state for row in rows(node, later=5).values() if row}
+    assert {"unknown"} == states(node, later=5)
 
 
 def test_a_bug_in_it_harms_no_fence() -> None:
@@ -335,7 +322,7 @@ def test_a_bug_in_it_harms_no_fence() -> None:
     node.tick()
 
     assert 0 == node.loop.state.counts.failed
-    assert {"unknown"} == {row.state for row in rows(node).values() if row}
+    assert {"unknown"} == states(node)
 
 
 def test_the_kernel_is_asked_about_new_answers_alone() -> None:

@@ -178,29 +178,26 @@ def test_it_is_small(child: Child) -> None:
     assert int(kibibytes) < 30 * 1024
 
 
-def test_its_parent_learns_how_it_ended(child: Child) -> None:
-    """A signal is told by number and name."""
-    os.kill(child.pid, signal.SIGTERM)
-
-    with pytest.raises(EndedError, match=r"ended by signal 15 \(Terminated\)"):
-        receive(child)
-
-
-def test_its_parent_learns_its_exit_code(child: Child) -> None:
-    """A child that gives up is told by its exit code."""
-    child.send("nonsense\n")
-
-    with pytest.raises(EndedError, match="ended with exit code 1"):
-        receive(child)
-
-
-def test_it_cannot_be_written_to_after_its_end(child: Child) -> None:
-    """Lines for a child that is gone are dropped; the reading side tells."""
-    os.kill(child.pid, signal.SIGKILL)
+@pytest.mark.parametrize(
+    ("number", "match"),
+    [
+        (signal.SIGTERM, r"ended by signal 15 \(Terminated\)"),
+        (signal.SIGKILL, "ended by signal 9"),
+        (None, "ended with exit code 1"),
+    ],
+)
+def test_its_parent_learns_how_it_ended(
+    child: Child, number: signal.Signals | None, match: str
+) -> None:
+    """By a signal, or an exit code where it gave up; lines for one that is gone are dropped."""
+    if number is None:
+        child.send("nonsense\n")
+    else:
+        os.kill(child.pid, number)
     assert gone(child.pid)
     child.send(OPEN)
 
-    with pytest.raises(EndedError):
+    with pytest.raises(EndedError, match=match):
         receive(child)
 
 

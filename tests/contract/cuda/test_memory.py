@@ -13,6 +13,7 @@ USABLE = 40960 - 625
 OUT_OF_MEMORY = 2
 INVALID_VALUE = 1
 INVALID_CONTEXT = 201
+MAP = "mapped = map_memory(address, 4 * MIB, handle)"
 HOST_FREE = "driver.cuMemFreeHost(wide(held[1]))"
 POOL_GONE = "driver.cuMemPoolDestroy(wide(pool))"
 MAPPED = (
@@ -72,16 +73,6 @@ def test_accounting_knows_the_most(machine: State, start: Start, looker: Client)
     assert CONTEXT + 1000 == during == looker(question)
 
 
-def test_what_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:
-    """An allocation larger than what is free is out of memory and leaves all as it was."""
-    program("held = take(39000 * MIB)")
-    code, _ = program("take(1100 * MIB)")
-
-    assert OUT_OF_MEMORY == code
-    assert {program.process.pid: CONTEXT + 39000} == nvml.pids()
-    assert [0, (USABLE - CONTEXT - 39000) << 20, USABLE << 20] == program("room()")
-
-
 def test_the_last_of_a_card_can_be_had(program: CudaProgram) -> None:
     """All that the driver says is free can be allocated, down to whole blocks."""
     free = program("room()")[1] >> 21 << 21
@@ -113,22 +104,6 @@ def test_the_whole_machine_shares_a_card(machine: State, program: CudaProgram) -
     assert (USABLE - 40000 - CONTEXT) << 20 == machine.cards[0].room.free
 
 
-def test_nothing_is_freed_twice(program: CudaProgram, nvml: Watched) -> None:
-    """An address that was freed, that is inside an allocation or that never was one is refused."""
-    program("held, other = take(4 * MIB)[1], take(4 * MIB)[1]")
-    program("freed = give(held)")
-
-    assert [INVALID_VALUE] * 3 == program("[give(held), give(other + 512), give(4096)]")
-    assert 0 == program("give(0)")
-    assert {program.process.pid: CONTEXT + 4} == nvml.pids()
-
-
-def test_sizes_that_make_no_sense_are_refused(program: CudaProgram) -> None:
-    """Nothing, and more than any address can count, is no size."""
-    assert INVALID_VALUE == program("take(0)")[0]
-    assert OUT_OF_MEMORY == program("take(2**64 - 1)")[0]
-
-
 def test_without_a_context_nothing_is_allocated(start: Start, nvml: Watched) -> None:
     """A thread without a context can allocate nothing, and is on no card."""
     one = start(device=None)
@@ -151,13 +126,6 @@ def test_managed_memory_is_nobodys(program: CudaProgram, nvml: Watched) -> None:
     assert USABLE == nvml.used()
     assert [0, 0] == program("[give(held[1]), give(huge[1])]")
     assert CONTEXT == nvml.used()
-
-
-def test_small_contents_come_back(program: CudaProgram) -> None:
-    """What a program wrote to the card, it reads back."""
-    program("held = take(MIB)[1]")
-
-    assert "sixteen bytes of" == program("echo(held, b'sixteen bytes of')")
 
 
 def test_an_address_tells_whose_it_is(program: CudaProgram) -> None:
@@ -201,16 +169,13 @@ def test_a_pool_can_be_trimmed(program: CudaProgram, nvml: Watched) -> None:
     assert {program.process.pid: CONTEXT + 100} == nvml.pids()
 
 
-def test_a_full_card_refuses_pools_too(program: CudaProgram) -> None:
-    """A pool cannot hold more than the card has."""
-    assert OUT_OF_MEMORY == program("pooled(41000 * MIB)")[0]
-    assert 0 == program("pool_number(default_pool(), 7)")
+def test_pools_go_with_the_context(program: CudaProgram, nvml: Watched) -> None:
+    """With the primary context what its device's pools hold is gone, kept memory included."""
+    program("set = set_threshold(default_pool(), 2**40)")
+    program("held = [pooled(1000 * MIB), give_pooled(pooled(500 * MIB)[1])]")
+    program("left = leave(0)")
 
-
-def test_memory_that_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:
-    """Memory larger than what is free is out of memory, and nothing is taken."""
-    assert OUT_OF_MEMORY == program("create(41000 * MIB)")[0]
-    assert {program.process.pid: CONTEXT} == nvml.pids()
+    assert ({}, 0) == (nvml.pids(), nvml.used())
 
 
 def test_memory_is_created_where_one_says(program: CudaProgram, nvml: Watched) -> None:
@@ -221,26 +186,57 @@ def test_memory_is_created_where_one_says(program: CudaProgram, nvml: Watched) -
     assert {program.process.pid: 20} == nvml.pids(1)
 
 
-def test_nothing_is_mapped_wrongly(program: CudaProgram) -> None:
-    """
-    Mapping takes reserved addresses that are not mapped, memory that is there, and whole units.
-    """
-    program("address, handle = reserve(8 * MIB)[1], create(4 * MIB)[1]")
-    program("mapped = map_memory(address, 4 * MIB, handle)")
-
-    assert 0 == program("mapped")
-    assert [INVALID_VALUE] * 5 == program(
-        "[map_memory(address, 4 * MIB, handle), map_memory(address + 6 * MIB, 4 * MIB, handle),"
-        " map_memory(address + 4 * MIB, 4 * MIB, 4096), map_memory(address + 4 * MIB, 999, handle),"
-        " map_memory(1 << 24, 2 * MIB, handle)]"
-    )
-    assert [INVALID_VALUE] * 2 == program("[allow(address + 4 * MIB, 2 * MIB), create(1000)[0]]")
+WRONG_MAPS = (
+    "[map_memory(address, 4 * MIB, handle), map_memory(address + 6 * MIB, 4 * MIB, handle),"
+    " map_memory(address + 4 * MIB, 4 * MIB, 4096), map_memory(address + 4 * MIB, 999, handle),"
+    " map_memory(1 << 24, 2 * MIB, handle), allow(address + 4 * MIB, 2 * MIB), create(1000)[0]]"
+)
 
 
-def test_a_handle_is_freed_once(program: CudaProgram) -> None:
-    """A handle that was released, or never given out, is refused."""
-    program("handle = create(2 * MIB)[1]")
+@pytest.mark.parametrize(
+    ("before", "asked", "expected", "held"),
+    [
+        (("held = take(39000 * MIB)",), "take(1100 * MIB)[0]", OUT_OF_MEMORY, 39000),
+        (
+            ("held, other = take(4 * MIB)[1], take(4 * MIB)[1]", "freed = give(held)"),
+            "[give(held), give(other + 512), give(4096), give(0)]",
+            [INVALID_VALUE] * 3 + [0],
+            4,
+        ),
+        ((), "[take(0)[0], take(2**64 - 1)[0]]", [INVALID_VALUE, OUT_OF_MEMORY], 0),
+        ((), "[pooled(41000 * MIB)[0], pool_number(default_pool(), 7)]", [OUT_OF_MEMORY, 0], 0),
+        ((), "create(41000 * MIB)[0]", OUT_OF_MEMORY, 0),
+        (
+            ("handle = create(2 * MIB)[1]",),
+            "[release(handle), release(handle), release(4096)]",
+            [0, INVALID_VALUE, INVALID_VALUE],
+            0,
+        ),
+        (
+            ("address, handle = reserve(8 * MIB)[1], create(4 * MIB)[1]", MAP),
+            WRONG_MAPS,
+            [INVALID_VALUE] * 7,
+            4,
+        ),
+        (("held = take(MIB)[1]",), "echo(held, b'sixteen bytes of')", "sixteen bytes of", 2),
+    ],
+    ids=[
+        *("what does not fit", "what was freed, or never was given", "no size at all"),
+        *("a pool larger than the card", "a handle larger than the card", "a handle freed twice"),
+        *("what is mapped already, not reserved, not there or no unit", "small contents"),
+    ],
+)
+def test_what_is_refused_leaves_all_as_it_was(
+    program: CudaProgram,
+    nvml: Watched,
+    before: tuple[str, ...],
+    asked: str,
+    expected: object,
+    held: int,
+) -> None:
+    """The code says so, and the program holds what it held before."""
+    for line in before:
+        program(line)
 
-    assert [0, INVALID_VALUE, INVALID_VALUE] == program(
-        "[release(handle), release(handle), release(4096)]"
-    )
+    assert expected == program(asked)
+    assert {program.process.pid: CONTEXT + held} == nvml.pids()

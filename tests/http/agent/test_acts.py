@@ -41,15 +41,20 @@ def carry_out(server: ApiServer, action: Action = Action.EVICT, **more: Any) -> 
 
 
 def test_who_asks_what(server: ApiServer) -> None:
-    """The node asks about pods, the agent itself about words."""
+    """
+    The node asks about pods, where it may not read one by a list of one pod of this node, the agent
+    itself about words.
+    """
     server.on(EVICTION, SUCCESS)
     carry_out(server)
 
     def user(key: str) -> str | None:
         return server.seen(key)[0].headers.get("impersonate-user")
 
+    one = {"fieldSelector": "metadata.name=train-1,spec.nodeName=node-1"}
     assert "system:node:node-1" == user(EVICTION) == user(LOOK)
     assert user(POLICY) is user(f"GET {NAMESPACE}") is None
+    assert one == server.seen(LOOK)[0].query
 
 
 def test_a_pod_that_is_there(server: ApiServer) -> None:
@@ -60,16 +65,6 @@ def test_a_pod_that_is_there(server: ApiServer) -> None:
 
     assert Answer.ACCEPTED is result.answer
     assert [] == server.seen(LOOK)
-
-
-def test_a_look_at_the_pod(server: ApiServer) -> None:
-    """Where the pod may not be read the last look lists one pod of this node, which a node may."""
-    server.on(EVICTION, SUCCESS)
-    carry_out(server)
-
-    assert {"fieldSelector": "metadata.name=train-1,spec.nodeName=node-1"} == server.seen(LOOK)[
-        0
-    ].query
 
 
 @pytest.mark.parametrize(

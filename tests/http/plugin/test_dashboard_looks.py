@@ -56,7 +56,8 @@ def crashing() -> ClusterAnswers:
     """Build `typical` with a container that fails, and cards of two models with long names."""
     ending = Ending("main", 1, "Error", "2026-01-02T03:04:05Z", 7, "CrashLoopBackOff", "CUDA oom")
     found = typical()
-    cards = (card_row(model="NVIDIA A100-SXM4-80GB MIG 1g.10gb", busy_share=0.4), card_row(1))
+    long = card_row(model="NVIDIA A100-SXM4-80GB MIG 1g.10gb", busy_share=0.4)
+    cards = (long._replace(celsius=61, watts=312, most_watts=400), card_row(1))
     state = found.agents["gpu-1"].snapshot
     assert state is not None
     made = replace(found.pods[1], endings=(ending,))

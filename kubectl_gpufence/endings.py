@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence import capped
 from gpufence.capped import Capped, Ending, Why, given_of
+from gpufence.errors import InvalidError
 from gpufence.shape import as_object
+from gpufence.times import read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 ENDS: Final = {str(why): str(why) for why in Why} | {str(Why.REFUSED): "cannot start"}
 PERHAPS: Final = "perhaps capped"
 CRASH_LOOP: Final = "crash loop"
+RESTARTED: Final = "restarted"
+_LATELY_SECONDS: Final = 600.0
 _NO_PEAKS: Mapping[str, int] = {}
 
 
@@ -59,9 +63,21 @@ def how_it_ended(
     return words[0] if words else PERHAPS if found else ""
 
 
-def is_crashing(endings: Iterable[Ending]) -> bool:
-    """Return whether a container waits to be started again after it has failed, whatever for."""
-    return any(ending.waiting == "CrashLoopBackOff" for ending in endings)
+def stumbling(endings: Iterable[Ending], now: str) -> str:
+    """Return in a word that a container failed and waits, or has just run anew, whatever for."""
+    found = list(endings)
+    if any(ending.waiting == "CrashLoopBackOff" for ending in found):
+        return CRASH_LOOP
+    lately = any(each.restarts and _seconds(each.at, now) < _LATELY_SECONDS for each in found)
+    return RESTARTED if lately else ""
+
+
+def _seconds(at: str, now: str) -> float:
+    """Return the time in between; what has no date was long ago."""
+    try:
+        return read_moment(now, "at") - read_moment(at, "finishedAt")
+    except InvalidError:
+        return _LATELY_SECONDS
 
 
 def what_helps(

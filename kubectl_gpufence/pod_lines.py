@@ -16,7 +16,7 @@ from kubectl_gpufence.cluster_view import (
     staleness,
     why_silent,
 )
-from kubectl_gpufence.endings import CRASH_LOOP, ENDS, PERHAPS, how_it_ended, is_crashing
+from kubectl_gpufence.endings import CRASH_LOOP, ENDS, PERHAPS, RESTARTED, how_it_ended, stumbling
 from kubectl_gpufence.said import said_uses
 from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
@@ -199,7 +199,7 @@ def idle_for(line: PodLine) -> Cell:
 
 
 def _has_failed(line: PodLine) -> bool:
-    return line.state in (*ENDS.values(), PERHAPS, CRASH_LOOP)
+    return line.state in (*ENDS.values(), PERHAPS, CRASH_LOOP, RESTARTED)
 
 
 def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
@@ -216,7 +216,7 @@ def _of_pod(pod: SeenPod, cluster: ClusterAnswers) -> Iterator[PodLine]:
     for use in row.uses:
         yield pod_line(pod.node, pod, row, use, snapshot)
     if not row.uses:
-        idle = CRASH_LOOP if is_crashing(pod.endings) else "idle"
+        idle = stumbling(pod.endings, "" if snapshot is None else snapshot.at) or "idle"
         yield pod_line(pod.node, pod, row, snapshot=snapshot, state=how_it_ended(row) or idle)
 
 

@@ -108,6 +108,8 @@ def idle(row: Any) -> Any:
     return row._replace(uses=())
 
 
+AGAIN = OOM._replace(waiting="", restarts=1, at="2026-01-02T03:03:05Z")
+
 POD_VERDICTS: dict[str, ClusterAnswers] = {
     "agents may not be asked": cluster(seen_pod(), may_ask=False),
     "its agent may not be asked": cluster(seen_pod(), agents=(agent(None, "no", denied=True),)),
@@ -126,6 +128,9 @@ POD_VERDICTS: dict[str, ClusterAnswers] = {
         OOM, row=idle(pod_row(activity=PodActivityRow("busy", 0.0, "Loading")))
     ),
     "ended, and holds nothing": ended(OOM._replace(waiting=""), row=idle(pod_row())),
+    "restarted a minute ago": ended(AGAIN, row=idle(pod_row())),
+    "restarted yesterday": ended(AGAIN._replace(at="2026-01-01T03:04:05Z"), row=idle(pod_row())),
+    "restarted at some time": ended(AGAIN._replace(at=""), row=idle(pod_row())),
     "an eviction counts more": ended(row=pod_row(use_row(outcome="evict"), ended=(ENDED,))),
 }
 CARD_STATES: dict[str, ClusterAnswers] = {

@@ -41,8 +41,9 @@ $(READY): requirements/dev.txt pyproject.toml
 static: $(READY)
 	@echo "==> format";           $(BIN)/ruff format --check --quiet .
 	@echo "==> lint";             $(BIN)/ruff check --quiet .
-	@echo "==> types";            $(BIN)/mypy --no-error-summary
-	@echo "==> import contracts"; $(BIN)/lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+	@echo "==> types, import contracts"
+	@$(BIN)/lint-imports --no-logo > .lint-imports.log & contracts=$$!; $(BIN)/mypy --no-error-summary; types=$$?; \
+	  wait $$contracts || { cat .lint-imports.log; exit 1; }; exit $$types
 	@rm -f .lint-imports.log
 
 check: static ## format, lint, types, import contracts and unit tests (under a minute)

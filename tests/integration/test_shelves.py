@@ -15,7 +15,6 @@ import pytest
 from tests.support.tree import PACKAGES, TOOLS
 from tools import ROOT
 
-LEFT_OUT = shutil.ignore_patterns("__pycache__")
 TESTS = ("__init__.py", "support", "data", "golden", "http", "unit")
 
 CONTROLLER = """
@@ -79,25 +78,24 @@ def shelves() -> Iterator[tuple[Program, str]]:
 
 @pytest.fixture(params=shelves(), ids=lambda shelf: f"{shelf[0].shelves}/{shelf[1]}")
 def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Program, Path]:
-    """Copy the tree but for one shelf, its tests, and the lines of the program that name it."""
+    """Copy the programs, as they are compiled, but for one shelf and its program's lines of it."""
     program, shelf = request.param
-    for part in (*PACKAGES, TOOLS, *(f"tests/{each}" for each in TESTS), "pyproject.toml"):
-        copied(ROOT / part, tmp_path / part)
+    copied(tmp_path, *PACKAGES, TOOLS, "pyproject.toml")
     shutil.rmtree(tmp_path / program.shelves / shelf)
-    for tests in (tmp_path / "tests").glob(f"*/{program.shelves}/{shelf}"):
-        shutil.rmtree(tests)
     page = tmp_path / program.name / "program.py"
     package = f"{program.shelves}/{shelf}".replace("/", ".")
     page.write_text(without_row(page.read_text(encoding="utf-8"), package), encoding="utf-8")
     return program, tmp_path
 
 
-def copied(source: Path, target: Path) -> None:
-    target.parent.mkdir(exist_ok=True)
-    if source.is_dir():
-        shutil.copytree(source, target, ignore=LEFT_OUT)
-    else:
-        shutil.copy(source, target)
+def copied(folder: Path, *parts: str) -> None:
+    for part in parts:
+        target = folder / part
+        target.parent.mkdir(exist_ok=True)
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, target)
+        else:
+            shutil.copy(ROOT / part, target)
 
 
 def without_row(text: str, package: str) -> str:
@@ -136,6 +134,7 @@ def test_the_rest_of_a_program_starts(without: tuple[Program, Path]) -> None:
 def test_the_rest_of_a_program_passes_its_tests(without: tuple[Program, Path]) -> None:
     """Those of its core, none of which needs a shelf."""
     program, copy = without
+    copied(copy, *(f"tests/{each}" for each in TESTS))
     command = ("pytest", "-q", "-x", "--noconftest", "-p", "no:cacheprovider")
 
     assert " passed" in told(copy, *command, *program.core_tests)
@@ -168,9 +167,7 @@ CORE_TESTS = (
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the tree but for the folders and their rows in the list of verbs."""
     copy = tmp_path_factory.mktemp("core")
-    for folder in (*PACKAGES, "tests"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=LEFT_OUT)
-    shutil.copy(ROOT / "pyproject.toml", copy)
+    copied(copy, *PACKAGES, "pyproject.toml")
     for shelf in FOLDERS:
         place = copy / shelf
         shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()

@@ -9,8 +9,7 @@ import pytest
 
 from simulator.controlplane import Assets
 from simulator.progress import Progress
-from tests.keda.servers import missing, packages_line
-from tests.keda.site import KedaSite, running
+from tests.keda.site import KedaSite, missing, packages_line, running
 from tests.support.controller.site import ControllerProcess
 
 

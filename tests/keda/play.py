@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simulator.workload.stomp import StompClient
-    from tests.keda.servers import Broker
-    from tests.keda.site import KedaSite
+    from tests.keda.site import Broker, KedaSite
 
 SETTLE_SECONDS = 5.0
 

@@ -19,8 +19,7 @@ from simulator.nvml.build import environment
 from simulator.nvml.state import State
 from simulator.progress import Progress
 from tests.scale import size
-from tests.scale.programs import Call, Program, plugin
-from tests.scale.stage import Asked, Relay, Stage
+from tests.scale.stage import Asked, Call, Program, Relay, Stage, plugin
 from tests.support.observing import Figure, at_most, percentile, wait_until
 from tests.support.servers import LOOPBACK
 from tests.support.site import AGENT, surroundings

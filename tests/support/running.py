@@ -154,8 +154,14 @@ class Running:
 
     def left_for_good(self) -> list[str]:
         """Name what does not end by itself within a minute, which a busy machine may take."""
-        eventually(lambda: not self.left())
-        return self.left()
+        found: list[str] = []
+
+        def nothing_is() -> bool:
+            found[:] = self.left()
+            return not found
+
+        eventually(nothing_is)
+        return found
 
     def _new(self, now: Running) -> Iterator[tuple[int, str]]:
         for pid in now.children - self.children:

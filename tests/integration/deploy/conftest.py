@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simulator.controlplane import Assets, ControlPlane, PlaneOptions
-from tests.integration.deploy.rendering import listed
+from tests.integration.deploy.rendering import Kustomize, listed
 
 FOREIGN_KINDS = (
     ("cert-manager.io", "Certificate"),
@@ -27,6 +27,13 @@ def plane(assets: Assets) -> Iterator[ControlPlane]:
         names = [f"crd/{item['metadata']['name']}" for item in items]
         running.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
         yield running
+
+
+@pytest.fixture(scope="session")
+def by_kustomize(assets: Assets, tmp_path_factory: pytest.TempPathFactory) -> Kustomize:
+    kubectl = assets.find("kubectl")
+    assert kubectl is not None
+    return Kustomize(kubectl, tmp_path_factory.mktemp("kustomize"))
 
 
 def definition(group: str, kind: str) -> dict[str, Any]:

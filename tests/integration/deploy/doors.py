@@ -27,6 +27,7 @@ class Door(NamedTuple):
     path: str
     body: JsonObject | list[JsonObject] | None = None
     patch: PatchType = PatchType.MERGE
+    query: Mapping[str, str] = {}
 
     def open(self, client: Client) -> bool:
         """Return whether the API server lets this sender do it; what is wrong with it is no bar."""
@@ -40,7 +41,7 @@ class Door(NamedTuple):
 
     def _ask(self, client: Client) -> None:
         if self.method == "get":
-            client.get(self.path)
+            client.get(self.path, self.query)
         elif self.method == "delete":
             client.delete(self.path, DELETING)
         elif self.method == "patch":
@@ -124,15 +125,20 @@ def bound() -> Door:
     return Door("post", in_team(ASIDE, "binding"), {"metadata": metadata, "target": target})
 
 
+def told(host: str) -> Door:
+    """Write an Event that says from which node it comes."""
+    body = {
+        "metadata": {"generateName": "stolen-", "namespace": TEAM},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": TEAM, "name": "x"},
+        "reason": "Stolen",
+        "source": {"component": "gpufence-agent", "host": host},
+    }
+    return Door("post", core("namespaces", TEAM, "events"), body)
+
+
 IMAGE = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
 DEBUG = {"spec": {"ephemeralContainers": [{"name": "x", "image": "x"}]}}
 TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}
-EVENT = {
-    "metadata": {"generateName": "stolen-", "namespace": TEAM},
-    "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": TEAM, "name": "x"},
-    "reason": "Stolen",
-    "source": {"component": "x", "host": OTHER},
-}
 DOORS: Final[Mapping[str, Door]] = {
     "add a hook to our webhook configuration": configuration(names.WEBHOOK_CONFIGURATION),
     "add a hook to another one": configuration("other"),
@@ -194,7 +200,7 @@ DOORS: Final[Mapping[str, Door]] = {
     ),
     "write what models of its own node have needed": need(OWN),
     "write what models of another node have needed": need(OTHER),
-    "write Events of another node": Door("post", core("namespaces", TEAM, "events"), EVENT),
+    "write Events of another node": told(OTHER),
     "scale an owner to zero where the namespace allows it": scale(RELEASING),
     "scale an owner to zero elsewhere": scale(TEAM),
     "change what an owner runs": Door(

@@ -20,7 +20,7 @@ from simulator.controlplane import ControlPlane
 from tests.support.observing import Beside, eventually
 from tests.support.site import run
 from tools import ROOT
-from tools.manifests import all_of
+from tools.manifests import all_of, own_overlay
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 TRANSIENT = re.compile(r"^(event|lease|controllerrevision|endpoints|endpointslice)")
@@ -30,6 +30,24 @@ WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
 def rendered(plane: ControlPlane, folder: Path) -> Objects:
     items = all_of(plane.kubectl("kustomize", str(folder)).stdout)
     return {(item["kind"], item["metadata"]["name"]): item for item in items}
+
+
+class Kustomize:
+    """Renders the base with components, each set of them once."""
+
+    def __init__(self, kubectl: Path, folder: Path) -> None:
+        self._kubectl, self._folder = kubectl, folder
+        self._rendered: dict[tuple[str, ...], str] = {}
+
+    def __call__(self, chosen: tuple[str, ...]) -> Objects:
+        if chosen not in self._rendered:
+            here = self._folder / str(len(self._rendered))
+            here.mkdir()
+            command = [str(self._kubectl), "kustomize", str(own_overlay(here, sorted(chosen)))]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            self._rendered[chosen] = done.stdout
+        items = all_of(self._rendered[chosen])
+        return {(item["kind"], item["metadata"]["name"]): item for item in items}
 
 
 def listed(items: Iterable[dict[str, Any]]) -> str:

@@ -14,7 +14,14 @@ import yaml
 
 from gpufence import names
 from simulator.controlplane import ControlPlane
-from tests.integration.deploy.rendering import WORKLOADS, Objects, inventory, listed, rendered
+from tests.integration.deploy.rendering import (
+    WORKLOADS,
+    Kustomize,
+    Objects,
+    inventory,
+    listed,
+    rendered,
+)
 from tests.support.tree import pod_spec
 from tools import ROOT
 from tools.manifests import BASE, COMPONENTS, DEPLOY, components, own_overlay
@@ -100,11 +107,6 @@ def five_commands() -> list[str]:
     return script.replace("TEAM", TEAM).replace("deploy/", f"{DEPLOY}/").splitlines()
 
 
-@pytest.fixture(scope="module")
-def base(plane: ControlPlane) -> Objects:
-    return rendered(plane, BASE)
-
-
 def test_an_api_server_takes_the_base_without_a_word(plane: ControlPlane, namespace: str) -> None:
     """Every object passes the API server's own validation, and nothing is warned about."""
     told = plane.kubectl("apply", "-k", str(BASE), "--dry-run=server", *STRICT)
@@ -113,19 +115,21 @@ def test_an_api_server_takes_the_base_without_a_word(plane: ControlPlane, namesp
     assert f"namespace/{namespace}" in told.stdout
 
 
-@pytest.mark.parametrize("name", components())
-def test_an_api_server_takes_an_overlay_without_a_word(
-    plane: ControlPlane, namespace: str, base: Objects, name: str
+def test_an_api_server_takes_every_overlay_without_a_word(
+    plane: ControlPlane, namespace: str, by_kustomize: Kustomize
 ) -> None:
-    """The same holds for whatever an overlay brings or has otherwise than the base."""
-    overlay = rendered(plane, DEPLOY / "overlays" / name)
-    other = [item for key, item in overlay.items() if item != base.get(key)]
+    """The same holds for whatever a component brings or has otherwise than the base."""
+    base = by_kustomize(())
+    overlays = [by_kustomize((name,)) for name in components()]
+    other = [[item for key, item in each.items() if item != base.get(key)] for each in overlays]
+    every = [item for items in other for item in items]
     command = ("apply", "-f", "-", "--dry-run=server", *STRICT)
-    told = plane.kubectl(*command, stdin=listed(other))
+    told = plane.kubectl(*command, stdin=listed(every))
 
     assert namespace
     assert "" == told.stderr
-    assert len(other) == len(told.stdout.splitlines()) > 0
+    assert all(other)
+    assert len(every) == len(told.stdout.splitlines())
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["forwards", "backwards"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.controlplane import Assets
-from tests.integration.deploy.rendering import Objects
+from tests.integration.deploy.rendering import Kustomize, Objects
 from tests.support.programs import CHART, Helm
 from tests.support.site import IMPERSONATION
 from tools import ROOT
@@ -37,33 +37,11 @@ SAID = {"driver-limits": "labelled"}
 """What stands for true where a value is a word."""
 
 
-class Kustomize:
-    """Renders the base with components, each set of them once."""
-
-    def __init__(self, kubectl: Path, folder: Path) -> None:
-        self._kubectl, self._folder = kubectl, folder
-        self._rendered: dict[tuple[str, ...], str] = {}
-
-    def __call__(self, chosen: tuple[str, ...]) -> Objects:
-        if chosen not in self._rendered:
-            here = self._folder / str(len(self._rendered))
-            here.mkdir()
-            command = [str(self._kubectl), "kustomize", str(own_overlay(here, sorted(chosen)))]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            self._rendered[chosen] = done.stdout
-        return known(all_of(self._rendered[chosen]))
-
-
 @pytest.fixture(scope="session")
 def kubectl(assets: Assets) -> Path:
     found = assets.find("kubectl")
     assert found is not None
     return found
-
-
-@pytest.fixture(scope="module")
-def by_kustomize(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Kustomize:
-    return Kustomize(kubectl, tmp_path_factory.mktemp("kustomize"))
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +121,7 @@ def test_helm_renders_what_kustomize_does(
     helm: Helm, by_kustomize: Kustomize, chosen: tuple[str, ...]
 ) -> None:
     """Each component is a value of the same meaning; `make chart` writes the templates anew."""
-    assert by_kustomize(chosen) == by_helm(helm, chosen)
+    assert known(by_kustomize(chosen).values()) == by_helm(helm, chosen)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +137,9 @@ def test_rights_are_those_of_the_clusters_version(
     helm: Helm, by_kustomize: Kustomize, version: str, chosen: tuple[str, ...]
 ) -> None:
     """Who says nothing gets component `kubernetes-1.30` where agents cannot act as their nodes."""
-    assert by_kustomize(chosen) == by_helm(helm, (), "--set=kubernetes130=null", kubernetes=version)
+    assert known(by_kustomize(chosen).values()) == by_helm(
+        helm, (), "--set=kubernetes130=null", kubernetes=version
+    )
 
 
 @pytest.mark.parametrize(("version", "chosen"), [("1.30.0", ()), ("1.37.0", OWN_ACCOUNT)])
@@ -167,7 +147,7 @@ def test_a_value_that_is_said_beats_the_version(
     helm: Helm, by_kustomize: Kustomize, version: str, chosen: tuple[str, ...]
 ) -> None:
     """Whoever knows his cluster better than its version's number has the last word."""
-    assert by_kustomize(chosen) == by_helm(helm, chosen, kubernetes=version)
+    assert known(by_kustomize(chosen).values()) == by_helm(helm, chosen, kubernetes=version)
 
 
 def test_an_older_cluster_is_refused_by_its_version(helm: Helm) -> None:
@@ -182,7 +162,7 @@ def test_any_components_make_the_same_together(helm: Helm, by_kustomize: Kustomi
 
     @given(st.sets(st.sampled_from(components()), min_size=3).map(sorted).map(tuple))
     def check(chosen: tuple[str, ...]) -> None:
-        assert by_kustomize(chosen) == by_helm(helm, chosen)
+        assert known(by_kustomize(chosen).values()) == by_helm(helm, chosen)
 
     check()
 

@@ -10,155 +10,89 @@ from typing import Any, Final
 import pytest
 
 from gpufence import names
-from gpufence.need import need_configmap
-from kube import (
-    Client,
-    ClientSettings,
-    ForbiddenError,
-    JsonObject,
-    KubeError,
-    PatchType,
-    connect,
-    core,
-    group,
-)
+from kube import Client, ClientSettings, PatchType, connect, core
 from simulator.controlplane import ControlPlane
+from tests.integration.deploy.doors import (
+    AGENT,
+    DOORS,
+    MINE,
+    OTHER,
+    OWN,
+    TEAM,
+    THEIRS,
+    Door,
+    condition,
+    eviction,
+    in_team,
+    need,
+    node,
+    ours,
+    token,
+    told,
+)
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
 from tests.support.objects import pod
 from tests.support.observing import wait_until
 from tests.support.site import AS_ITS_NODE, IMPERSONATION, running_minor
 from tools.manifests import BASE, DEPLOY
 
-OWN, OTHER = "stolen-a", "stolen-b"
-MINE, THEIRS = "mine", "theirs"
 SYSTEM: Final = names.SYSTEM_NAMESPACE
-DRY = {"dryRun": "All"}
-CONDITION = {"status": {"conditions": [{"type": names.GPU_IDLE, "status": "True"}]}}
-FAILED = {"status": {"phase": "Failed"}}
-CARDS = {"metadata": {"annotations": {names.CARDS: "x"}}}
-TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
-CORDON = {"spec": {"unschedulable": True}}
-LABEL = {"metadata": {"labels": {"nvidia.com/gpu.present": "true"}}}
-IMAGE = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
 # With the API server's bounds on a node, and with rights of the account's own.
 BOTH, NEITHER, PLAIN, NODE = (True, True), (False, False), (False, True), (True, False)
 
-Try = Callable[[Client], object]
+
+def listed_pods(host: str) -> Door:
+    return Door("get", core("pods"), query={"fieldSelector": f"spec.nodeName={host}"})
 
 
-def pods(name: str, *more: str) -> str:
-    return core("namespaces", "default", "pods", name, *more)
+def cards_of(name: str) -> Door:
+    return node(name, metadata={"annotations": {names.CARDS: "x"}})
 
 
-def maps(*more: str) -> str:
-    return core("namespaces", SYSTEM, "configmaps", *more)
-
-
-def list_pods(node: str) -> Try:
-    return lambda thief: thief.list(core("pods"), {"fieldSelector": f"spec.nodeName={node}"})
-
-
-def evict(name: str) -> Try:
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    return lambda thief: thief.post(pods(name, "eviction"), body, DRY)
-
-
-def delete(path: str) -> Try:
-    body = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
-    return lambda thief: thief.delete(path, body)
-
-
-def patch(path: str, body: JsonObject) -> Try:
-    return lambda thief: thief.patch(path, body, PatchType.STRATEGIC, DRY)
-
-
-def post(path: str, body: JsonObject) -> Try:
-    return lambda thief: thief.post(path, body, DRY)
-
-
-def get(path: str) -> Try:
-    return lambda thief: thief.get(path)
-
-
-def event(host: str) -> JsonObject:
-    about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "x", "uid": "x"}
-    return {
-        "metadata": {"generateName": "stolen-", "namespace": "default"},
-        "involvedObject": about,
-        "reason": names.EVICTED,
-        "source": {"component": "gpufence-agent", "host": host},
-    }
-
-
-def need(node: str) -> Try:
-    return post(maps(), {"metadata": {"name": need_configmap(node)}})
-
-
-TRIES: Final[Mapping[str, tuple[Try, tuple[bool, bool]]]] = {
-    "read the pods of its own node": (list_pods(OWN), BOTH),
-    "read the pods of other nodes": (list_pods(OTHER), PLAIN),
-    "evict pods of its own node, as budgets allow": (evict(MINE), BOTH),
-    "evict pods of other nodes, as budgets allow": (evict(THEIRS), PLAIN),
-    "delete pods of its own node": (delete(pods(MINE)), BOTH),
-    "delete pods of other nodes": (delete(pods(THEIRS)), NEITHER),
-    f"write condition `{names.GPU_IDLE}` on pods of its own node": (
-        patch(pods(MINE, "status"), CONDITION),
-        BOTH,
-    ),
-    "write anything else into their status": (patch(pods(MINE, "status"), FAILED), NODE),
-    "write the status of pods of other nodes": (patch(pods(THEIRS, "status"), CONDITION), NEITHER),
-    "write annotations of its own Node": (patch(core("nodes", OWN), CARDS), BOTH),
-    "taint its own Node": (patch(core("nodes", OWN), TAINT), NEITHER),
-    "label its own Node as one with GPUs": (patch(core("nodes", OWN), LABEL), NEITHER),
-    "cordon its own Node": (patch(core("nodes", OWN), CORDON), NEITHER),
-    "change another Node": (patch(core("nodes", OTHER), CARDS), NEITHER),
-    "write Events in the name of its own node": (
-        post(core("namespaces", "default", "events"), event(OWN)),
-        BOTH,
-    ),
-    "write Events in the name of other nodes": (
-        post(core("namespaces", "default", "events"), event(OTHER)),
-        NODE,
-    ),
-    "read namespaces": (get(core("namespaces")), BOTH),
-    "read ConfigMaps of gpufence-system": (get(maps(names.POLICY_CONFIGMAP)), BOTH),
+FAILED = Door(
+    "patch", in_team(MINE, "status"), {"status": {"phase": "Failed"}}, PatchType.STRATEGIC
+)
+SWITCH = ours("configmaps", names.POLICY_CONFIGMAP)
+TRIES: Final[Mapping[str, tuple[Door, tuple[bool, bool]]]] = {
+    "read the pods of its own node": (listed_pods(OWN), BOTH),
+    "read the pods of other nodes": (listed_pods(OTHER), PLAIN),
+    "evict pods of its own node, as budgets allow": (eviction(MINE), BOTH),
+    "evict pods of other nodes, as budgets allow": (eviction(THEIRS), PLAIN),
+    "delete pods of its own node": (Door("delete", in_team(MINE)), BOTH),
+    "delete pods of other nodes": (Door("delete", in_team(THEIRS)), NEITHER),
+    f"write condition `{names.GPU_IDLE}` on pods of its own node": (condition(MINE), BOTH),
+    "write anything else into their status": (FAILED, NODE),
+    "write the status of pods of other nodes": (condition(THEIRS), NEITHER),
+    "write annotations of its own Node": (cards_of(OWN), BOTH),
+    "taint its own Node": (DOORS["taint its own Node"], NEITHER),
+    "label its own Node as one with GPUs": (DOORS["label its own Node"], NEITHER),
+    "cordon its own Node": (DOORS["cordon its own Node"], NEITHER),
+    "change another Node": (cards_of(OTHER), NEITHER),
+    "write Events in the name of its own node": (told(OWN), BOTH),
+    "write Events in the name of other nodes": (told(OTHER), NODE),
+    "read namespaces": (Door("get", core("namespaces")), BOTH),
+    "read ConfigMaps of gpufence-system": (Door("get", SWITCH), BOTH),
     "write what models of its own node have needed": (need(OWN), BOTH),
     "write what models of other nodes have needed": (need(OTHER), NEITHER),
-    "turn the kill switch": (patch(maps(names.POLICY_CONFIGMAP), {"data": {"x": "y"}}), NEITHER),
-    "read ConfigMaps elsewhere": (get(core("namespaces", "kube-system", "configmaps")), NEITHER),
-    "read Secrets": (get(core("namespaces", "default", "secrets")), NEITHER),
-    "make pods": (post(core("namespaces", "default", "pods"), pod("b")), NEITHER),
-    "change what a pod runs": (patch(pods(MINE), IMAGE), NEITHER),
-    "run a command in a pod": (post(pods(MINE, "exec"), {}), NEITHER),
-    "read a pod's log": (get(pods(MINE, "log")), NEITHER),
-    "get tokens of ServiceAccounts": (
-        post(core("namespaces", SYSTEM, "serviceaccounts", "gpufence-agent", "token"), {}),
+    "turn the kill switch": (DOORS["turn the kill switch"], NEITHER),
+    "read ConfigMaps elsewhere": (
+        Door("get", core("namespaces", "kube-system", "configmaps")),
         NEITHER,
     ),
-    "change roles or policies": (
-        delete(
-            group(
-                "admissionregistration.k8s.io/v1",
-                "validatingadmissionpolicies",
-                "gpufence-agent-need",
-            )
-        ),
-        NEITHER,
-    ),
+    "read Secrets": (DOORS["read Secrets"], NEITHER),
+    "make pods": (DOORS["make pods"], NEITHER),
+    "change what a pod runs": (DOORS["change what a pod runs"], NEITHER),
+    "run a command in a pod": (DOORS["run a command in a pod"], NEITHER),
+    "read a pod's log": (DOORS["read a pod's log"], NEITHER),
+    "get tokens of ServiceAccounts": (token(AGENT), NEITHER),
+    "change roles or policies": (DOORS["change or delete a policy"], NEITHER),
 }
 
 
-def allowed(thief: Client, what: Try) -> bool:
+def allowed(thief: Client, what: str) -> bool:
     """Try as oneself and as the node that the token is bound to."""
-    for client in (thief, thief.impersonating(f"system:node:{OWN}")):
-        try:
-            what(client)
-        except ForbiddenError:
-            continue
-        except KubeError:
-            pass  # whoever may do it hears of what is wrong with it: nothing runs here
-        return True
-    return False
+    door, _ = TRIES[what]
+    return any(door.open(each) for each in (thief, thief.impersonating(f"system:node:{OWN}")))
 
 
 @pytest.fixture(scope="module")
@@ -166,22 +100,25 @@ def rights(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[int]
     """Install everything but the workloads, and make a pod on each of two nodes."""
     folder = BASE if request.param else DEPLOY / "overlays" / "kubernetes-1.30"
     objects = [one for one in rendered(plane, folder).values() if one["kind"] not in WORKLOADS]
-    items = listed(objects)
+    items = listed([*objects, *map(made_node, (OWN, OTHER))])
     plane.kubectl("apply", "-f", "-", stdin=items)
-    plane.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
-    for node in (OWN, OTHER):
-        plane.kubectl("create", "-f", "-", stdin=listed([made_node(node)]))
-    made = [(MINE, OWN, "default"), (THEIRS, OTHER, "default"), ("stolen", OWN, SYSTEM)]
-    for name, node, namespace in made:
-        body = pod(name, nodeName=node)
-        if namespace == SYSTEM:
-            body["spec"]["serviceAccountName"] = "gpufence-agent"
+    plane.kubectl("create", "namespace", TEAM)
+    where = ("-n", TEAM, "--for=create", "--timeout=30s")
+    plane.kubectl("wait", "serviceaccount/default", *where)
+    made = [
+        (TEAM, pod(MINE, nodeName=OWN)),
+        (TEAM, pod(THEIRS, nodeName=OTHER)),
+        (SYSTEM, pod("stolen", nodeName=OWN, serviceAccountName=AGENT)),
+    ]
+    for namespace, body in made:
         plane.kubectl("create", "-n", namespace, "-f", "-", stdin=listed([body]))
     yield request.param
-    for name, _, namespace in made:
+    for namespace, body in made:
+        name = body["metadata"]["name"]
         plane.kubectl("delete", "pod", name, "-n", namespace, "--force", "--ignore-not-found")
-    plane.kubectl("delete", "node", OWN, OTHER)
+    plane.kubectl("delete", "namespace", TEAM, "--wait=false")
     plane.kubectl("delete", "-f", "-", "--ignore-not-found", "--timeout=50s", stdin=items)
+    plane.kubectl("wait", f"namespace/{TEAM}", "--for=delete", "--timeout=50s")
 
 
 def made_node(name: str) -> dict[str, Any]:
@@ -192,7 +129,7 @@ def made_node(name: str) -> dict[str, Any]:
 def thief(plane: ControlPlane, rights: int) -> Iterator[Client]:
     """Come by the token, once the API server has taken up the rights and every policy."""
     del rights
-    token = plane.service_account_token(SYSTEM, "gpufence-agent", pod="stolen")
+    token = plane.service_account_token(SYSTEM, AGENT, pod="stolen")
     with connect(ClientSettings(kubeconfig=str(plane.token_kubeconfig("stolen", token)))) as found:
         for what in (
             "read the pods of its own node",
@@ -206,7 +143,7 @@ def thief(plane: ControlPlane, rights: int) -> Iterator[Client]:
 
 
 def wait_until_found(thief: Client, what: str, *, expected: bool) -> None:
-    wait_until(lambda: allowed(thief, TRIES[what][0]) == expected, what)
+    wait_until(lambda: allowed(thief, what) == expected, what)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +158,7 @@ def test_a_stolen_token_can_do_this_and_no_more(
     thief: Client, rights: int, record_property: Callable[[str, object], None]
 ) -> None:
     """Each try has the end that docs/versions.md says it has."""
-    found = {what: allowed(thief, ask) for what, (ask, _) in TRIES.items()}
+    found = {what: allowed(thief, what) for what in TRIES}
     if rights == (running_minor() >= IMPERSONATION):
         for what, ended in found.items():
             record_property(f"token: {what}", "yes" if ended else "no")

@@ -24,6 +24,7 @@ from tests.support.tree import files_of_tests, module_name
 from tools import ROOT
 
 LONG_FIRST: Final = (
+    "tests/integration/agent/chaos/",
     "tests/adversary/test_live",
     "tests/integration/test_story",
     "tests/integration/",
@@ -32,7 +33,10 @@ LONG_FIRST: Final = (
 )
 TOGETHER: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
     "controller": (0.0, ("tests/integration/controller/",)),
-    "agent": (0.0, ("tests/integration/agent/",)),
+    "agent": (
+        0.0,
+        ("tests/integration/agent/cluster/", "tests/integration/agent/program/"),
+    ),
     "deploy": (0.3, ("tests/integration/deploy/",)),
     "others": (
         0.45,
@@ -60,16 +64,13 @@ COMPUTING: Final = (
     "tests/unit/",
 )
 WAITING_PART: Final = 0.85
-"""
-So far into the list what waits is spread; after that there are only short files, for a common end.
-"""
+"""So far into the list what waits is spread; then only short files follow, for a common end."""
 
 EVERYTHING: Final = "GPUFENCE_COVER_EVERYTHING" in os.environ
 COVERED: Final = ("tests/golden/", "tests/http/", "tests/unit/")
 """What reaches the branches of pure modules; to follow all tests takes a fifth more CPU time."""
 UNCOVERED: Final = ("tests/property/", "tests/adversary/test_judge", "tests/unit/house/test_style")
 
-gc.disable()  # until all is collected, of which none is garbage: a third of what collecting takes
 pytest.register_assert_rewrite("tests.support.golden")
 settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
@@ -81,8 +82,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker compile other files first, in a new tree: all of them take ten seconds."""
+    """
+    Search for no garbage in what is being collected, which is a third of the time of collecting;
+    and let each worker compile other files first, since in a new tree all of them take ten seconds.
+    """
     told = getattr(session.config, "workerinput", None)
+    if told is None and session.config.getvalue("dist") != "no":
+        return  # workers collect
+    gc.disable()
     if told is None or [Path(each).name for each in session.config.args] != [TESTS]:
         return
     number, count = int(told["workerid"].removeprefix("gw")), told["workercount"]
@@ -175,10 +182,7 @@ def _unit(path: str) -> str:
 
 
 def _spread(units: Sequence[str]) -> dict[str, float]:
-    """
-    Return when each has its turn, between 0 and 1: files that wait and those that compute each in
-    their order, and both all the time.
-    """
+    """Return when each has its turn, from 0 to 1: what waits and what computes, side by side."""
     when = {name: moment for name, (moment, _) in TOGETHER.items()}
     for computing, part in ((False, WAITING_PART), (True, 1.0)):
         files = [each for each in dict.fromkeys(units) if each not in TOGETHER]

@@ -139,9 +139,7 @@ def pod_of(name: str, limit: int | None, *args: str, **metadata: object) -> dict
 
 
 def script_of(scheme: Scheme, who: int, since: int, until: int) -> str:
-    """
-    Write what a thief does from one second of the play to another, in the workload's language.
-    """
+    """Write what a thief does between two seconds of the play, in the workload's language."""
     tricks = [trick for trick in scheme if trick.who == who]
     churn = [trick.period for trick in tricks if trick.kind is Kind.CHURN and trick.is_on(since)]
     wanted = [_wanted(tricks, second) for second in range(since, max(until, since + 1))]

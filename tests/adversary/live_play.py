@@ -50,9 +50,7 @@ _SHIELDED = {"app": "shielded"}
 
 @dataclass
 class LivePlay:
-    """
-    `second` of the scheme is a fifteenth of one of the clock; everything else is in the clock's.
-    """
+    """`second` of the scheme is a fifteenth of one of the clock; all else is in the clock's."""
 
     stage: LiveStage
     scheme: Scheme

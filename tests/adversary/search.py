@@ -1,6 +1,4 @@
-"""
-A seeded search for the scheme that takes most: it keeps what did well, and changes it a little.
-"""
+"""A seeded search for the scheme that takes most: it keeps and changes what did well."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -54,10 +52,7 @@ GOALS: Final = (_taken, _of_what_is_allowed, _per_eviction)
 
 @dataclass
 class Search:
-    """
-    `seed` names the whole search: with the same number of plays it tries the same schemes. First
-    come those that are `known`.
-    """
+    """With the same `seed` and number of plays it tries the same schemes, `known` ones first."""
 
     seed: int
     seconds: int

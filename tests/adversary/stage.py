@@ -77,10 +77,7 @@ def played(scheme: Scheme, seconds: int, policy: EvictionPolicy) -> Haul:
 
 
 class Taker(NamedTuple):
-    """
-    Pods of one owner: how many of them at once, the most that one held above its limit, and how
-    many came and went.
-    """
+    """Pods of one owner: how many at once and in all, and the most that one held over its limit."""
 
     excess_bytes: int = 0
     gone: int = 0
@@ -90,10 +87,7 @@ class Taker(NamedTuple):
 def allowed(
     policy: EvictionPolicy, takers: Iterable[Taker], seconds: float, slow_seconds: float = 0.0
 ) -> int:
-    """
-    Return what a policy promises that the tenant's pods take at most: never more of each than its
-    largest excess, all the time.
-    """
+    """Return the most that a policy lets the tenant's pods take: of each its largest excess."""
     together = 0.0
     for excess, gone, pods in takers:
         stays = partial(
@@ -262,10 +256,7 @@ class _Stage:
             self.world.change(name, limits=limits, unasked=unasked)
 
     def _weigh(self) -> None:
-        """
-        Note what each pod holds above the limit that applies, as the next look will find it. What
-        it takes between two lists of a slow driver has no bound.
-        """
+        """Note what each pod holds above its limit, as the next look will find it."""
         held: dict[tuple[str, int], int] = {}
         for (name, _, card), used in self.world.holds.items():
             held[name, card] = held.get((name, card), 0) + (used or 0)
@@ -317,9 +308,7 @@ class _Stage:
             self.excess[name] = max(held - self._promised(self.world.pods[name]), 0)
 
     def _stolen_from(self, card: int) -> int:
-        """
-        Return what the neighbours on a card were promised and cannot have, because of thieves.
-        """
+        """Return what thieves keep from neighbours on a card to whom it was promised."""
         lacking = taken = 0
         for (name, _, index), held in self.world.holds.items():
             if index != card:

@@ -51,9 +51,7 @@ def searched(policy: EvictionPolicy, seed: int, plays: int, seconds: int = SECON
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy.evict_when))
 def test_no_scheme_beats_the_bound(policy: EvictionPolicy) -> None:
-    """
-    No scheme of a short search takes more than the policy allows, or has somebody else evicted.
-    """
+    """No scheme of a short search takes more than the policy allows, or has another pod evicted."""
     search = searched(policy, SEED, SHORT_PLAYS)
 
     assert [] == [told(item) for item in search.broken]
@@ -96,9 +94,7 @@ def test_who_takes_all_is_seen_to() -> None:
 
 
 def test_an_eviction_of_somebody_else_breaks_a_promise() -> None:
-    """
-    A pod that was evicted without ever being over its limit is told, as is a haul above the bound.
-    """
+    """An eviction of a pod that was never over its limit is found, as is a haul above the bound."""
     haul = played((TAKES,), 100, EvictionPolicy())
 
     assert not haul.broke_a_promise

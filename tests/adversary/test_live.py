@@ -1,7 +1,4 @@
-"""
-A hostile tenant against the running agent, with a real API server and simulated cards, fifteen
-times as fast: schemes that did best, and a search.
-"""
+"""A hostile tenant against the running agent, fifteen times as fast: known schemes, a search."""
 
 import os
 import sys

@@ -14,10 +14,7 @@ THIEVES = 3
 
 
 class Kind(StrEnum):
-    """
-    What is done. Up to `SHIELD` a tenant can do it; the rest befalls a node. What only running
-    programs can do means nothing to the deciding half.
-    """
+    """What a tenant does, up to `SHIELD`; the rest befalls a node."""
 
     HOLD = "hold"  # holds so much above the limit
     SAWTOOTH = "sawtooth"  # does so for a part of each period

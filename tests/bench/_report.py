@@ -12,9 +12,7 @@ from tests.support.observing import Figure, as_markdown, as_text
 def report(
     name: str, parts: Mapping[str, Callable[[], list[Figure]]], arguments: Sequence[str]
 ) -> int:
-    """
-    Run the parts of a bench, all or those named; a budget that is not kept is the exit code 1.
-    """
+    """Run all parts of a bench or those named; a budget that is not kept is exit code 1."""
     parser = argparse.ArgumentParser(prog=f"python -m tests.bench.{name}")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this file")
     parser.add_argument("part", nargs="*", help=f"{', '.join(parts)} (all)")

@@ -164,9 +164,7 @@ IMAGE = "localhost/gpufence-workload:1"
 
 
 def pod(namespace: str, name: str, *script: str, units: int = 3) -> Json:
-    """
-    Build a pod that asks for so many GiB and follows a script of `python -m simulator workload`.
-    """
+    """Build a pod that asks for so many GiB and follows a script of the simulated workload."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

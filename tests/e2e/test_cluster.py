@@ -49,9 +49,7 @@ def traces(running: Running) -> list[str]:
 
 
 def eventually(running: Running) -> list[str]:
-    """
-    Give the last processes of a killed cluster some seconds to end, and list what then is left.
-    """
+    """Give processes of a killed cluster some seconds to end, and list what then is left."""
     deadline = time.monotonic() + 20
     while traces(running) and time.monotonic() < deadline:
         time.sleep(0.2)

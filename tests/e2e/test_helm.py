@@ -32,9 +32,7 @@ HERE = [
 
 @dataclass(frozen=True)
 class Installed:
-    """
-    A cluster into which Helm has put gpufence by five commands, and a team whose pods are fenced.
-    """
+    """A cluster into which Helm has put gpufence by five commands, and a fenced team."""
 
     site: RealSite
     helm: Helm
@@ -120,9 +118,7 @@ def test_no_admission_suffers_from_an_upgrade(installed: Installed) -> None:
 
 
 def test_uninstalling_leaves_nothing(installed: Installed) -> None:
-    """
-    No object of gpufence's is left, and none of Helm's; it is installed again for other tests.
-    """
+    """No object of gpufence or Helm is left; it is installed again for other tests."""
     installed.helm("uninstall", "gpufence", "--wait", "--timeout=100s")
     everything = installed.site.everything()
     installed.helm("install", "gpufence", str(CHART), *HERE)

@@ -1,6 +1,4 @@
-"""
-The components that a cluster has when it is asked for them: idle GPUs go back, needs are written.
-"""
+"""Optional components on a real node: idle GPUs are released, needs are recorded."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,9 +58,7 @@ def replicas(site: RealSite, namespace: str) -> int:
 
 
 def test_an_idle_worker_is_released_and_comes_back(extended: RealSite, idle_team: str) -> None:
-    """
-    A worker without work is announced, scaled to zero and told why; its user has it back by a word.
-    """
+    """An idle worker is announced and scaled to zero, with the reason; `wake` brings it back."""
     extended.apply(deployment(idle_team, WORKER, "hold 1Gi"))
     extended.pod_of(idle_team, WORKER)
 
@@ -82,9 +78,7 @@ def test_an_idle_worker_is_released_and_comes_back(extended: RealSite, idle_team
 
 
 def test_a_busy_worker_is_left_alone(extended: RealSite, idle_team: str) -> None:
-    """
-    Beside an idle one that goes, a worker that computes stays, and its pod says that it is busy.
-    """
+    """Beside an idle one that is released a worker that computes stays, and its pod says so."""
     busy = deployment(idle_team, "busy", "hold 1Gi; busy 60%")
     extended.apply(busy, deployment(idle_team, WORKER, "hold 1Gi"))
     before = extended.pod_of(idle_team, "busy")

@@ -47,9 +47,7 @@ def test_a_framework_stays_within_its_limit(site: RealSite, team: str) -> None:
 
 
 def test_a_violator_is_evicted_and_replaced(site: RealSite, team: str) -> None:
-    """
-    A pod that takes more than its limit goes, explained; its successor is told its limit, too.
-    """
+    """A pod over its limit is evicted, with the reason; its successor gets the same limit."""
     site.apply(
         deployment(team, "modest", "hold 2Gi"),
         deployment(team, "greedy", "hold 1Gi; after 2s grow 1Gi/s to 5Gi"),

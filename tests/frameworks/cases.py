@@ -26,17 +26,11 @@ QUARTER_LESS = 30208
 """What JAX takes of a card by itself."""
 
 OF_A_LIMIT = {"jax": LIMIT_MIB * 3 // 4, "tensorflow": LIMIT_MIB - 300 - 1536}
-"""
-What a framework takes at once, and no more, of a limit that the driver holds: JAX three quarters,
-TensorFlow what is free but 1536 MiB.
-"""
+"""All that a framework takes of a driver's limit: JAX 3/4, TensorFlow what is free but 1536 MiB."""
 
 OURS = 5632
 OURS_IN_BYTES = 5696
-"""
-CuPy and TensorFlow's logical devices are told amounts, where the others are told a share of what
-CUDA shows of the card.
-"""
+"""CuPy and TensorFlow's logical devices get amounts, the others a share of what CUDA shows."""
 
 TWENTIETH = 1984
 HOOK = {"gpufence.io/python-hook": "enabled"}

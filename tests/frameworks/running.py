@@ -35,10 +35,7 @@ KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 
 @dataclass(frozen=True)
 class Injected:
-    """
-    What the webhook makes of a pod: the container's variables, what it warns of, the line that is
-    mounted into the folders from which Python starts, and the plan.
-    """
+    """What the webhook makes of a pod: variables, warnings, plan, and the line for Python."""
 
     variables: dict[str, str]
     warnings: str = ""
@@ -131,10 +128,7 @@ def run_probe(
     flags: tuple[str, ...] = (),
     leaf: Leaf | None = None,
 ) -> Outcome:
-    """
-    Grow until refused, on a machine of one card; raises AssertionError where memory of this machine
-    is short.
-    """
+    """Grow until refused, on one card; raises AssertionError where this machine lacks memory."""
     words = json.dumps({"framework": wheels.framework, **(asked or {})})
     return run(wheels, folder, (*flags, *ours(PROBE, words)), injected, leaf)
 

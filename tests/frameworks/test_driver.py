@@ -77,10 +77,7 @@ def held(
 def test_without_a_variable_it_gets_its_limit(
     wheels: WheelSet, tmp_path: Path, *, capped: bool
 ) -> None:
-    """
-    Without a variable of a framework, all of the limit but the context can be had, and no more:
-    less only where a framework leaves something by itself.
-    """
+    """Without a framework's variable all of the limit can be had but the context."""
     found = held(wheels, tmp_path, report.NOTHING, Injected({}), capped=capped)
     most = OF_A_LIMIT.get(wheels.framework, ROOM)
 

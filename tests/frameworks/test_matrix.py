@@ -119,9 +119,7 @@ def test_a_python_that_ignores_its_environment_is_capped(
 @pytest.mark.parametrize("name", VERSIONS)
 @pytest.mark.parametrize("flag", ["-E", "-I"])
 def test_without_pythonpath_the_path_carries_nothing(name: str, flag: str, tmp_path: Path) -> None:
-    """
-    Told to ignore PYTHONPATH, Python has no hook by it; what PyTorch reads by itself still counts.
-    """
+    """A Python that ignores PYTHONPATH has no hook; what PyTorch reads itself still counts."""
     outcome = run_probe(find_wheels(name), tmp_path, inject(PATH, tmp_path), flags=(flag,))
     reads_it_itself = name == "torch-2.15"
 
@@ -198,10 +196,7 @@ NUMBERS = {
 
 
 def headers_of(major: int) -> list[Path]:
-    """
-    Return the folders with the headers of a wheel that is here; one of them is for compilers, and
-    only comes along with a compiler.
-    """
+    """Return the folders with the headers of a wheel that is here, those for compilers too."""
     for one in WHEEL_SETS:
         if one.cuda == major and is_built(one):
             packages = packages_of(one)
@@ -240,9 +235,7 @@ def claims() -> Iterator[str]:
 
 @pytest.mark.parametrize("major", RUNTIMES)
 def test_declarations_agree_with_the_headers(major: int, tmp_path: Path) -> None:
-    """
-    The compiler finds each of our structures as large as, and laid out like, the documented one.
-    """
+    """The compiler finds each of our structures laid out like the documented one."""
     folders = headers_of(major)
     removed = {
         *("clockRate", "deviceOverlap", "kernelExecTimeoutEnabled", "computeMode"),

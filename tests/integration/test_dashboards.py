@@ -1,6 +1,4 @@
-"""
-Webhook, agent and controller at work, scraped by a real Prometheus as the shipped monitors say.
-"""
+"""Webhook, agent and controller, scraped by a real Prometheus as the shipped monitors say."""
 
 import base64
 import json
@@ -70,9 +68,7 @@ class ScrapedSite(NodeSite):
         return rewritten
 
     def people(self) -> None:
-        """
-        Make the pods; the one that does nothing belongs to a StatefulSet, which may be released.
-        """
+        """Make the pods; the idle one belongs to a StatefulSet that may be released."""
         labels = {"metadata": {"labels": {names.MODE: "cap", names.IDLE: "release"}}}
         self.admin.patch(core("namespaces", self.team), labels, PatchType.MERGE)
         owner = self.admin.post(

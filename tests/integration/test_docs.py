@@ -63,9 +63,7 @@ def blocks(page: str) -> tuple[Block, ...]:
 
 
 def agrees(expected: tuple[str, ...], printed: str) -> bool:
-    """
-    Tell whether a command printed what the page says; blanks at the ends of lines do not count.
-    """
+    """Tell whether a command printed what the page says, but for blanks at the ends of lines."""
     if not expected:
         return True
     pattern = "\n".join(

@@ -58,10 +58,7 @@ STEPS = (
 
 @pytest.mark.usefixtures("full_assets")
 def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
-    """
-    The demo shows a pod rewritten and another one evicted, and stays where it was to be kept, until
-    SIGTERM ends it with its processes and its folders.
-    """
+    """The demo shows a rewrite and an eviction; kept, it stays until SIGTERM and leaves nothing."""
     with tempfile.TemporaryDirectory(prefix="gf-") as folder:  # a short name, for sockets
         environment = {**os.environ, "TMPDIR": folder}
         with subprocess.Popen(
@@ -83,10 +80,7 @@ def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("full_assets")
 def test_the_story_of_two_colleagues_happens() -> None:
-    """
-    An idle worker is announced and released for the job that needs its card, and comes back when
-    that is done; nothing is left running.
-    """
+    """An idle worker is released for the job that needs its card, and comes back after it."""
     done = subprocess.run(
         [*COMMAND, "--story", "idle"], capture_output=True, text=True, check=False
     )
@@ -165,9 +159,7 @@ def iter_until(lines: Iterable[str], last: str) -> Iterator[str]:
 
 
 def _processes() -> list[str]:
-    """
-    Return the environment and command of every process of this user, as far as one may read them.
-    """
+    """Return the environment of every process of this user, as far as it can be read."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

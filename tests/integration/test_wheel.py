@@ -30,9 +30,7 @@ def _run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    Return the interpreter of an environment that holds our wheel and the locked dependencies only.
-    """
+    """Return the Python of an environment with our wheel and the locked dependencies only."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     _run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT, cwd=folder)
@@ -72,9 +70,7 @@ def test_the_installed_wheel_is_the_plugin(python: Path, program: str) -> None:
 
 
 def test_the_wheel_carries_the_simulators_sources(python: Path) -> None:
-    """
-    The C sources of the simulated GPU library are in the wheel, since it is built where it runs.
-    """
+    """The C sources of the simulated library are in the wheel, since it is built where it runs."""
     site = next(python.parents[1].glob("lib/python*/site-packages"))
 
     assert list((site / "simulator" / "nvml").rglob("*.c"))

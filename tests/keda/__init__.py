@@ -1,3 +1,1 @@
-"""
-Scaling by seconds of backlog: a model of it, and real KEDA on a simulated node; run by make keda.
-"""
+"""Scaling by seconds of backlog: a model of it, and real KEDA on a simulated node (make keda)."""

@@ -64,10 +64,7 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def least_fixed(times: Sequence[float], message: float, target: float) -> int:
-    """
-    Return the fewest replicas, always there, with which 99 of 100 messages wait no longer than
-    the target.
-    """
+    """Return the fewest fixed replicas with which 99 of 100 messages meet the target."""
     replicas = 1
     while percentile(waits_of(times, message, replicas), 0.99) > target:
         replicas += 1
@@ -200,10 +197,7 @@ def arrivals(settings: Settings) -> Sequence[float]:
 
 
 def recommended(now: int, averages: Sequence[tuple[float, float]]) -> int:
-    """
-    Return the replicas that a HorizontalPodAutoscaler wants for totals and their targets by
-    replica.
-    """
+    """Return what a HorizontalPodAutoscaler wants for totals and their targets by replica."""
     wanted = []
     for total, target in averages:
         ratio = total / (target * now)

@@ -1,6 +1,4 @@
-"""
-Send messages as a load says, see how long they wait, and how many replicas there are meanwhile.
-"""
+"""Send messages as a load says; see how long they wait, and how many replicas there are."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ SETTLE_SECONDS = 5.0
 
 
 class Done(NamedTuple):
-    """
-    A message that was worked off: when, how long it had waited, and whether it was begun before.
-    """
+    """A message that is done: when, how long it had waited, and whether it was begun before."""
 
     at: float
     waited: float
@@ -43,10 +39,7 @@ class Outcome(NamedTuple):
 
 
 class Played(NamedTuple):
-    """
-    One load; `late` is how much too late 1 of 100 messages was sent, which shows whether this
-    machine had time for it.
-    """
+    """One load; `late` is how much too late 1 of 100 messages was sent by this machine."""
 
     began: float
     late: float

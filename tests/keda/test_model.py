@@ -27,9 +27,7 @@ from tests.keda.picture import PICTURE, drawn, settings
     ],
 )
 def test_the_larger_wish_counts(now: int, averages: list[tuple[float, float]], wanted: int) -> None:
-    """
-    Totals are divided by their targets, a difference of a tenth is none, and the most is wanted.
-    """
+    """Totals are divided by targets, a tenth is no difference, and the most is wanted."""
     assert wanted == recommended(now, averages)
 
 
@@ -69,17 +67,12 @@ def test_backlog_alone_oscillates() -> None:
 
 
 def test_counting_whoever_did_anything_runs_away() -> None:
-    """
-    Where a worker counts as busy for all of a time in which it did anything, nothing stops it.
-    """
+    """Where a worker counts as busy for all of a time in which it did anything, nothing stops."""
     assert 100 == run(settings(Rule.TOUCHED)).most_replicas
 
 
 def test_both_triggers_settle() -> None:
-    """
-    Backlog and how much of their time workers work need a fifth more than the load, and nobody
-    waits.
-    """
+    """Backlog and the workers' share of work need a fifth more than the load, and nothing waits."""
     made = run(settings(Rule.BUSY))
 
     assert made.mean_replicas <= 1.2 * made.least
@@ -88,10 +81,7 @@ def test_both_triggers_settle() -> None:
 
 @pytest.mark.parametrize("load", LOADS)
 def test_no_load_makes_both_triggers_worse(load: str) -> None:
-    """
-    For each load that is played with real programs, the model has fewer replicas and shorter waits
-    than by backlog alone.
-    """
+    """For each load of the real programs the model has fewer replicas and shorter waits."""
     chosen = {"rate": LOADS[load], "message": 2.0, "most": 24, "utilization": 0.85}
     ours = run(Settings(rule=Rule.BUSY, window=120.0, **chosen))  # type: ignore[arg-type]  # mixed
     other = run(Settings(rule=Rule.BACKLOG, **chosen))  # type: ignore[arg-type]  # the same

@@ -82,10 +82,7 @@ def compared(request: pytest.FixtureRequest, site: KedaSite) -> Compared:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_ours_takes_little_more_than_the_least(compared: Compared, target: float) -> None:
-    """
-    On average there are at most a fifth more replicas than the fewest fixed ones that hold the
-    target.
-    """
+    """On average there are at most a fifth more replicas than the fewest fixed ones."""
     mean = compared.outcomes[report.OURS, target].mean_replicas
 
     assert mean <= 1.2 * compared.least[target], compared.outcomes
@@ -161,10 +158,7 @@ def test_a_message_wakes_the_first_worker(site: KedaSite, controller: Controller
 
 
 def test_seconds_for_a_message_are_measured(site: KedaSite, controller: ControllerProcess) -> None:
-    """
-    Where nobody says how long a message takes, Prometheus knows after a while, and KEDA scales by
-    it.
-    """
+    """How long a message takes Prometheus knows after a while, and KEDA scales by it."""
     site.deploy("measured")
     site.scale("measured", controller.url, measured=True)
     times = [second / 2 for second in range(500)]
@@ -181,10 +175,7 @@ def test_seconds_for_a_message_are_measured(site: KedaSite, controller: Controll
 def test_a_long_message_outlives_the_cooldown(
     site: KedaSite, controller: ControllerProcess
 ) -> None:
-    """
-    A worker that is busy for ten times the cooldown finishes; by backlog alone it is taken away
-    in the middle, and whoever comes after it begins anew.
-    """
+    """A worker that is busy for ten cooldowns finishes; by backlog alone it is taken before."""
     for name, busy in (("long-ours", True), ("long-obvious", False)):
         site.deploy(name, grace_seconds=5.0)
         site.scale(name, controller.url, cooldown=LONG_COOLDOWN, busy=busy)
@@ -207,10 +198,7 @@ def test_a_long_message_outlives_the_cooldown(
 def test_a_ceiling_from_the_cards_leaves_nobody_waiting(
     site: KedaSite, controller: ControllerProcess
 ) -> None:
-    """
-    With neighbours on every card the ceiling that the controller tells is what is left of them;
-    without it, replicas wait for cards that nobody has.
-    """
+    """The controller's ceiling is what neighbours leave of the cards; without it replicas wait."""
     neighbours = [_neighbour(card) for card in range(8)]
     for item in neighbours:
         site.admin.post(core("namespaces", site.team, "pods"), item)
@@ -289,10 +277,7 @@ def test_while_nobody_knows_who_works_nobody_is_taken_away(
 
 
 def _flooded(site: KedaSite, name: str) -> tuple[int, int]:
-    """
-    Give a queue far more than there can be workers for; return the most replicas that were wanted,
-    and the most that had no card.
-    """
+    """Flood a queue; return the most replicas that were wanted, and the most that had no card."""
     with Watch(site, [name]) as sights:
         for _ in range(300):
             send(site.broker, name, MESSAGE_SECONDS)

@@ -284,9 +284,7 @@ def test_every_alert_is_rehearsed() -> None:
 
 @pytest.mark.needs("promtool")
 def test_alerts_fire_when_they_should_and_not_when_they_should_not(tmp_path: Path) -> None:
-    """
-    Each alert fires in its loud hour, with the text that people read, and not in its quiet one.
-    """
+    """Each alert fires in its loud hour, with its text, and not in its quiet one."""
     rules = found("PrometheusRule", "gpufence", COMPONENTS / "prometheus-operator")["spec"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules))
     tests = [each for alert, case in CASES for each in rehearsals(alert, case)]

@@ -26,9 +26,7 @@ def certificate(name: str) -> dict[str, Any]:
 
 
 def test_cert_manager_issues_the_names_that_our_own_program_would() -> None:
-    """
-    The leaf answers to every spelling of the Service, lives as long and is what the webhook mounts.
-    """
+    """The leaf has every name of the Service, lives as long, and is what the webhook mounts."""
     leaf = certificate(names.WEBHOOK_SERVICE)
 
     assert (
@@ -40,10 +38,7 @@ def test_cert_manager_issues_the_names_that_our_own_program_would() -> None:
 
 
 def test_cert_managers_ca_is_ours() -> None:
-    """
-    The CA is kept apart, where nobody mounts it, for as many years; it is called as ours are, so
-    that gpufence-certs knows whom it succeeds.
-    """
+    """The CA is mounted nowhere, lives as long, and has the name by which our own is known."""
     authority = certificate(names.CA_SECRET)
 
     assert authority["secretName"] not in CERT_MANAGER
@@ -52,9 +47,7 @@ def test_cert_managers_ca_is_ours() -> None:
 
 
 def test_kill_switches_are_left_to_people() -> None:
-    """
-    No manifest has the keys that people set by hand, so that no upgrade takes back their word.
-    """
+    """No manifest has the keys that people set by hand, so that no upgrade resets them."""
     said = re.compile(
         rf"^ +(path: /data/)?({names.POLICY_MAX_MODE}|{names.POLICY_MAX_IDLE})(:|$)", re.MULTILINE
     )
@@ -166,9 +159,7 @@ def test_the_agent_sees_the_hosts_cgroups_and_writes_none() -> None:
 
 
 def test_the_guard_knows_the_prefix_and_its_role() -> None:
-    """
-    Every word of ours on a namespace is guarded, and the role grants what the policy asks for.
-    """
+    """Every key of ours on a namespace is guarded, and the role grants what the policy asks for."""
     folder = COMPONENTS / "guard-namespaces"
     spec = found("ValidatingAdmissionPolicy", "gpufence-guard-namespaces", folder)["spec"]
     (rule,) = found("ClusterRole", "gpufence-modes", folder)["rules"]
@@ -201,9 +192,7 @@ def test_monitors_scrape_a_port_that_exists(kind: str, name: str, folder: Path) 
 
 
 def test_simulated_nodes_are_those_of_the_code() -> None:
-    """
-    The simulated agent runs where the label says so, and reads the state of the mounted folder.
-    """
+    """The simulated agent runs on labelled nodes, and reads the state of the mounted folder."""
     text = (COMPONENTS / "simulated" / "agent.yaml").read_text(encoding="utf-8")
     spec = pod_spec(yaml.safe_load(text))
     (container,) = spec["containers"]

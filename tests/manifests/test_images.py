@@ -76,10 +76,7 @@ def test_an_image_is_a_target_that_starts_its_program(program: str) -> None:
 
 @pytest.mark.parametrize("program", WORKLOADS)
 def test_an_image_holds_the_packages_that_its_program_imports(program: str) -> None:
-    """
-    Of our own packages exactly those are kept that are reached from the program's, and in the
-    image of jobs from the plugin's, which `helm test` runs.
-    """
+    """Of our packages those are kept that the program reaches, with the jobs also the plugin's."""
     reached = {program, "kubectl_gpufence"} if program == "certs" else {program}
     while (more := set().union(*(imported(package) for package in reached)) | reached) != reached:
         reached = more
@@ -129,9 +126,7 @@ def test_no_program_brings_anothers_trade(program: str, never: set[str]) -> None
 
 
 def test_what_only_kubeconfigs_need_is_left_out() -> None:
-    """
-    Packages that are reached through `kubernetes` alone go with it; those that others need stay.
-    """
+    """What only `kubernetes` requires goes with it; what others require stays."""
     requires = {
         "gpufence": [
             'kubernetes>=37; extra == "agent"',

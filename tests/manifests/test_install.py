@@ -51,9 +51,7 @@ def texts() -> dict[str, str]:
 
 
 def test_the_namespace_lets_the_agents_in() -> None:
-    """
-    The namespace has the code's name and, for hostPID, the level that allows it, without warnings.
-    """
+    """The namespace has the code's name, and the level that allows hostPID without warnings."""
     labels = found("Namespace", names.SYSTEM_NAMESPACE)["metadata"]["labels"]
 
     assert {"enforce": "privileged", "audit": "privileged", "warn": "privileged"} == {
@@ -114,9 +112,7 @@ def test_every_workload_runs_an_image_of_ours_by_its_own_program(item: dict[str,
 
 @pytest.mark.parametrize("item", workloads(), ids=lambda item: item["metadata"]["name"])
 def test_no_workload_has_what_it_does_not_need(item: dict[str, Any]) -> None:
-    """
-    Each is nobody, without capabilities, on a root it cannot write, without Services' variables.
-    """
+    """Each runs without privileges, capabilities, a writable root and Services' variables."""
     (container,) = pod_spec(item)["containers"]
 
     assert pod_spec(item)["enableServiceLinks"] is False

@@ -122,10 +122,7 @@ def test_the_agent_may_do_as_its_node_what_it_does() -> None:
 
 
 def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
-    """
-    Component kubernetes-1.30 grants the same requests to the account itself, but for claims: what
-    no node bounds would reach the claims of every node.
-    """
+    """Component kubernetes-1.30 grants the same to the account itself, but for claims."""
     rules = (COMPONENTS / "kubernetes-1.30" / "rules.yaml").read_text(encoding="utf-8")
     (patch,) = yaml.safe_load(rules)
     role = spelled(found("Role", "gpufence-agent")["rules"])
@@ -156,9 +153,7 @@ DYNAMIC = {
         for verb in ("list", "watch")
     ),
 }
-"""
-What `kube.workloads` and the watches of kinds ask, whose paths are made of what discovery says.
-"""
+"""What `kube.workloads` and the watches of kinds ask, by paths made of what discovery says."""
 
 
 def test_the_controller_may_do_what_it_does() -> None:

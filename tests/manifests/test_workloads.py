@@ -90,9 +90,7 @@ def test_it_runs_wherever_a_tenant_may() -> None:
 
 @pytest.mark.parametrize("operand", ["device-plugin", "dra-driver", "client"])
 def test_it_leaves_for_a_new_driver(operand: str) -> None:
-    """
-    The labels by which GPU operator clears a node keep the agent away, whichever other brought it.
-    """
+    """The labels by which GPU operator clears a node keep the agent away."""
     affinity = spec()["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     paused = {

@@ -1,7 +1,4 @@
-"""
-`python -m tests.scale --nodes 500 --pods 5000`: fills a cluster, measures everything in it, and
-takes it away again.
-"""
+"""`python -m tests.scale --nodes 500 --pods 5000`: fills a cluster and measures all in it."""
 
 import argparse
 import signal
@@ -37,10 +34,7 @@ _INTERRUPTED: Final = 130
 
 
 def read_size(arguments: list[str]) -> tuple[Size, float]:
-    """
-    Read how large it is to be, and for how long things are watched; what is not said is in
-    proportion to what the page shows.
-    """
+    """Read the size and for how long things are watched, by default in the page's proportions."""
     usual = Size()
     parser = argparse.ArgumentParser(prog="python -m tests.scale")
     parser.add_argument("--nodes", type=int, default=usual.nodes)

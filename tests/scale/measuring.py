@@ -46,9 +46,7 @@ class Fleet:
         return self.stage.audit.asked(AGENT, since, time.time())
 
     def wait_until_quiet(self, progress: Progress) -> None:
-        """
-        Wait until all that is to be said of the pods has been: after a minute they count as idle.
-        """
+        """Wait until all has been said of the pods, which count as idle after a minute."""
         with progress.step(f"{self.label}: until all is said"):
             time.sleep(max(0.0, self._quiet_at - time.time()))
 
@@ -106,9 +104,7 @@ def measure_start(fleet: Fleet, since: float) -> list[Figure]:
 def resting(
     fleet: Fleet, seconds: float, told: Callable[[Iterable[Figure]], None], progress: Progress
 ) -> Iterator[None]:
-    """
-    Let agents be until the block is over and so much time, and tell what each asked on average.
-    """
+    """Leave agents alone for the block and so much time, and tell what each asked on average."""
     since, before = time.time(), (fleet.relay.asked, fleet.relay.answered)
     yield
     with progress.step(f"{fleet.label}: at rest for {seconds:.0f} s in all"):
@@ -254,9 +250,7 @@ def services(stage: Stage, progress: Progress) -> Iterator[Services]:
 def measure_churn(
     stage: Stage, running: Services, seconds: float, progress: Progress
 ) -> list[Figure]:
-    """
-    Let pods come and go for a time; the webhook's own log says how long each binding waited for it.
-    """
+    """Let pods come and go for a time; the webhook's log says how long each binding waited."""
     rate, webhook, controller = stage.size.rate, running.webhook, running.controller
     with coming_and_going(stage) as churn:
         time.sleep(_WARM_UP_SECONDS)

@@ -178,9 +178,7 @@ class Template:
     uid: str
 
     def copy(self, uid: str, owner: int | None = None, **numbers: str) -> tuple[str, bytes]:
-        """
-        Return key and value of another object, with its own UID, numbers, and UIDs of its owner.
-        """
+        """Return key and value of another object, with its own UID, numbers and owner."""
         texts = {_FIRST[name]: text for name, text in numbers.items()}
         if owner is not None:
             texts[_FIRST["owner"]], texts[_FIRST["team"]] = f"{owner:05}", size.team_of(owner)
@@ -195,10 +193,7 @@ class Template:
 
 
 class Seeds:
-    """
-    The first object of each kind, in a cluster that has nothing else yet; `bytes_of` is how long
-    some of them are in JSON.
-    """
+    """The first object of each kind in an empty cluster; `bytes_of` is how long some are."""
 
     def __init__(self, admin: Client, etcd: Etcd, address: str, agents_port: int) -> None:
         self._admin, self._etcd = admin, etcd

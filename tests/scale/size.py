@@ -20,10 +20,7 @@ _HASH: Final = "7c8f9b6d5"
 
 @dataclass(frozen=True)
 class Size:
-    """
-    `silent` of the agents do not answer; `agents` real ones run at once; `rate` pods come and go in
-    a second.
-    """
+    """`silent` agents do not answer, `agents` real ones run, `rate` pods a second come and go."""
 
     nodes: int = 5000
     pods: int = 50_000
@@ -43,9 +40,7 @@ class Size:
         return range(node, self.pods, self.nodes)
 
     def is_silent(self, node: int) -> bool:
-        """
-        Return whether a node's agent takes questions and answers none; they are spread evenly.
-        """
+        """Return whether a node's agent answers nothing; such nodes are spread evenly."""
         return node * self.silent // self.nodes != (node + 1) * self.silent // self.nodes
 
 

@@ -17,9 +17,7 @@ class Leaf:
 
 
 class Authority:
-    """
-    A CA of the tests, which vouches for servers and clients; given a folder, it is a file there.
-    """
+    """A CA of the tests for servers and clients; given a folder, it is a file there."""
 
     def __init__(self, folder: Path | None = None, name: str = "ca") -> None:
         self._ca = trustme.CA(key_type=trustme.KeyType.ECDSA)

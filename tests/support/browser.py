@@ -1,6 +1,5 @@
 """A real Chromium, and what is wrong with the words of a page."""
 
-import base64
 import json
 import os
 import subprocess
@@ -175,11 +174,6 @@ class Tab:
             typed["text"] = "\r"
         for kind in ("keyDown", "keyUp"):
             self.send("Input.dispatchKeyEvent", type=kind, key=key, **typed)
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Take a picture of what is seen, or of all of the page."""
-        taken = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(taken["data"]))
 
     def happened(self, method: str) -> list[dict[str, Any]]:
         """Return what the page's session has told of a kind."""

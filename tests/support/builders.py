@@ -24,9 +24,7 @@ APP = "registry.example/app:1"
 
 
 def container(name: str = "main", **limits: object) -> dict[str, Any]:
-    """
-    Build a container; limits that are no Python names go in as `**{"aliyun.com/gpu-mem": "3"}`.
-    """
+    """Build a container; limits are given as `**{"aliyun.com/gpu-mem": "3"}`."""
     return {"name": name, "image": APP, "resources": {"limits": limits}}
 
 
@@ -94,10 +92,7 @@ def node(
     capacity: Mapping[str, object] | None = None,
     driver: str = "570.124.06",
 ) -> dict[str, Any]:
-    """
-    Build a node whose agent has written down these cards; it offers them, or one T4, as gpushare
-    GiB.
-    """
+    """Build a node whose agent recorded these cards; it offers them, or a T4, as gpushare GiB."""
     whole = [item.memory_bytes // GIB for item in cards if item.mig is None]
     units = {names.GPUSHARE_MEMORY: str(sum(whole) or T4_BYTES // GIB)}
     offered: dict[str, object] = {**units} if allocatable is None else dict(allocatable)
@@ -133,10 +128,7 @@ def node_cards(
 
 
 def phases(pod: Pod) -> list[list[Container]]:
-    """
-    List who runs together, in the order in which they run, as the documentation of Kubernetes says
-    it: what the product only sums up.
-    """
+    """List which containers run together, in order, as the documentation of Kubernetes says."""
     sidecars: list[Container] = []
     starts: list[list[Container]] = []
     for item in pod.containers:
@@ -276,9 +268,7 @@ def class_of(name: str, driver: str) -> Json:
 
 
 def slice_of(node: str, of: str, driver: str, memory: str = names.DRA_MEMORY) -> Json:
-    """
-    Describe one device of such a class, 40 GiB that claims share in steps, in a pool of its own.
-    """
+    """Describe a device of such a class in a pool of its own: 40 GiB, shared in steps."""
     policy = {"default": "1Gi", "validRange": {"min": "256Mi", "step": "256Mi"}}
     device = {
         "name": of,

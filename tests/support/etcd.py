@@ -127,10 +127,7 @@ def forget_conditions(client: Client, path: str) -> None:
 
 
 def end(client: Client, path: str) -> None:
-    """
-    Take a pod out of the API at once, which needs room as well; without a status that was written
-    its kubelet would never do so.
-    """
+    """Take a pod out of the API at once, which needs room as well."""
     _has_room_for(client, path, 0)
     wait_until(lambda: _is_deleted(client, path), "the API server's cache has the full pod")
 

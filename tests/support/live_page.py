@@ -88,10 +88,7 @@ def served(
 
 
 def crowd(nodes: int = 10, pods: int = 2000, grown: int = 0) -> ClusterAnswers:
-    """
-    Build a cluster of nodes with eight cards each and pods on all of them; `grown` moves what they
-    hold.
-    """
+    """Build nodes with eight cards each and pods on all of them; `grown` moves what they hold."""
     agents = [_busy_node(number, pods // nodes, grown) for number in range(nodes)]
     seen = {f"gpu-{number}": seen_node(f"gpu-{number}", CARDS_OF_NODE) for number in range(nodes)}
     declared = seen_pod()
@@ -148,9 +145,7 @@ def with_hung_agent(cluster: ClusterAnswers, node: str) -> ClusterAnswers:
 
 @contextmanager
 def other_site(address: str) -> Iterator[str]:
-    """
-    Serve a page whose script tries all ways to an address, and says in `window.told` how that went.
-    """
+    """Serve a page whose script tries all ways to an address, with the outcome in `window.told`."""
     site = _Site(("127.0.0.1", 0), _Another)
     site.script = _ATTEMPTS.replace("ADDRESS", address)
     with Serving(site):

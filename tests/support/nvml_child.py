@@ -40,9 +40,7 @@ def limits(index: int, group: str) -> list[int]:
 
 
 def raw(name: str, device: Any, capacity: int | None) -> tuple[int, int]:
-    """
-    Call a list function as C would: the code and the count it answers; None is no buffer at all.
-    """
+    """Call a list function as C would: its code and count; a capacity of None is no buffer."""
     count = ctypes.c_uint(capacity or 0)
     buffer = None if capacity is None else (ctypes.c_char * (32 * max(capacity, 1)))()
     code = function(name)(device, ctypes.byref(count), buffer)
@@ -63,9 +61,7 @@ def touched(name: str, device: Any, capacity: int) -> tuple[int, int]:
 
 
 def percent_between(first: Any, second: Any) -> float:
-    """
-    Return for how much of the time between two samples of performance monitoring there was work.
-    """
+    """Return the share of work in the time between two samples of performance monitoring."""
     wanted = pynvml.c_nvmlGpmMetricsGet_t()
     wanted.version, wanted.numMetrics = pynvml.NVML_GPM_METRICS_GET_VERSION, 1
     wanted.sample1, wanted.sample2 = first, second

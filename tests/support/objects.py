@@ -145,10 +145,7 @@ HERDS: Final = crd("example.com/v1", "Herd", "herds", scale=".spec.size")
 
 
 def unconvertible(definition: JsonObject, version: str) -> JsonObject:
-    """
-    Return a kind that is preferred in another version than it is kept in, where nobody converts it:
-    what was made cannot be listed.
-    """
+    """Return a kind whose objects cannot be listed: kept in one version, preferred in another."""
     spec = definition["spec"]
     (kept,) = spec["versions"]
     nowhere = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}

@@ -70,9 +70,7 @@ def raw_pod(
     policy: WebhookPolicy = POLICY,
     **spec: Any,
 ) -> dict[str, Any]:
-    """
-    Build a pod on the node, as the webhook leaves it in a mode; no mode: the webhook never saw it.
-    """
+    """Build a pod on the node as the webhook leaves it in a mode; without one it never saw it."""
     made = pod(*(containers or (gpushare("trainer"),)), annotations=annotations, **spec)
     made["metadata"] |= {"name": name, "uid": uid}
     for item in made["spec"]["containers"]:

@@ -1,7 +1,4 @@
-"""
-A real terminal for a program, of which a test sees the screen: as much of ECMA-48 as programs of
-ours write.
-"""
+"""A real terminal whose screen a test sees: as much of ECMA-48 as our programs write."""
 
 import fcntl
 import os
@@ -177,9 +174,7 @@ class PtyScreen:
                 self._screen[row][start:] = [" "] * (self.columns - start)
 
     def _put(self, char: str) -> None:
-        """
-        Write a character; beyond the edge is a mistake of the program's, which tests shall see.
-        """
+        """Write a character; one beyond the edge is a mistake that tests shall see."""
         if self._row < self.lines and self._column < self.columns:
             self._screen[self._row][self._column] = char
         self._column += 1

@@ -238,10 +238,7 @@ class Leader:
     def steps(
         self, act: Act, world: ClusterState, snapshots: Mapping[str, Snapshot | None] | None
     ) -> Iterator[str]:
-        """
-        Carry an act out; after each call of the API there may be an end to it. Without snapshots
-        the agents agree with everything.
-        """
+        """Carry an act out, call by call; without snapshots the agents agree."""
         if act.step is Step.RELEASE and snapshots is not None:
             look = last_look(world.owners[act.key], snapshots)
             against = why_not(look, act.threshold_seconds)

@@ -131,9 +131,7 @@ class MeasuredNode:
 
 @dataclass
 class Worker:
-    """
-    An owner, and what each of its pods does until a moment; a job has none who would release it.
-    """
+    """An owner, and what each of its pods does until a moment; a job has no rung."""
 
     name: str
     replicas: int

@@ -40,10 +40,7 @@ def program(name: str) -> Path:
 
 @cache
 def pid_namespace() -> tuple[str, ...]:
-    """
-    Return what starts a command in a PID namespace of its own, as root or as anybody; empty where
-    nothing does.
-    """
+    """Return what starts a command in a PID namespace of its own; empty where nothing does."""
     for prefix in _PID_NAMESPACES:
         done = subprocess.run([*prefix, "true"], capture_output=True, check=False)
         if done.returncode == 0:
@@ -120,10 +117,7 @@ def sentences(counts: Mapping[str, int]) -> list[str]:
 
 
 _ANSWERING: Final = "process_request_thread"
-"""
-The name of a thread by which socketserver serves one connection: as long as its client keeps that,
-which may be a server of a wider scope.
-"""
+"""The name of a thread that serves one connection, whose client may be of a wider scope."""
 _GUARDED: Final = "controlplane/warden.py"
 """
 What the command of a program says that ends with us, or with what it belongs to: a control plane or

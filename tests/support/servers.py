@@ -24,20 +24,14 @@ _SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is s
 
 
 def own_address() -> str:
-    """
-    Return an address of this machine that is not loopback, which the API server's proxy refuses for
-    pods.
-    """
+    """Return an address that is not loopback, which the API server's proxy refuses for pods."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(_SOMEWHERE)
         return str(probe.getsockname()[0])
 
 
 class HttpServer(Serving):
-    """
-    Use it as a context manager; `tls` is what the next connection meets. Its answers are dated by a
-    clock that is `clock_ahead_seconds` ahead.
-    """
+    """A context manager; `tls` is for the next connection, `clock_ahead_seconds` dates answers."""
 
     clock_ahead_seconds = 0.0
 

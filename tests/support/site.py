@@ -90,10 +90,7 @@ class Site:
         return True
 
     def serves(self, path: str) -> bool:
-        """
-        Return whether the API server hands a kind out, which it begins to do a moment after that is
-        defined.
-        """
+        """Return whether the API server serves a kind, a moment after it is defined."""
         try:
             self.admin.get(path)
         except KubeError:
@@ -107,9 +104,7 @@ class Site:
 
     @contextmanager
     def namespace(self, mode: str | None = None, **annotations: str) -> Iterator[str]:
-        """
-        Lend a namespace that had its label from the beginning; its end is begun, not waited for.
-        """
+        """Lend a namespace that has its label from the start; its end is begun, not awaited."""
         name = f"team-{uuid4().hex[:8]}"
         self.admin.post(core("namespaces"), objects.namespace(name, mode, **annotations))
         try:
@@ -146,9 +141,7 @@ class PlaneSite(Site):
         return [moved(item, self.system) for item in items if item["kind"] in kinds]
 
     def shipped_agent(self, *, plain: bool = False) -> list[JsonObject]:
-        """
-        Return the agent's rights, where Kubernetes is too old for others those of its own account.
-        """
+        """Return the agent's rights, on an older Kubernetes those of its own account."""
         items = self.shipped("agent")
         if not plain and running_minor() >= IMPERSONATION:
             return items

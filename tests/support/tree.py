@@ -49,9 +49,7 @@ def module_name(path: Path) -> str:
 
 @cache
 def is_pure(module: str) -> bool:
-    """
-    Tell whether a module promises to be pure: all of gpufence, and who says PURE. in its docstring.
-    """
+    """Tell whether a module promises to be pure: all of gpufence, and where the text says PURE."""
     path = ROOT.joinpath(*module.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():

@@ -234,10 +234,7 @@ class WebhookSite(PlaneSite):
 
 
 def configuration(port: int, authority: Authority, seconds: int | None = None) -> dict[str, Any]:
-    """
-    Return the webhook configuration as it is shipped, with a URL in place of the Service, and
-    another timeout if there is one.
-    """
+    """Return the shipped webhook configuration with a URL for the Service, and maybe a timeout."""
     item = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
     for hook in item["webhooks"]:
         path = hook["clientConfig"]["service"]["path"]

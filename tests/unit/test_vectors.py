@@ -20,9 +20,7 @@ def test_every_vector_leads_to_its_expected_limits(vector: Vector) -> None:
 
 
 def test_the_vectors_cover_what_they_promise() -> None:
-    """
-    The vectors are at least sixty, reach from 4 GiB to 192 GiB, and know both headroom policies.
-    """
+    """There are at least sixty vectors, from 4 GiB to 192 GiB, of all dialects."""
     rows = vectors()
     cards = {row.card.memory_bytes // 2**30 for row in rows if row.card.memory_bytes}
 

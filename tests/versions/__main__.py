@@ -92,9 +92,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def play(minor: str, folder: Path | None, progress: Progress) -> bool:
-    """
-    Run the tests on one minor, store what they did, and return whether all of it was expected.
-    """
+    """Run the tests on one minor, store what they did, and return whether all was expected."""
     environment = {name: text for name, text in os.environ.items() if name != "KUBEBUILDER_ASSETS"}
     if folder is not None:
         environment["KUBEBUILDER_ASSETS"] = str(folder)
@@ -114,9 +112,7 @@ def play(minor: str, folder: Path | None, progress: Progress) -> bool:
 
 
 def play_all(minors: Sequence[str], newest: str, progress: Progress) -> list[str]:
-    """
-    Run the tests on each, building first what is missing, and return where not all was expected.
-    """
+    """Run the tests on each minor, build what is missing, return where not all was expected."""
     assets = Assets.from_environment(os.environ)
     assets.ensure(USUAL, progress)
     HELM.ensure(assets, progress)

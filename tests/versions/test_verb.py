@@ -59,9 +59,7 @@ def test_an_unknown_minor_is_refused_by_name(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_run_is_added_up(tmp_path: Path) -> None:
-    """
-    What was expected to be missing is counted apart from what nobody tried, and from failures.
-    """
+    """What is missing as expected is counted apart from what was not tried, and from failures."""
     report = tmp_path / "junit.xml"
     report.write_text(JUNIT, encoding="utf-8")
     played = row(read_junit(report), 7, "2026-01-01")

@@ -1,6 +1,4 @@
-"""
-A GPU node without a kubelet: real pods in the API, real processes, and memory that we dispose of.
-"""
+"""A GPU node without a kubelet: real pods in the API, real processes, and memory of our choice."""
 
 import os
 import secrets

@@ -73,9 +73,7 @@ class Reading:
 
 
 def measure() -> list[Figure]:
-    """
-    Measure an agent at its usual pace, one in a hurry, and one that has a suspect on every card.
-    """
+    """Measure an agent at its usual pace, one in a hurry, and one with a suspect on every card."""
     with tempfile.TemporaryDirectory() as folder, machine(Path(folder)) as node:
         tenants = crowd(node, PODS, PER_CARD)
         usual = _usual(node)
@@ -136,9 +134,7 @@ def _quiet(node: Machine) -> tuple[list[Figure], float]:
 
 
 def _busy(node: Machine, tenants: list[Tenant]) -> tuple[list[Figure], float]:
-    """
-    Put a pod over its limit on every card, in a namespace that evicts nobody: lists every tick.
-    """
+    """Put a pod over its limit on every card, where none is evicted: lists every tick."""
     for tenant in tenants[:CARDS]:
         tenant.holdings[0].resize(3 * GIB)
     with node.agent(**hurry(lists=10)) as agent:

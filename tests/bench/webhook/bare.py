@@ -1,6 +1,4 @@
-"""
-What the webhook is compared with: the shortest honest FastAPI handler, with a patch made before.
-"""
+"""What the webhook is compared with: the shortest honest FastAPI handler, with a prepared patch."""
 
 import base64
 import json

@@ -101,9 +101,7 @@ MOST_P99_RATIO = 3.0
 
 
 class Stream(NamedTuple):
-    """
-    Which reviews come one after the other, and the least share of the bare handler's throughput.
-    """
+    """Which reviews follow each other, and the least share of the bare handler's throughput."""
 
     name: str
     bodies: list[bytes]
@@ -133,9 +131,7 @@ class Side:
 
     @property
     def cpu_microseconds(self) -> float:
-        """
-        Return what a request costs the server, TLS and HTTP included: the warm-up counts as well.
-        """
+        """Return what a request costs the server, with TLS, HTTP and the warm-up."""
         return self.cpu_seconds / sum(run.sent for run in self.runs) * 1e6
 
 
@@ -205,10 +201,7 @@ MOST_MIB = 80.0
 
 
 def measure_memory(folder: Path, authority: Authority) -> list[Figure]:
-    """
-    Let the webhook read 50 pages of nodes from a scripted API server, and rewrite pods; look at its
-    memory after both.
-    """
+    """Measure the webhook's memory after 50 pages of nodes, and after it rewrote pods."""
     with ApiServer() as server:
         pages = [reply(_page(first)) for first in range(0, NODES, PAGE)]
         namespaces = {"kind": "NamespaceList", "metadata": {"resourceVersion": "9"}, "items": []}

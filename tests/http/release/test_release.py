@@ -222,9 +222,7 @@ def test_a_moment_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_chart_is_all_of_its_folder(folder: Path) -> None:
-    """
-    What Helm installs is what the tests of the chart render, with a licence, and belongs to nobody.
-    """
+    """What Helm installs is what the tests of the chart render, with a licence, without owner."""
     chart = ROOT / "deploy" / "chart"
     beside = {".helmignore", "dashboards/kustomization.yaml"}
     files = {str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file()} - beside

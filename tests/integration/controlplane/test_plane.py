@@ -175,9 +175,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """
-    A folder for temporary files that only this test uses, in this process and those it starts.
-    """
+    """A folder for temporary files of this test alone, here and in processes that it starts."""
     folder = tmp_path_factory.mktemp("t")
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -253,9 +251,7 @@ def test_killed_caller_leaves_nothing(assets: Assets, temporary: Path) -> None:
 
 @pytest.mark.nightly
 def test_folder_is_swept_when_all_were_killed(assets: Assets, temporary: Path) -> None:
-    """
-    When even the wardens are killed, the folder goes at the next start, and not before its owner.
-    """
+    """When even the wardens are killed, the next start removes the folder, if its owner is gone."""
     caller, folder, _ = start_elsewhere()
     with caller:
         assert [] == sweep(temporary)

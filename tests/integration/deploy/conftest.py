@@ -1,6 +1,4 @@
-"""
-A control plane of its own for the folder: whole installations would disturb everybody else's tests.
-"""
+"""A control plane for this folder alone: whole installations would disturb other tests."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -162,17 +162,13 @@ def test_certificates_stay_through_an_upgrade(story: Story) -> None:
 
 
 def test_everything_is_given_back(story: Story) -> None:
-    """
-    After an installation with all components that go together, and its removal, nothing is left.
-    """
+    """Installed with all components that go together, and removed, it leaves nothing."""
     assert "daemonset.apps/gpufence-agent" in story.between
     assert set() == story.after - story.before
 
 
 def test_documented_commands_clear_the_rest(plane: ControlPlane, story: Story) -> None:
-    """
-    What the documentation says about annotations and labels that are left takes all of them away.
-    """
+    """The documented commands take all annotations and labels away that are left."""
     assert story.before
     word, kept = "gpufence.io/plan=x", "example.com/gpufence.io-like=x"
     plane.kubectl("create", "namespace", "left")

@@ -1,6 +1,4 @@
-"""
-A release that changes from our certificates to cert-manager's and back, by Helm on an API server.
-"""
+"""A release that changes from our certificates to cert-manager's and back, by Helm."""
 
 import json
 from dataclasses import dataclass

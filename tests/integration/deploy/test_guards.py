@@ -1,6 +1,4 @@
-"""
-The policies of two components, as shipped, on a real API server: whom they stop, and whom not.
-"""
+"""The policies of two components on a real API server: what they stop, and what not."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

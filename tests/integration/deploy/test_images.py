@@ -115,9 +115,7 @@ def test_base_name_and_tag_can_be_chosen(machine: Machine) -> None:
 
 
 def test_buildah_lets_everything_be_of_one_moment(machine: Machine) -> None:
-    """
-    For a release files and compiled modules are of the sources' moment, and images are folders.
-    """
+    """For a release all files are of the sources' moment, and images are folders."""
     machine.engine("buildah")
 
     machine.build("--moment", "7", "--oci", f"{machine.folder}/oci", "certs")
@@ -302,9 +300,7 @@ def test_its_root_really_cannot_be_written(image: Unpacked) -> None:
 @pytest.mark.e2e
 @pytest.mark.timeout(1800)
 def test_it_has_its_own_trade_and_no_other(image: Unpacked, program: str) -> None:
-    """
-    The agent has NVML and no web framework, the webhook the reverse, the certificates neither.
-    """
+    """The agent has NVML, the webhook a web framework, the certificates neither."""
     there = distributions(image)
 
     assert (program == "agent") == ("nvidia-ml-py" in there)
@@ -315,10 +311,7 @@ def test_it_has_its_own_trade_and_no_other(image: Unpacked, program: str) -> Non
 @pytest.mark.e2e
 @pytest.mark.timeout(1800)
 def test_it_holds_one_program(image: Unpacked, program: str) -> None:
-    """
-    Of our own code there is what the program imports, and its one command; and the plugin in the
-    image of jobs.
-    """
+    """Our own code is what the program imports, and one command; the plugin is with the jobs."""
     (site,) = image.root.glob(SITE)
     more = {"kubectl_gpufence"} if program == "certs" else {"service"}
     kept = {"gpufence", "kube", program} | more

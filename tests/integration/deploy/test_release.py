@@ -1,6 +1,4 @@
-"""
-A release's life on an API server: installed, tested, upgraded, rolled back and removed by Helm.
-"""
+"""A release on an API server: installed, tested, upgraded, rolled back and removed by Helm."""
 
 import json
 import re
@@ -146,10 +144,7 @@ def agents_rights(plane: ControlPlane) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def life(helm: Helm, plane: ControlPlane, archive: Path, newer: Path) -> Life:
-    """
-    Install an archive to look first, test, take the next version with all that goes together, stop
-    evictions by hand, roll back, remove.
-    """
+    """Install, test, take the next version with components, stop evictions, roll back, remove."""
     with Kubelet(plane) as kubelet:
         return lived(helm, plane, archive, newer, kubelet)
 

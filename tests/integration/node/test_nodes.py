@@ -25,9 +25,7 @@ def read_node(plane: ControlPlane, name: str) -> Any:
 
 
 def test_a_node_registers_all_it_has(control_plane: ControlPlane, node: SimulatedNode) -> None:
-    """
-    The Node offers its cards' memory, is ready and untainted, and has labels that describe a card.
-    """
+    """The Node offers its cards' memory, is ready and untainted, and its labels describe a card."""
     found = read_node(control_plane, node.name)
     ready = {one["type"]: one["status"] for one in found["status"]["conditions"]}["Ready"]
 
@@ -113,9 +111,7 @@ def test_nodes_side_by_side_have_cards_of_their_own(
 def test_a_node_that_stops_ends_its_pods_and_says_so(
     control_plane: ControlPlane, namespace: str, admin: Client
 ) -> None:
-    """
-    Leaving the block kills even deaf processes, removes all files, and reports the pods as failed.
-    """
+    """Leaving the block kills deaf processes too, removes all files, and reports pods as failed."""
     options = NodeOptions(
         kubeconfig=control_plane.kubeconfig(), name="node-stops", stop_seconds=0.5
     )

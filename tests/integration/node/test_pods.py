@@ -57,9 +57,7 @@ def test_a_missing_object_keeps_a_container_waiting(ground: Ground) -> None:
 
 
 def test_an_annotation_mounted_as_a_module_runs_before_the_program(ground: Ground) -> None:
-    """
-    An annotation mounted as sitecustomize.py, with PYTHONPATH at its folder, runs at start-up.
-    """
+    """An annotation mounted as sitecustomize.py in PYTHONPATH's folder runs at start-up."""
     item = {
         "path": "sitecustomize.py",
         "fieldRef": {"fieldPath": f"metadata.annotations['{KEY}']"},
@@ -97,9 +95,7 @@ def test_a_command_other_than_the_workload_is_refused(ground: Ground) -> None:
 
 
 def test_the_grace_of_a_deletion_is_honoured(ground: Ground) -> None:
-    """
-    A process that ignores SIGTERM lives through the grace, is killed then, and leaves the API.
-    """
+    """A process that ignores SIGTERM is killed after the grace, and its pod leaves the API."""
     ground.place(pod("stubborn", workload("hold 1Gi", "--on-term", "ignore", resources=GPU)))
     ground.wait_for_log("stubborn", "script done")
     (pid,) = ground.node.pids(ground.namespace, "stubborn")
@@ -125,9 +121,7 @@ def test_a_pod_that_is_forced_out_ends_as_well(ground: Ground) -> None:
 
 
 def test_all_processes_of_a_pod_have_its_cgroup(ground: Ground) -> None:
-    """
-    Forked processes carry their container's cgroup line and are gone from the folder with the pod.
-    """
+    """Forked processes carry their container's cgroup line, and leave the folder with the pod."""
     ground.place(pod("forking", workload("hold 100Mi; fork 2")))
     ground.wait_for_log("forking", "fork 2")
     assert eventually(lambda: len(ground.node.pids(ground.namespace, "forking")) == 3)

@@ -164,10 +164,7 @@ def test_settings_that_manifests_make_are_nobody_elses() -> None:
 
 
 def test_artifact_hub_is_told_what_the_chart_brings() -> None:
-    """
-    Its annotations name each program's image, each kind of ours as it is defined, and changes in
-    the words that it knows.
-    """
+    """Its annotations name each program's image, each kind of ours, and changes in known words."""
     (about,) = all_of((CHART / "Chart.yaml").read_text("utf-8"))
     told = {
         key.removeprefix("artifacthub.io/"): yaml.safe_load(text)

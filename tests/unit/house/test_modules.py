@@ -38,10 +38,7 @@ SMALL_BUT_APART = {
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name != "service"])
 def test_the_typical_module_is_worth_opening(package: str) -> None:
-    """
-    Half of a package's modules at least hold as much as makes a subject; a dialect is one file,
-    however little there is to say.
-    """
+    """Half of a package's modules at least are as long as a subject is; a dialect may be short."""
     files = [path for path in files_of(package) if path.parent.name != "dialects"]
     sizes = [len(text.splitlines()) for text in map(_text, files) if text]
 

@@ -96,9 +96,7 @@ def walks() -> dict[str, Walk]:
 
 
 def walk_of(call: Callable[[], object]) -> Walk:
-    """
-    Count what one call runs through: named functions, and not the parts that dataclasses make.
-    """
+    """Count the named functions that a call runs through, without parts that dataclasses make."""
     functions = {(module, code.co_qualname) for module, code in _calls(call)}
     return Walk(len(functions), len({module for module, _ in functions}))
 

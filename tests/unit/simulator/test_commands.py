@@ -243,9 +243,7 @@ def test_a_full_disk_is_refused_before_anything_is_fetched(
 def test_a_container_sees_the_cards_it_was_assigned(
     own: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """
-    What the device plugin assigned is what CUDA shows, unless the program chose among it itself.
-    """
+    """What the device plugin assigned is what CUDA shows, unless the program chose itself."""
     assert expected == visible(own)
 
 

@@ -181,10 +181,7 @@ echo "cache of its own: $(basename "$(dirname "$GOCACHE")")" | cut -c1-25 >> "$2
 
 
 def test_the_modules_own_sums_and_ours_are_what_is_built_from(tmp_path: Path) -> None:
-    """
-    Go gets both files beside each other, keeps its products there, and nothing but the program
-    stays.
-    """
+    """Go gets both files beside each other, and nothing but the program stays."""
     sources = tmp_path / "sources"
     sources.mkdir()
     (sources / "go.mod").write_text(OWN)

@@ -117,9 +117,7 @@ def test_values_from_a_source_are_not_expanded() -> None:
 
 
 def test_a_missing_annotation_is_an_empty_variable() -> None:
-    """
-    A field reference to an annotation that is not there sets the variable, as an empty literal.
-    """
+    """A field reference to an annotation that is not there sets an empty variable."""
     assert {"A": "", "B": ""} == resolved(("A", field("metadata.annotations['none']")), ("B", ""))
 
 
@@ -296,10 +294,7 @@ def mounts(*entries: tuple[str, str, str]) -> Any:
 
 
 def test_a_mount_follows_its_volume_but_a_mounted_file_does_not(tmp_path: Path) -> None:
-    """
-    A new annotation shows in the mounted volume, while the file mounted by subPath stays; the
-    folder around that file is known.
-    """
+    """A new annotation shows in the mounted volume, while the file mounted by subPath stays."""
     volumes = Volumes(tmp_path / "volumes")
     volumes.fill(hook("old"), VOLUME_SOURCES)
     wanted = mounts(("hook", "/all", ""), ("hook", "/one/s.py", "sitecustomize.py"))

@@ -248,9 +248,7 @@ def test_who_asks_for_nothing_gets_no_card() -> None:
 
 @pytest.mark.parametrize(("cards", "visible"), [(T4S, "0"), (T4S[:1], "GPU-0")])
 def test_the_device_plugin_names_card_and_units(cards: tuple[Card, ...], visible: str) -> None:
-    """
-    Gpushare's device plugin names the card by index, a single one by UUID, and amounts in units.
-    """
+    """Gpushare's device plugin names a card by index, a single one by UUID, and units."""
     asker, other = pod(asking("3"), container("other")).containers
 
     assert {
@@ -264,9 +262,7 @@ def test_the_device_plugin_names_card_and_units(cards: tuple[Card, ...], visible
 
 
 def test_cards_may_be_handed_out_whole() -> None:
-    """
-    As NVIDIA's device plugin does: so many cards as were asked for, those first that nobody has.
-    """
+    """As by NVIDIA's device plugin: as many cards as were asked for, free ones first."""
     whole = machine(unit=WHOLE)
     one, two = (
         pod(container("main", resources={"limits": {"nvidia.com/gpu": count}}))

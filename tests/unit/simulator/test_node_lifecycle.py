@@ -107,9 +107,7 @@ def test_an_ending_pod_stops_what_runs_and_is_finished_without() -> None:
 def test_crashes_wait_longer_each_time(
     failures: int, ran: float, expected: ContainerRecord
 ) -> None:
-    """
-    The first restart comes at once, later ones after growing pauses; ten good minutes forgive.
-    """
+    """The first restart is at once, later ones after growing pauses; ten good minutes forgive."""
     record = running(failures=failures)
 
     assert expected == crashed("main", record, ENDING, RestartPauses(), ran=ran, now=NOW)

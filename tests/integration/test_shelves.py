@@ -187,10 +187,12 @@ def test_the_core_has_its_own_verbs(core: Path) -> None:
     """What is gone is not offered, and all else is."""
     listed = re.findall(r"^    (\w+) ", told(core, "kubectl_gpufence", "--help"), re.MULTILINE)
 
-    assert ["top", "explain", "doctor", "inspect"] == listed
+    assert ["top", "explain", "doctor", "inspect", "verify"] == listed
 
 
 @pytest.mark.nightly
 def test_the_core_passes_its_tests(core: Path) -> None:
     """Those that read a cluster and lay out what was read."""
+    copied(core, "tests")
+
     assert " passed" in told(core, "pytest", "-q", "-x", "-p", "no:cacheprovider", *CORE_TESTS)

@@ -232,8 +232,8 @@ def built(plane: ControlPlane, folder: Path, *components: str) -> Objects:
 def test_no_pair_makes_a_pod_that_owns_its_node(
     control_plane: ControlPlane, tmp_path: Path, mighty: str
 ) -> None:
-    """In either order two components build without a privileged root among the host's processes."""
-    pairs = {pair for name in NAMES for pair in ((mighty, name), (name, mighty))}
+    """In either order two that change rights build without a privileged root who sees the host."""
+    pairs = {pair for name in MIGHTY for pair in ((mighty, name), (name, mighty))}
     owning = []
     for pair in sorted(pairs):
         items = built(control_plane, tmp_path, *dict.fromkeys(pair))

@@ -187,7 +187,7 @@ def test_the_core_has_its_own_verbs(core: Path) -> None:
     """What is gone is not offered, and all else is."""
     listed = re.findall(r"^    (\w+) ", told(core, "kubectl_gpufence", "--help"), re.MULTILINE)
 
-    assert ["top", "explain", "doctor", "inspect", "verify"] == listed
+    assert ["top", "explain", "doctor", "inspect"] == listed
 
 
 @pytest.mark.nightly

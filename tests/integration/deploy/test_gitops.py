@@ -88,9 +88,7 @@ def history(
 def test_what_is_applied_again_differs_in_nothing(
     history: dict[str, Applied], version: str
 ) -> None:
-    """
-    Neither certificates, trusted CAs, a kill switch set by hand nor the daily run are drift.
-    """
+    """Neither certificates, trusted CAs, a kill switch set by hand nor the daily run are drift."""
     assert (0, "") == (history[version].again.returncode, history[version].again.stdout)
 
 

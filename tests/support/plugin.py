@@ -3,7 +3,7 @@
 import copy
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from gpufence import names
+from gpufence.errors import GpufenceError
 from gpufence.memory_condition import HeldOnCard, MemoryReason, write_message
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -26,13 +27,13 @@ from gpufence.snapshot import (
 from kube import JsonObject
 from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenNode, by_node, see_node
-from kubectl_gpufence.output import Output
+from kubectl_gpufence.output import Output, advice
 from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.verbs import parse
 from kubectl_gpufence.view import Display
 from tests.support.builders import APP, T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
-from tests.support.servers import Answer, ApiServer, refusal, reply
+from tests.support.servers import Answer, ApiServer, Seen, refusal, reply
 from webhook.policy import WebhookPolicy
 from webhook.rewrite.binding import exact_values
 
@@ -219,6 +220,40 @@ class Desk:
         call = parse([verb, "--request-timeout", "20s", *rest])
         code = run(call, self.environ, Output(out, err, Display(width=100)))
         return Said(code, out.getvalue(), err.getvalue())
+
+
+Asked = tuple[str, Mapping[str, Answer]]
+"""What is typed, and what the cluster answers otherwise than a desk's does."""
+
+
+def answered(folder: Path, cases: Mapping[str, Asked]) -> dict[str, list[str]]:
+    """Show what verbs say where the cluster answers so, and what was asked for."""
+    with ApiServer() as server:
+        return {title: [*_answered(server, folder, *case)] for title, case in cases.items()}
+
+
+def _answered(
+    server: ApiServer, folder: Path, typed: str, answers: Mapping[str, Answer]
+) -> Iterator[str]:
+    server.forget()
+    desk = Desk(server, folder)
+    for path, answer in answers.items():
+        desk.get(path, answer)
+    try:
+        said = desk.run(*typed.replace("SERVER", server.url).split())
+    except GpufenceError as error:
+        lines = [f"error: {advice(error)}"]
+    else:
+        err = (f"! {line}" for line in said.err.splitlines())
+        lines = [f"exit {said.code}", *said.out.splitlines(), *err]
+    for line in lines:
+        yield f"  {line}".rstrip().replace(server.url, "SERVER")
+    yield from sorted({f"  < {_request(each)}" for each in server.requests})
+
+
+def _request(seen: Seen) -> str:
+    query = "&".join(f"{name}={text}" for name, text in seen.query.items())
+    return f"{seen.key}?{query}" if query else seen.key
 
 
 def listed(*items: JsonObject) -> Answer:

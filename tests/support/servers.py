@@ -184,6 +184,17 @@ class ApiServer(HttpServer):
                 return reply({"kind": "Status", "message": f"{seen.key} is not scripted"}, 501)
             return answers.pop(0) if len(answers) > 1 else answers[0]
 
+    def forget(self) -> None:
+        """Begin without a script, and without anything seen."""
+        with self._changed:
+            self._answers.clear()
+            self._seen.clear()
+
+    @property
+    def requests(self) -> list[Seen]:
+        with self._changed:
+            return list(self._seen)
+
     def seen(self, key: str) -> list[Seen]:
         with self._changed:
             return [each for each in self._seen if each.key == key]

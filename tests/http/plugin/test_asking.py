@@ -2,6 +2,8 @@
 
 import io
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,14 @@ from gpufence.memory_condition import HeldOnCard
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import write_snapshot
-from kube import ForbiddenError, UnreachableError
+from kube import UnreachableError
 from kubectl_gpufence.output import advice
 from kubectl_gpufence.reader import MissingError
 from tests.http.kube.builders import status
 from tests.support import builders
 from tests.support.agent.builders import CARDS
 from tests.support.builders import container
+from tests.support.golden import assert_cases
 from tests.support.plugin import (
     ABSENT,
     AGENT,
@@ -28,9 +31,11 @@ from tests.support.plugin import (
     NODE,
     PODS,
     SYSTEM,
+    Asked,
     Desk,
     Screen,
     agent_pod,
+    answered,
     listed,
     raw_pod,
     raw_saying,
@@ -41,6 +46,7 @@ from tests.support.servers import Answer, hang, reply
 OF_CLAIMS = "/apis/resource.k8s.io/v1"
 STORE = {"metadata": {"name": "store.example.com"}, "spec": {}}
 NODE_2 = "/api/v1/nodes/gpu-2"
+FILES = Path(__file__).parents[2] / "golden" / "plugin" / "rare"
 NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()
 
 
@@ -53,208 +59,31 @@ class Impatient(io.StringIO):
         return super().write(text)
 
 
-def test_the_contexts_namespace_is_meant(desk: Desk) -> None:
-    """Where no namespace is named, that of the kubeconfig's context is asked for."""
-    said = desk.run("top")
-
-    assert (0, "") == (said.code, said.err)
-    assert "trainer-0" in said.out
-    assert "NAMESPACE" not in said.out
+def in_page(**changes: Any) -> Answer:
+    return reply(write_snapshot(snapshot(**changes)).encode())
 
 
-def test_completed_pods_are_not_asked_for(desk: Desk) -> None:
-    """What has ended holds no memory, and may be the most of a cluster."""
-    desk.run("top", "-A", "--node", NODE)
-
-    [seen] = desk.server.seen("GET /api/v1/pods")
-    assert (
-        f"status.phase!=Succeeded,status.phase!=Failed,spec.nodeName={NODE}"
-        == seen.query["fieldSelector"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (DENIED, "you may not ask agents"),
-        (ABSENT, "its pod is gone, or knows no snapshots"),
-        (reply(status(503, "ServiceUnavailable", "no route"), 503), "it does not answer: no route"),
-        (reply(status(400, "BadRequest", "no"), 400), "it refuses: 400 no"),
-        (reply(b"<html>"), "its answer is no snapshot"),
-        (reply(NEWER), "it is newer than this plugin: upgrade the plugin"),
-        (reply({"odd": 1}, 202), "status 202 comes without a text"),
-        (hang(), "it does not answer in time"),
-    ],
-    ids=["denied", "gone", "unreachable", "refused", "page", "newer", "accepted", "silent"],
-)
-def test_a_silent_agent_costs_only_the_measurements(
-    desk: Desk, answer: Answer, reason: str
-) -> None:
-    """Limits and caps are shown all the same, and the note says what is the matter."""
-    desk.get(AGENT, answer)
-
-    said = desk.run("top", "-o", "json", "--request-timeout", "2s")
-
-    [pod] = said.json["pods"]
-    assert ("3072Mi", "2150Mi", None) == (pod["limit"], pod["told"], pod["used"])
-    assert any(reason in note for note in said.json["notes"])
+ALL_PODS, NODES, SPACE = "/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces/team-a"
+RAW = raw_saying("OverLimit", HeldOnCard(0, 3500 * MIB, LIMIT))
+SAYING = {PODS: listed(RAW), f"{PODS}/trainer-0": reply(RAW)}
+TWO_AGENTS = {SYSTEM: listed(agent_pod(), agent_pod("gpufence-agent-y", "gpu-2"))}
+NOTHING = {ALL_PODS: listed(), f"{NODES}/gpu-9": reply(b'{"metadata": {"name": "gpu-9"}}')}
+HIDDEN = dict.fromkeys((SPACE, f"{NODES}/{NODE}", SYSTEM, f"{SPACE}/events"), DENIED)
+ONE_GPU_LESS = {AGENT: ABSENT, "/v1/snapshot": in_page(version="9.9.9")}
+SILENCE: dict[str, Answer] = {
+    "denied": DENIED,
+    "gone": ABSENT,
+    "unreachable": reply(status(503, "ServiceUnavailable", "no route"), 503),
+    "refused": reply(status(400, "BadRequest", "no"), 400),
+    "page": reply(b"<html>"),
+    "newer": reply(NEWER),
+    "accepted": reply({"odd": 1}, 202),
+    "silent": hang(),
+}
 
 
-def test_who_may_not_list_nodes_or_agents_is_told_so(desk: Desk) -> None:
-    """Each missing right is one note."""
-    desk.get("/api/v1/nodes", DENIED)
-    desk.get(SYSTEM, DENIED)
-
-    said = desk.run("top")
-
-    assert 2 == said.err.count("note: you may not list")
-    assert "trainer-0" in said.out
-
-
-@pytest.mark.parametrize("place", [SYSTEM, AGENT])
-def test_pods_say_what_they_hold_where_agents_may_not_be_asked(desk: Desk, place: str) -> None:
-    """Their conditions are shown with a note, by both verbs, and only there."""
-    raw = raw_saying("OverLimit", HeldOnCard(0, 3500 * MIB, LIMIT))
-    desk.get(PODS, listed(raw))
-    desk.get(f"{PODS}/trainer-0", reply(raw))
-    measured = desk.run("top", "-o", "json").json
-    desk.get(place, DENIED)
-    table, rows = desk.run("top"), desk.run("top", "-o", "json").json
-    explained = desk.run("explain", "trainer-0", "-o", "json").json
-    said = {"reason": "OverLimit", "at": "2026-01-02T03:04:05Z"}
-
-    assert None is measured["pods"][0]["said"]
-    assert (said, "3500Mi", 0) == tuple(rows["pods"][0][key] for key in ("said", "used", "index"))
-    assert "~3500Mi" in table.out
-    assert "~ is what pods say of themselves" in table.err
-    amounts = {"index": 0, "used": "3500Mi", "limit": "3072Mi"}
-    assert {**said, "cards": [amounts]} == explained["measured"]["said"]
-    assert ["It is over its limit."] == explained["follows"]
-
-
-def test_a_cluster_without_agents_says_so(desk: Desk) -> None:
-    """No agent at all is not the same as one that is silent."""
-    desk.get(SYSTEM, listed())
-
-    assert "no agent runs in this cluster" in desk.run("top").err
-
-
-def test_only_agents_of_the_nodes_in_question_are_asked(desk: Desk) -> None:
-    """For one namespace there is no need to ask a thousand nodes."""
-    desk.get(SYSTEM, listed(agent_pod(), agent_pod("gpufence-agent-y", "gpu-2")))
-
-    assert "" == desk.run("top").err
-    assert "not scripted" in desk.run("top", "-A").err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("top", "-n", "empty"), "no pod in namespace empty has to do with GPU memory"),
-        (("top", "-A", "--node", "gpu-9"), "no pod in any namespace has to do with GPU memory on"),
-        (("top", "cards", "--node", "gpu-9"), "there are no cards on node gpu-9"),
-        (("top", "nodes", "--node", "gpu-9"), "there are no GPU nodes on node gpu-9"),
-    ],
-    ids=["namespace", "all", "cards", "nodes"],
-)
-def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: str) -> None:
-    """An empty table would leave open whether the question was understood."""
-    desk.get("/api/v1/pods", listed())
-    desk.get("/api/v1/nodes/gpu-9", reply(b'{"metadata": {"name": "gpu-9"}}'))
-
-    said = desk.run(*arguments)
-
-    assert (0, "") == (said.code, said.out)
-    assert f"note: {text}" in said.err
-
-
-@pytest.mark.parametrize("what", ["pods", "cards", "nodes"])
-def test_every_table_of_top_is_also_json(desk: Desk, what: str) -> None:
-    """Programs find the items under the word that was typed, with a version."""
-    found = desk.run("top", what, "-o", "json").json
-
-    assert 1 == found["v"]
-    assert 1 == len(found[what])
-    assert desk.run("top", what, "-o", "wide").out.count("\n") == 2
-
-
-def test_watching_goes_on_until_somebody_stops_it(desk: Desk) -> None:
-    """Every look asks anew."""
-    desk.server.on(f"GET {PODS}", listed(raw_pod()), listed(raw_pod(name="later")))
-    screen = Impatient()
-
-    with pytest.raises(KeyboardInterrupt):
-        desk.run("top", "--watch", "--interval", "0", out=screen)
-
-    assert 2 <= len(desk.server.seen(f"GET {PODS}"))
-    assert "trainer-0" in screen.getvalue()
-
-
-def test_a_watch_survives_a_failing_look(desk: Desk) -> None:
-    """The last table stays, with a note that it is old."""
-    desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
-    screen, aside = Impatient(), io.StringIO()
-
-    with pytest.raises(KeyboardInterrupt):
-        desk.run("top", "--watch", "--interval", "0", out=screen, err=aside)
-
-    assert 2 == screen.getvalue().count("trainer-0")
-    assert "note: this is an old look: GET" in aside.getvalue()
-
-
-def test_an_agent_that_is_not_ready_is_not_waited_for(desk: Desk) -> None:
-    """A lost node costs no patience."""
-    desk.get(SYSTEM, listed(agent_pod(ready="False")))
-
-    assert "its pod is not ready" in desk.run("top").err
-    assert [] == desk.server.seen(f"GET {AGENT}")
-
-
-def test_whoever_sits_there_is_told_what_takes_so_long(desk: Desk) -> None:
-    """A terminal gets a line after two seconds, a file does not."""
-    desk.get(AGENT, hang())
-    screen = Screen()
-
-    desk.run("top", "--request-timeout", "2500ms", err=screen)
-
-    assert screen.getvalue().startswith("waiting for 1 of 1 agent\n")
-
-
-def test_a_story_is_also_json(desk: Desk) -> None:
-    """Programs get declared, injected and measured, what follows and what to do."""
-    told = desk.run("explain", "trainer-0", "-o", "json").json
-
-    assert ("3072Mi", "3072Mi") == (
-        told["declared"]["limit"],
-        told["measured"]["cards"][0]["limit"],
-    )
-    assert ["It is within its limit. Nothing happens."] == told["follows"]
-
-
-def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:
-    """Namespace, node, events and agents are extras."""
-    for path in ("/api/v1/namespaces/team-a", f"/api/v1/nodes/{NODE}", SYSTEM):
-        desk.get(path, DENIED)
-    desk.get("/api/v1/namespaces/team-a/events", DENIED)
-
-    said = desk.run("explain", "trainer-0")
-
-    assert 0 == said.code
-    assert "namespace unknown" in said.out
-    assert "Unknown: you may not list pods in gpufence-system" in said.out
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (listed(STORE), "its resource claims ask for no GPU that gpufence knows"),
-        (listed(), "memory of device class store.example.com, which does not exist"),
-        (DENIED, "memory of device class store.example.com, which cannot be read"),
-    ],
-    ids=["another driver's", "absent", "denied"],
-)
-def test_a_story_tells_whose_memory_a_claim_asks_for(desk: Desk, answer: Answer, told: str) -> None:
-    """By the class, since any driver's devices may have memory."""
+def claiming(classes: Answer) -> dict[str, Answer]:
+    """Answer with a pod whose claim asks for memory of another driver's class."""
     wanted = builders.request("3Gi")
     wanted["exactly"]["deviceClassName"] = "store.example.com"
     raw = raw_pod(bound=False)
@@ -263,53 +92,97 @@ def test_a_story_tells_whose_memory_a_claim_asks_for(desk: Desk, answer: Answer,
         "containers": [builders.claiming(container(), gpu="")],
         "resourceClaims": [builders.by_template("gpu", "part")],
     }
-    desk.get(f"{PODS}/trainer-0", reply(raw))
-    desk.get(
-        f"{OF_CLAIMS}/namespaces/team-a/resourceclaimtemplates/part",
-        reply(builders.template("part", wanted)),
-    )
-    desk.get(f"{OF_CLAIMS}/deviceclasses", answer)
-
-    assert told in " ".join(desk.run("explain", "trainer-0").out.split())
+    templates = f"{OF_CLAIMS}/namespaces/team-a/resourceclaimtemplates/part"
+    return {
+        f"{PODS}/trainer-0": reply(raw),
+        templates: reply(builders.template("part", wanted)),
+        f"{OF_CLAIMS}/deviceclasses": classes,
+    }
 
 
-def test_a_story_of_a_pod_without_a_node_asks_no_agent(desk: Desk) -> None:
-    """Before a pod is placed nobody measures it."""
-    desk.get(f"{PODS}/trainer-0", reply(raw_pod(bound=False)))
+ASKED: dict[str, Asked] = {
+    "the context's namespace is meant": ("top", {}),
+    "completed pods are not asked for": (f"top -A --node {NODE}", {}),
+    **{
+        f"an agent's answer: {name}": ("top --request-timeout 2s", {AGENT: answer})
+        for name, answer in SILENCE.items()
+    },
+    "neither nodes nor agents may be listed": ("top", {NODES: DENIED, SYSTEM: DENIED}),
+    "pods say what they hold, and agents too": ("top", SAYING),
+    "pods say what they hold, and agents may not be listed": ("top", SAYING | {SYSTEM: DENIED}),
+    "pods say what they hold, and agents may not be asked": ("top", SAYING | {AGENT: DENIED}),
+    "a pod says what it holds, in JSON": ("top -o json", SAYING | {SYSTEM: DENIED}),
+    "a story by what a pod says": ("explain trainer-0 -o json", SAYING | {SYSTEM: DENIED}),
+    "no agent runs": ("top", {SYSTEM: listed()}),
+    "an agent that is not ready is not waited for": (
+        *("top", {SYSTEM: listed(agent_pod(ready="False"))}),
+    ),
+    "agents of the nodes in question are asked": ("top", TWO_AGENTS),
+    "all agents are asked": ("top -A", TWO_AGENTS),
+    **{
+        f"nothing to show: {words}": (words, NOTHING)
+        for words in (
+            *("top -n empty", "top -A --node gpu-9", "top cards --node gpu-9"),
+            "top nodes --node gpu-9",
+        )
+    },
+    **{
+        f"{what} as {form}": (f"top {what} -o {form}", {})
+        for what in ("pods", "cards", "nodes")
+        for form in ("json", "wide")
+    },
+    "a story": ("explain trainer-0 -o json", {}),
+    "a story without the rights to all of it": ("explain trainer-0", HIDDEN),
+    "a story of another driver's claim": ("explain trainer-0", claiming(listed(STORE))),
+    "a story of an absent class": ("explain trainer-0", claiming(listed())),
+    "a story of a class that may not be read": ("explain trainer-0", claiming(DENIED)),
+    "a story of a pod without a node": (
+        "explain trainer-0",
+        {f"{PODS}/trainer-0": reply(raw_pod(bound=False))},
+    ),
+    "agents may not be listed for an inspection": (f"inspect {NODE}", {SYSTEM: DENIED}),
+    "an agent may not be asked for an inspection": (f"inspect {NODE}", {AGENT: DENIED}),
+    "no node to inspect": ("inspect gpu-2", {NODE_2: ABSENT}),
+    "a node that may not be read": ("inspect gpu-2", {NODE_2: DENIED}),
+    "a node without an agent": ("inspect gpu-2", {NODE_2: reply({"kind": "Node"})}),
+    "an agent at its address": (f"inspect {NODE} --agents {NODE}=SERVER/", ONE_GPU_LESS),
+    "the agent of another node at an address": (
+        *("top nodes --agents gpu-2=SERVER", {"/v1/snapshot": in_page()}),
+    ),
+    "pods may not be listed": ("top", {PODS: DENIED}),
+}
 
-    assert "no node has been chosen yet" in desk.run("explain", "trainer-0").out
-    assert [] == desk.server.seen(f"GET {AGENT}")
+
+def test_answers_are_those_reviewed(tmp_path: Path) -> None:
+    """What is missing, slow, strange or forbidden costs its part alone, with a remedy."""
+    assert_cases(FILES / "asked.txt", answered(tmp_path, ASKED))
 
 
-@pytest.mark.parametrize(
-    ("node", "path", "answer", "text"),
-    [
-        (NODE, SYSTEM, DENIED, "you may not list pods in gpufence-system"),
-        (NODE, AGENT, DENIED, "agent gpufence-agent-x on node gpu-1: you may not ask agents"),
-        ("gpu-2", NODE_2, ABSENT, "there is no node gpu-2; `kubectl get nodes`"),
-        ("gpu-2", NODE_2, DENIED, "no agent runs on a node gpu-2"),
-        ("gpu-2", NODE_2, reply({"kind": "Node"}), "on node gpu-2; `kubectl gpufence doctor`"),
-    ],
-    ids=["agents", "snapshot", "absent", "denied", "without"],
-)
-def test_an_inspection_needs_its_agent(
-    desk: Desk, node: str, path: str, answer: Answer, text: str
-) -> None:
-    """Without a snapshot there is nothing to inspect, and what is missing decides what to do."""
-    desk.get(path, answer)
+def test_watching_goes_on_until_somebody_stops_it(desk: Desk) -> None:
+    """Every look asks anew; where one fails the last table stays, with a note that it is old."""
+    desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
+    screen, aside = Impatient(), io.StringIO()
 
-    with pytest.raises(MissingError, match=text):
-        desk.run("inspect", node)
+    with pytest.raises(KeyboardInterrupt):
+        desk.run("top", "--watch", "--interval", "0", out=screen, err=aside)
+
+    assert 2 <= len(desk.server.seen(f"GET {PODS}"))
+    assert 2 == screen.getvalue().count("trainer-0")
+    assert "note: this is an old look: GET" in aside.getvalue()
 
 
-def test_errors_that_end_a_call_come_with_advice(desk: Desk) -> None:
+def test_a_terminal_is_told_what_takes_so_long(desk: Desk) -> None:
+    """It gets a line after two seconds, a file does not."""
+    desk.get(AGENT, hang())
+    screen = Screen()
+
+    desk.run("top", "--request-timeout", "2500ms", err=screen)
+
+    assert screen.getvalue().startswith("waiting for 1 of 1 agent\n")
+
+
+def test_errors_come_with_advice() -> None:
     """One sentence says what happened and what to do."""
-    desk.get(PODS, DENIED)
-
-    with pytest.raises(ForbiddenError) as caught:
-        desk.run("top")
-
-    assert advice(caught.value).endswith("or name a namespace of yours with -n")
     assert "`kubectl version`" in advice(UnreachableError("GET /: nobody there"))
     assert "as it is" == advice(MissingError("as it is"))
 
@@ -346,7 +219,7 @@ PLANS = {
 
 
 def test_a_bad_pod_costs_one_line(desk: Desk) -> None:
-    """The others have theirs; each is explained as far as that goes, without half characters."""
+    """The others have theirs; each is explained as far as it goes, without half characters."""
     bad = {name: raw_pod(name=name, uid=name) for name in PLANS}
     for name, raw in bad.items():
         raw["metadata"]["annotations"] |= {names.PLAN: PLANS[name], names.INJECTED: "yes"}

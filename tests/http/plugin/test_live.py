@@ -17,7 +17,6 @@ from kubectl_gpufence.reader import AddressError, ClusterReader, page, reading
 from kubectl_gpufence.verbs import parse
 from tests.support.builders import NEED_KEY, need_summary, node_need, owner_need
 from tests.support.plugin import (
-    ABSENT,
     AGENT,
     DENIED,
     NODE,
@@ -182,25 +181,6 @@ def test_older_agents_say_everything_and_show_the_same(
     Agents(desk)
 
     assert older == desk.run(*arguments)
-
-
-def test_an_agent_is_asked_at_its_address(desk: Desk) -> None:
-    """Where an address is named, the API server's proxy is not needed."""
-    desk.get(AGENT, ABSENT)
-    desk.get("/v1/snapshot", reply(write_snapshot(snapshot(version="9.9.9")).encode()))
-
-    said = desk.run("inspect", NODE, "--agents", f"{NODE}={desk.server.url}/")
-
-    assert "9.9.9" in said.out
-
-
-def test_the_agent_of_another_node_is_no_answer(desk: Desk) -> None:
-    """Where addresses are mixed up, nothing is shown as measured on the wrong node."""
-    desk.get("/v1/snapshot", reply(write_snapshot(snapshot()).encode()))
-
-    said = desk.run("top", "nodes", "--agents", f"gpu-2={desk.server.url}")
-
-    assert f"note: 1 agent (gpu-2): the agent of node {NODE} is at its address" in said.err
 
 
 def test_the_environment_names_agents_too(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """The ConfigMap of a node's needs on a real API server: written, found again, and nobody else's."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -142,27 +143,11 @@ def test_as_much_as_is_ever_kept_is_taken(guarded: ClusterSite) -> None:
     512 owners with long names, on fourteen days on which all happened that can, make an object that
     the API server takes.
     """
-    days = tuple(
-        NeedDay(
-            day=f"2026-11-{number:02}",
-            peak_bytes=79_999 * MIB,
-            pods=123,
-            processes=12,
-            held_seconds=86_399.0,
-            capped=True,
-            told_bytes=69_999 * MIB,
-            limit_bytes=79_999 * MIB,
-            evicted_bytes=80_001 * MIB,
-            evicted_limit_bytes=79_999 * MIB,
-            evictions=12,
-            out_of_memory_limit_bytes=79_999 * MIB,
-            driver_peak=True,
-            process_bytes=79_999 * MIB,
-            started=123,
-            shares=12,
-        )
-        for number in range(1, MOST_DAYS + 1)
-    )
+    amounts = [name for name in NeedDay._fields if name.endswith("_bytes")]
+    counts = ("pods", "processes", "evictions", "started", "shares")
+    full: dict[str, Any] = dict.fromkeys(amounts, 79_999 * MIB) | dict.fromkeys(counts, 123)
+    full |= {"held_seconds": 86_399.0, "capped": True, "driver_peak": True}
+    days = tuple(NeedDay(f"2026-11-{number:02}", **full) for number in range(1, MOST_DAYS + 1))
     crowd = tuple(
         OwnerNeed(NeedKey("n" * 63, "Deployment", f"{n:0200}", "c" * 63, "NVIDIA H100"), days)
         for n in range(MOST_OWNERS)

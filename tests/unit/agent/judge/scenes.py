@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agent.model.decision import Outcome
+from agent.model.decision import Answer, Outcome
 from agent.model.pod import PodOnNode
 from agent.model.policy import EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB
@@ -127,3 +127,16 @@ def robbed(*, free: int = 600 * MIB, policy: EvictionPolicy | None = None, **mor
     held = T4_BYTES - THEFT - free
     neighbour = pod("b", limit=held + 2 * GIB, namespace="team-b")
     return settled(pod("a", **more), neighbour, policy=policy).hold("a", THEFT).hold("b", held)
+
+
+def acts(*seconds: int, last: str = "evict") -> list[Act]:
+    """Return that pod `a` is acted on at these seconds, the last time in another way."""
+    return [*(Act(second, "a") for second in seconds[:-1]), Act(seconds[-1], "a", last)]
+
+
+def blocked(world: World, answer: Answer = Answer.BLOCKED) -> World:
+    return world.set(answer=answer)
+
+
+def suspended() -> World:
+    return violators(5, "x", "y", "z")

@@ -12,6 +12,8 @@ from tests.unit.agent.judge.scenes import (
     OVER,
     WITHIN,
     Scene,
+    acts,
+    blocked,
     full,
     one_on_each_card,
     play,
@@ -19,6 +21,7 @@ from tests.unit.agent.judge.scenes import (
     scenes,
     settled,
     started,
+    suspended,
     violating,
     violators,
 )
@@ -27,22 +30,9 @@ UUID = CARDS[0].uuid
 KILL = EvictionPolicy(last_resort_kill=True)
 
 
-def acts(*seconds: int, last: str = "evict") -> list[Act]:
-    """Return that pod `a` is acted on at these seconds, the last time in another way."""
-    return [*(Act(second, "a") for second in seconds[:-1]), Act(seconds[-1], "a", last)]
-
-
-def blocked(world: World, answer: Answer = Answer.BLOCKED) -> World:
-    return world.set(answer=answer)
-
-
 def both(first: World, **changes: Any) -> World:
     """Have pod `b` over its limit as well, and change `a`."""
     return first.hold("b", OVER).change("a", **changes)
-
-
-def suspended() -> World:
-    return violators(5, "x", "y", "z")
 
 
 def reported() -> World:

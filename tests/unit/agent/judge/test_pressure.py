@@ -17,6 +17,8 @@ from tests.unit.agent.judge.scenes import (
     SLIGHTLY,
     THEFT,
     Scene,
+    acts,
+    blocked,
     full,
     one_on_each_card,
     play,
@@ -24,10 +26,10 @@ from tests.unit.agent.judge.scenes import (
     scenes,
     settled,
     started,
+    suspended,
     violating,
     violators,
 )
-from tests.unit.agent.judge.test_brakes import acts, blocked, suspended
 
 UUID = CARDS[0].uuid
 PROMISED_NOTHING: dict[str, dict[str, Any]] = {
@@ -51,13 +53,10 @@ def waiting() -> World:
     return robbed(policy=SHORT_ONLY, free=0).hold("a", THEFT - 3 * GIB)
 
 
-def pressed(limit: int, used: int, *, beside: int = 0, **more: Any) -> World:
+def pressed(limit: int, used: int, **more: Any) -> World:
     """Make a node on which `a` holds so much, and `b` next to nothing of all the rest."""
     world = started(pod("a", limit=limit), used=used, **more)
-    world.add(pod("b", limit=T4_BYTES - limit), MIB)
-    if beside:
-        world.add(pod("other", namespace="free", mode=None), beside)
-    return world
+    return world.add(pod("b", limit=T4_BYTES - limit), MIB)
 
 
 @scenes(

@@ -47,16 +47,19 @@ class Clock:
         return self.now
 
 
-def test_the_fleet_follows_a_change() -> None:
-    """A node that joins is in the next fleet."""
+def test_the_fleet_follows_changes_all_at_once() -> None:
+    """Right after a fleet was made the next one waits, and then has every node that has joined."""
     clock = Clock()
     cache = NodeCache(clock)
-    before = cache.fleet()
     cache.nodes.apply("ADDED", kept(known_node("a")))
+    before = cache.fleet()
+    cache.nodes.apply("ADDED", kept(known_node("b")))
+    at_once = cache.fleet()
     clock.now += 1
 
-    assert before.node("a") is None
-    assert cache.fleet().node("a") == cache.nodes.get("a")
+    assert before is at_once
+    assert before.node("b") is None
+    assert [cache.nodes.get(name) for name in "ab"] == [cache.fleet().node(name) for name in "ab"]
 
 
 def test_a_heartbeat_makes_no_new_fleet() -> None:
@@ -71,21 +74,6 @@ def test_a_heartbeat_makes_no_new_fleet() -> None:
     assert fleet is cache.fleet()
 
 
-def test_many_changes_make_few_fleets() -> None:
-    """Right after a fleet was made the next one waits, and then takes all changes at once."""
-    clock = Clock()
-    cache = NodeCache(clock)
-    cache.nodes.apply("ADDED", kept(known_node("a")))
-    first = cache.fleet()
-    cache.nodes.apply("ADDED", kept(known_node("b")))
-    at_once = cache.fleet()
-    clock.now += 1
-    later = cache.fleet()
-
-    assert first is at_once
-    assert later.node("b") is not None
-
-
 def test_without_a_cluster_nobody_can_be_asked() -> None:
     """Questions about one pod or node have no answer there; a namespace has no words."""
     cluster = ClusterView()
@@ -95,12 +83,6 @@ def test_without_a_cluster_nobody_can_be_asked() -> None:
         asyncio.run(cluster.read_node("n"))
 
     assert {} == asyncio.run(cluster.read_namespace("a"))
-
-
-def test_without_a_cluster_every_namespace_is_silent() -> None:
-    """Development needs no namespaces and no nodes."""
-    cluster = ClusterView()
-
     assert ({}, None, None) == (cluster.namespace("a"), cluster.node("n"), cluster.trouble())
     assert cluster.amounts("a", {}) is None
 
@@ -189,37 +171,28 @@ def cache(*nodes: dict[str, Any], slices: tuple[dict[str, Any], ...] = ()) -> No
     return made
 
 
-def test_a_node_with_a_label_alone_has_the_cards_of_its_slices() -> None:
-    """A pod may meet them, and a binding finds the node."""
-    known = cache(node(labels=PRESENT, allocatable={}), slices=(sliced(),))
-    found = known.node("node-1")
+@pytest.mark.parametrize(
+    ("nodes", "slices", "expected"),
+    [
+        ([node(labels=PRESENT, allocatable={})], [sliced()], T4),
+        ([node(card(), allocatable={})], [sliced()], card()),
+        ([node(labels=PRESENT, allocatable={})], [sliced(driver="nic.example.com")], None),
+        ([node(allocatable={})], [sliced()], None),
+        ([], [sliced()], None),
+    ],
+    ids=["label", "its agent's word", "another driver's slice", "no label", "no node"],
+)
+def test_a_node_has_the_cards_that_its_agent_or_its_slices_tell(
+    nodes: list[dict[str, Any]], slices: list[dict[str, Any]], expected: Card | None
+) -> None:
+    """
+    NVML knows the card better than whoever publishes it; a label alone says nothing of cards, and
+    of most nodes of a cluster, which have no GPU, nothing is kept.
+    """
+    known = cache(*nodes, slices=tuple(slices))
 
-    assert found is not None
-    assert (T4,) == found.cards
-    assert "node-1" == getattr(known.fleet().node("node-1"), "name", "")
-
-
-def test_without_slices_such_a_node_is_no_gpu_node() -> None:
-    """A label alone says nothing of cards, and another driver's slice neither."""
-    known = cache(node(labels=PRESENT, allocatable={}), slices=(sliced(driver="nic.example.com"),))
-
-    assert known.node("node-1") is None
-    assert known.fleet().node("node-1") is None
-
-
-def test_what_a_nodes_agent_has_written_counts_before_its_slices() -> None:
-    """NVML knows the card better than whoever publishes it."""
-    own = card()
-    found = cache(node(own, allocatable={}), slices=(sliced(),)).node("node-1")
-
-    assert found is not None
-    assert (own,) == found.cards
-
-
-def test_a_node_without_label_and_cards_is_forgotten() -> None:
-    """Most nodes of a cluster have no GPU."""
-    assert cache(node(allocatable={}), slices=(sliced(),)).node("node-1") is None
-    assert cache(slices=(sliced(),)).node("node-1") is None
+    for found in (known.node("node-1"), known.fleet().node("node-1")):
+        assert (expected and (expected,)) == (found and found.cards)
 
 
 def test_a_node_knows_what_a_claim_without_an_amount_gets_there() -> None:
@@ -289,12 +262,7 @@ def test_no_more_classes_are_asked_for_than_a_creator_can_wait_for() -> None:
     """Of the others a word says so."""
     found, asked = ask(of_class(*[f"class-{place}" for place in range(9)]))
 
+    unreadable = {"spec": "nothing"}
+    assert ({"gpu": unreadable}, [f"{CLAIMS}/c"]) == ask(unreadable)
     assert 8 == len([path for path in asked if path.startswith(CLASSES)])
     assert "is not read, as no other beyond 8" == found[class_key("class-8")]
-
-
-def test_a_claim_that_cannot_be_read_asks_for_no_classes() -> None:
-    """Whoever reads it says what is wrong with it."""
-    found, asked = ask({"spec": "nothing"})
-
-    assert ({"gpu": {"spec": "nothing"}}, [f"{CLAIMS}/c"]) == (found, asked)

@@ -20,7 +20,6 @@ from webhook.rewrite.binding import exact_values
 ON = WebhookPolicy(driver_limits=DriverLimits.ON)
 LABELLED = replace(ON, driver_limits=DriverLimits.LABELLED)
 AUTO = replace(ON, driver_limits=DriverLimits.AUTO)
-DIFFERS = "its limit is another on other cards that it may get, and the variable is the same on all"
 
 
 def sized(*sizes: int, name: str = "a", driver: str = "615.71.09", **labels: str) -> dict[str, Any]:
@@ -33,10 +32,6 @@ def sized(*sizes: int, name: str = "a", driver: str = "615.71.09", **labels: str
 SILENT = node(name="l", allocatable={names.NVIDIA_GPU: "4", names.GPUSHARE_MEMORY: "15"})
 YES = {names.DRIVER_LIMITS: "true"}
 T4 = sized(15360)
-
-
-def shared(memory: str) -> dict[str, Any]:
-    return pod(container(**{names.NVIDIA_GPU: "1"}), annotations={names.MEMORY: memory})
 
 
 def required(result: dict[str, Any]) -> Any:
@@ -101,17 +96,6 @@ def said_names(said: list[dict[str, Any]]) -> set[str]:
     return {each["name"] for each in said}
 
 
-def test_our_variables_go_where_something_else_holds_the_container() -> None:
-    """KAI's isolator may come after us: then nothing of ours stays."""
-    asked = pod(container(), annotations={names.KAI_MEMORY: "3072"})
-    result, _ = rewritten(asked, fleet=fleet_of(T4), policy=ON)
-    result["metadata"]["annotations"][names.KAI_ISOLATE] = "true"
-    isolated, _ = rewritten(result, fleet=fleet_of(T4), policy=ON)
-
-    assert BOTH.keys() <= environment(result).keys()
-    assert {} == environment(isolated)
-
-
 @pytest.mark.parametrize(
     "text", ['{"valueFrom":', '{"valueFrom":[]}', '{"valueFrom":{"a":{"b":[]}}}', "[", "1"]
 )
@@ -160,64 +144,10 @@ def test_observe_plans_it(word: dict[str, str], env: list[dict[str, str]]) -> No
     assert None is required(result)
 
 
-SEEN = (names.XLA_FRACTION, names.CUPY_LIMIT, names.ENV_TF_FRACTION, names.PYTORCH_CONF)
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ({}, ("0.937500", str(7680 * MIB), "0.906250", None)),
-        ({names.HEADROOM: "auto"}, ("0.937500", str(7680 * MIB), "0.906250", None)),
-        ({names.PROCESSES_PER_CARD: "2"}, ("0.437500", str(3584 * MIB), "0.406250", None)),
-    ],
-)
-@pytest.mark.parametrize("env", [[], variables(A="1"), variables(PYTORCH_CUDA_ALLOC_CONF="")])
-def test_frameworks_are_told_of_what_they_see(
-    words: dict[str, str], env: list[dict[str, str]], expected: tuple[str | None, ...]
-) -> None:
-    """Shares are of the limit, with the contexts taken off; PyTorch gets none."""
-    asked = pod(gpushare(units="8") | {"env": env}, annotations=words)
-    result, said = rewritten(asked, fleet=fleet_of(T4), policy=ON)
-    found = environment(result)
-
-    assert expected == tuple(found.get(name) for name in SEEN)
-    assert () == said.warnings
-
-
-def test_users_shares_are_of_the_limit() -> None:
-    """A share that is within what the driver leaves stays, and PyTorch's options are the user's."""
-    said = variables(
-        XLA_PYTHON_CLIENT_MEM_FRACTION="0.9",
-        CUPY_GPU_MEMORY_LIMIT="90%",
-        PYTORCH_ALLOC_CONF="expandable_segments:True",
-        JULIA_CUDA_HARD_MEMORY_LIMIT="99%",
-    )
-    asked = pod(gpushare(units="8") | {"env": said})
-    result, outcome = rewritten(asked, fleet=fleet_of(T4), policy=ON)
-    env = environment(result)
-
-    assert ["0.9", "90%", "expandable_segments:True", "7680MiB"] == [
-        env[each["name"]] for each in said
-    ]
-    assert ["this pod may use 8192Mi,"] == [
-        text.partition("; ")[2][:24] for text in outcome.warnings
-    ]
-
-
 def started(*command: str, words: dict[str, str] | None = None, **env: str) -> Any:
     item = gpushare(units="8") | {"command": list(command), "env": variables(**env)}
     asked = pod(item, annotations=words or {})
     return rewritten(asked, fleet=fleet_of(T4), policy=ON)
-
-
-def test_a_server_keeps_its_flag() -> None:
-    """A server gets the limit less its context, of the limit: vLLM starts with no less."""
-    result, said = started("vllm", "serve", "m", words={names.ARGS: "enabled"}, X="1")
-    plan = said.plan.containers["main"]
-
-    assert "0.937500" == environment(result)[names.ENV_SERVER]
-    assert "vllm" == plan.runs
-    assert names.PYTORCH_CONF not in environment(result)
 
 
 @pytest.mark.parametrize(
@@ -301,14 +231,6 @@ def test_at_binding_what_is_not_ours_does_not_count() -> None:
     exact = exact_values(created, gpu_node(sized(15360)), ON)
 
     assert "0.373333" == told(exact, created, names.XLA_FRACTION)
-
-
-def test_the_reason_stays_at_binding() -> None:
-    """Why the driver does not hold a pod is still said when it is bound."""
-    created = bound(asked=pod(container(), annotations={names.KAI_FRACTION: "0.25"}), fleet=MIXED)
-    exact = exact_values(created, gpu_node(T4), ON)
-
-    assert DIFFERS in exact[names.SUMMARY]
 
 
 def test_a_claim_that_got_more_is_told_of_what_the_driver_holds() -> None:

@@ -34,6 +34,7 @@ from gpufence.quantity import (
 from gpufence.share import LEAST_ALLOWANCE, ShareTerms, allowance, smallest_limit
 from tests.property.strategies import amounts, cards, json_values, noise, pods, readable_pods
 from tests.support.builders import container, phases, pod
+from tests.support.running import examples
 
 _SCALES = {
     **{suffix: Fraction(2**bits) for suffix, bits in [("Ki", 10), ("Mi", 20), ("Gi", 30)]},
@@ -95,27 +96,25 @@ def _fraction(limit: int, card: int, term: ShareTerms) -> Fraction:
     return Fraction(allowance(limit, card, term).fraction_of(card))
 
 
+@examples(100)
 @given(amounts, cards, terms)
-def test_a_fraction_is_never_zero(limit: int, card: int, term: ShareTerms) -> None:
-    """No limit on any card leads to a fraction of zero, which frameworks read as no cap."""
-    assert _fraction(limit, card, term) > 0
-
-
-@given(amounts, cards, terms)
-def test_a_fraction_is_never_above_the_limit(limit: int, card: int, term: ShareTerms) -> None:
-    """What a framework may take is never above the limit, nor above the card."""
-    assert _fraction(limit, card, term) <= Fraction(min(limit, card), card)
-
-
-@given(amounts, cards, terms)
-def test_all_processes_together_stay_within_the_limit(
+def test_an_allowance_is_within_the_limit_and_never_zero(
     limit: int, card: int, term: ShareTerms
 ) -> None:
-    """The allowances of all processes on a card sum to no more than the limit."""
-    may = allowance(limit, card, term)
+    """
+    A fraction of zero would read as no cap; it is never above limit or card, nor are all processes
+    together. Headroom auto gives a framework at least what the factor gives it.
+    """
+    may, fraction = allowance(limit, card, term), _fraction(limit, card, term)
+    factor, auto = (
+        ShareTerms(term.reserve_bytes, term.processes, headroom)
+        for headroom in (Headroom.FACTOR, Headroom.AUTO)
+    )
 
+    assert 0 < fraction <= Fraction(min(limit, card), card)
     assert may.bytes * term.processes <= max(limit, term.processes)
     assert may.starved or term.processes * (may.bytes + term.reserve_bytes) <= min(limit, card)
+    assert allowance(limit, card, factor).bytes <= allowance(limit, card, auto).bytes
 
 
 @given(amounts, amounts, cards, terms)
@@ -156,15 +155,6 @@ def test_the_smallest_limit_is_the_smallest(term: ShareTerms) -> None:
 
     assert allowance(limit, card, term).bytes >= LEAST_ALLOWANCE
     assert allowance(limit - MIB, card, term).starved
-
-
-@given(amounts, cards, terms)
-def test_auto_never_allows_less_than_the_factor(limit: int, card: int, term: ShareTerms) -> None:
-    """Headroom auto gives a framework at least what the factor gives it."""
-    factor = ShareTerms(term.reserve_bytes, term.processes, Headroom.FACTOR)
-    auto = ShareTerms(term.reserve_bytes, term.processes, Headroom.AUTO)
-
-    assert allowance(limit, card, factor).bytes <= allowance(limit, card, auto).bytes
 
 
 BY_CLASS = f"{names.DRA_CLASS_PREFIX}{names.DRA_CLASSES[0]}"

@@ -1,10 +1,8 @@
 """What holds for every pod and patch, with jsonpatch as the judge of the operations."""
 
 import copy
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -29,6 +27,7 @@ from tests.property.webhook.strategies import (
 )
 from tests.support.builders import phases
 from tests.support.rewriting import applied, environment
+from tests.support.running import examples
 from webhook.driver_limits import VARIABLES as DRIVER_VARIABLES
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
@@ -60,96 +59,51 @@ def cases(*modes: Mode) -> st.SearchStrategy[Case]:
     return st.builds(Case, manifests(), mode, namespaces, fleets, policies, profiles)
 
 
+@examples(100)
 @given(cases())
-def test_a_second_pass_finds_nothing_to_do(case: Case) -> None:
-    """The patch applies, and a second pass over its result makes no operation."""
-    said = case.rewrite()
-    if isinstance(said, Rewrite):
-        again = case.rewrite(applied(case.pod, said))
-
-        assert isinstance(again, Unchanged)
-
-
-@given(cases())
-def test_the_pod_handed_in_becomes_what_its_operations_say(case: Case) -> None:
-    """Rewriting changes the object it is given as the operations change it elsewhere."""
+def test_a_patch_is_whole_and_changes_what_is_ours_alone(case: Case) -> None:
+    """
+    Applied elsewhere it leads to the pod as rewritten here, a second pass finds nothing to do, and
+    whatever gpufence has no business with is the same.
+    """
     pod = copy.deepcopy(case.pod)
     said = rewrite(pod, case.mode, case.namespace, case.fleet, case.policy, case.profile)
     if isinstance(said, Rewrite):
-        assert applied(case.pod, said) == pod
+        result = applied(case.pod, said)
+
+        assert result == pod
+        assert _foreign(case.pod) == _foreign(result)
+        assert isinstance(case.rewrite(result), Unchanged)
 
 
-@given(cases())
-def test_unknown_fields_survive(case: Case) -> None:
-    """Whatever gpufence has no business with is the same afterwards."""
-    said = case.rewrite()
-    if isinstance(said, Rewrite):
-        assert _foreign(case.pod) == _foreign(applied(case.pod, said))
-
-
-@given(cases(Mode.OBSERVE))
-def test_observe_shows_containers_nothing(case: Case) -> None:
-    """In observe the spec stays as it is, unless growth, a message or a forged slot is in it."""
-    said = case.rewrite()
-    said_by_pod = case.pod["metadata"].get("annotations", {})
-    asked = {names.GROWTH, names.OOM_MESSAGE} & {*said_by_pod, *case.namespace}
-    forged = names.ENV_PREFIX in json.dumps(case.pod["spec"])
-    if isinstance(said, Rewrite) and not asked and not forged:
-        assert case.pod["spec"] == applied(case.pod, said)["spec"]
-
-
+@examples(100)
 @given(cases(Mode.CAP, Mode.EVICT))
-def test_no_variable_stands_twice(case: Case) -> None:
-    """Every variable that gpufence sets stands once in its container."""
+def test_every_variable_reads_a_value_within_the_share(case: Case) -> None:
+    """
+    Each stands once in its container and reads a slot of its own that an annotation holds; whatever
+    a user wishes, no fraction is above limit / card on the card it was reckoned for.
+    """
     said = case.rewrite()
     if isinstance(said, Rewrite):
         result = applied(case.pod, said)
+        written = _slots(result["metadata"]["annotations"])
+        planned, read = [], []
         for name, container in said.plan.containers.items():
-            ours = {setting.env for setting in container.settings if setting.slot}
-            counted = Counter(entry["name"] for entry in _container(result, name).get("env", []))
+            env = _container(result, name).get("env", [])
+            ours = [row for row in container.settings if row.slot]
+            planned += [row.slot for row in ours]
+            last = {entry["name"]: entry for entry in env}  # of a name that stands twice it counts
+            read += [slot_of(entry) for each, entry in last.items() if each in SETTABLE]
+            counted = Counter(entry["name"] for entry in env)
+            assert {row.env: 1 for row in ours} == {row.env: counted[row.env] for row in ours}
+            for row in ours:
+                if row.limit_bytes and row.card_bytes:
+                    text = result["metadata"]["annotations"][names.ENV_PREFIX + row.slot]
+                    _assert_within(row.form, text, row.limit_bytes, row.card_bytes)
+        slots = sorted(slot for slot in read if slot is not None)
+        held = sorted(key.removeprefix(names.ENV_PREFIX) for key in written)
 
-            assert dict.fromkeys(ours, 1) == {env: counted[env] for env in ours}
-
-
-@given(cases(Mode.CAP, Mode.EVICT))
-def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
-    """Containers read exactly the slots that annotations hold, no two variables the same one."""
-    said = case.rewrite()
-    if isinstance(said, Rewrite):
-        result = applied(case.pod, said)
-        held = {
-            key.removeprefix(names.ENV_PREFIX)
-            for key in result["metadata"]["annotations"]
-            if key.startswith(names.ENV_PREFIX)
-        }
-        planned = [
-            setting.slot
-            for container in said.plan.containers.values()
-            for setting in container.settings
-            if setting.slot
-        ]
-
-        read = [
-            slot
-            for name in said.plan.containers
-            for entry in _that_count(_container(result, name))
-            if entry["name"] in SETTABLE and (slot := slot_of(entry)) is not None
-        ]
-
-        assert sorted(held) == sorted(planned) == sorted(read)
-
-
-@given(cases(Mode.CAP, Mode.EVICT))
-def test_no_value_is_above_the_share(case: Case) -> None:
-    """Whatever a user wishes, no fraction is above limit / card on the card it was reckoned for."""
-    said = case.rewrite()
-    if isinstance(said, Rewrite):
-        written = applied(case.pod, said)["metadata"]["annotations"]
-        for container in said.plan.containers.values():
-            for setting in container.settings:
-                if setting.slot and setting.limit_bytes and setting.card_bytes:
-                    text = written[names.ENV_PREFIX + setting.slot]
-                    _assert_within(setting.form, text, setting.limit_bytes, setting.card_bytes)
+        assert held == sorted(planned) == slots
 
 
 @given(cases(Mode.CAP, Mode.EVICT))
@@ -233,11 +187,6 @@ def _assert_within(form: str, text: str, limit: int, card: int) -> None:
         assert 0 < Fraction(text) <= share
     elif form == "bytes" and not text.endswith("%"):
         assert 0 < int(text) <= limit
-
-
-def _that_count(container: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """Return the last entry of each name, which is the one that kubelet keeps."""
-    return {entry["name"]: entry for entry in container.get("env", [])}.values()
 
 
 def _container(pod: dict[str, Any], name: str) -> dict[str, Any]:

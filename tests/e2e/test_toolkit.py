@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from gpufence import names
+from gpufence.quantity import MIB
 from simulator.controlplane import Assets
 from simulator.node.errors import HookError
 from simulator.node.runtime import ContainerRuntime
@@ -26,12 +28,23 @@ from simulator.progress import Progress
 from simulator.published import CDI_HOOK
 from tests.support.cdi_hook import words_of
 from tests.support.toolkit import FAILURES, SUCCESSES, Row, both
+from tests.support.tree import found, pod_spec
+from tools.manifests import COMPONENTS
 
 pytestmark = pytest.mark.e2e
 
 SYMBOL = "undefined symbol: nvmlDeviceSetMemoryLimits_v1"
+(CONTAINER,) = pod_spec(found("DaemonSet", names.CANARY, COMPONENTS / "driver-limits-canary"))[
+    "containers"
+]
+CANARY = Row(
+    "the canary, as it is shipped",
+    tuple(f"{entry['name']}={entry['value']}" for entry in CONTAINER["env"]),
+    (0, 64 * MIB),
+)
 ROWS = (
     *SUCCESSES,
+    CANARY,
     *FAILURES,
     Row("more than one card", both("0", "20000")),
     Row("more than every card", both("0", "99999")),
@@ -153,12 +166,12 @@ def test_both_hooks_agree(hook: Path, host: Host, tmp_path: Path) -> None:
 def test_rows_are_what_the_hook_does(hook: Path, tmp_path: Path) -> None:
     """On a machine with one card each row comes to what the table of rows says."""
     outcomes = dict(zip(ROWS, by_nvidia(hook, HOSTS[1], tmp_path), strict=True))
-    known = {row: outcomes[row] for row in (*SUCCESSES, *FAILURES)}
+    known = {row: outcomes[row] for row in (*SUCCESSES, CANARY, *FAILURES)}
 
     assert {} == {
         row.id: outcome
         for row, outcome in known.items()
-        if (0 if row in SUCCESSES else 1) != outcome[0]
+        if (1 if row in FAILURES else 0) != outcome[0]
         or ([[0, *row.expected]] if row.expected else []) != outcome[2]
         or row.words not in outcome[1]
     }

@@ -14,7 +14,7 @@ from agent.nvml.faults import Code
 from agent.nvml.protocol import NvmlFailure
 from gpufence import names
 from gpufence.canary import CanaryNote, Proof, read_note, write_note
-from gpufence.cards import Instance
+from gpufence.cards import Card, Instance
 from gpufence.quantity import MIB
 from tests.support.agent.builders import CARDS, container_id, controller, pod
 from tests.support.agent.driven import NOT_SET, DrivenNode, held, refused
@@ -201,6 +201,24 @@ def test_instances_of_a_card_take_no_limit(node: CanaryNode) -> None:
     cut = CARDS[1]._replace(mig=Instance("GPU-0", "1g.5gb"))
 
     assert "MIG" in str(why_not(Canary(node.canary(), DRIVER, (CARDS[0], cut)), {}))
+
+
+@pytest.mark.parametrize(("driver", "cards"), [(DRIVER, ()), ("", CARDS[:1])])
+def test_a_driver_that_shows_nothing_proves_nothing(
+    node: CanaryNode, driver: str, cards: tuple[Card, ...]
+) -> None:
+    """Without its version, or any card, nothing is known for or against limits."""
+    assert None is why_not(Canary(node.canary(), driver, cards), {})
+    assert None is why_not(Canary(None, driver, cards), {})
+
+
+def test_of_two_canaries_the_later_counts(node: CanaryNode) -> None:
+    """While the DaemonSet replaces its pod, both may be there."""
+    node.run(node.canary(created="2026-11-20T10:00:00Z"))
+    later = node.canary(SECOND, uid=node.uid("later"), created="2026-11-20T11:00:00Z")
+    node.run(later)
+
+    assert NodeWord("true", PASSED._replace(container=SECOND)) == node.label.word
 
 
 def test_another_driver_takes_another_container(node: CanaryNode) -> None:

@@ -37,6 +37,7 @@ CARDS = Right("", "nodes", "patch")
 SAYS = {Right("", "events", "create")}
 """What the Event writer asks of whoever only says, and beside it of whoever counts."""
 COUNTS = {*SAYS, Right("", "events", "patch")}
+TRYING = ("called.py", "verify.py")
 ABOVE_PODS = {
     *(
         Right("apps", kind, "get")
@@ -174,8 +175,8 @@ def test_the_controller_may_do_what_it_does() -> None:
 def test_viewers_may_read_what_the_plugin_reads() -> None:
     """
     People are granted what `kubectl gpufence` asks for, and to see who owns pods in the end;
-    `doctor` looks further, and says in its table of rights what it cannot do without. Who releases
-    has more.
+    `doctor` looks further, and says in its table of rights what it cannot do without. To release,
+    and to try a pod or a driver, takes more.
     """
     table = {
         Right(
@@ -186,7 +187,7 @@ def test_viewers_may_read_what_the_plugin_reads() -> None:
         for each in read.RIGHTS.values()
     }
 
-    asked = rights_of("kubectl_gpufence", "read.py", "release.py") | table
+    asked = rights_of("kubectl_gpufence", "read.py", "release.py", *TRYING) | table
 
     assert asked | ABOVE_PODS == set(spelled(granted("gpufence-viewer")))
 

@@ -2,12 +2,18 @@
 
 import json
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support import objects
 from tests.support.authority import Leaf
 from tests.support.servers import Exchange, HttpServer
+from tests.support.webhook_site import WebhookSite, annotations_of
 
+POD_SECONDS = 3.0
+BINDING_SECONDS = 1.0
+SPARE_SECONDS = 5.0  # of a busy machine; without a timeout of ours it would take 10 s, or 60
 SLOW_SECONDS = 4.0  # the hooks wait for 3 at most
 
 
@@ -64,3 +70,21 @@ FAULTS: dict[str, Callable[[Exchange, str], None]] = {
         200, _review(uid, patchType="JSONPatch", patch="bm8gcGF0Y2g=")
     ),
 }
+
+
+def assert_made_and_bound(site: WebhookSite, seconds: float = POD_SECONDS) -> None:
+    """Create a pod in `cap` and bind it: both pass in time, without us, and are counted."""
+    before = site.fail_opens()
+    with site.namespace("cap") as name:
+        began = time.monotonic()
+        created = site.create(name, objects.gpu_pod("trainer"))
+        made = time.monotonic()
+        site.bind(name, created, "nowhere")
+        bound = time.monotonic()
+        found = site.pod(name, "trainer")
+
+    assert {} == annotations_of(found)
+    assert "nowhere" == found["spec"]["nodeName"]
+    assert made - began < seconds + SPARE_SECONDS
+    assert bound - made < BINDING_SECONDS + SPARE_SECONDS
+    assert before + 1 == site.fail_opens()

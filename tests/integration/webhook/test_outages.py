@@ -4,94 +4,18 @@ Whatever becomes of the webhook, the API server or its store, pods are made and 
 
 import json
 import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
-import pytest
-
 from gpufence import names
 from kube import ClientSettings, PatchType, ServerError, connect, core
-from tests.integration.webhook.front import FAULTS, Front
+from tests.integration.webhook.front import assert_made_and_bound
 from tests.support import objects
-from tests.support.authority import Authority, write_secret
+from tests.support.authority import write_secret
 from tests.support.etcd import full
 from tests.support.observing import wait_until
 from tests.support.rewriting import encoded, review
-from tests.support.site import DAMAGED
 from tests.support.webhook_site import WebhookSite, annotations_of
-
-POD_SECONDS = 3.0
-BINDING_SECONDS = 1.0
-SPARE_SECONDS = 5.0  # of a busy machine; without a timeout of ours it would take 10 s, or 60
-
-
-def assert_made_and_bound(site: WebhookSite, seconds: float = POD_SECONDS) -> None:
-    """Create a pod in `cap` and bind it: both pass in time, without us, and are counted."""
-    before = site.fail_opens()
-    with site.namespace("cap") as name:
-        began = time.monotonic()
-        created = site.create(name, objects.gpu_pod("trainer"))
-        made = time.monotonic()
-        site.bind(name, created, "nowhere")
-        bound = time.monotonic()
-        found = site.pod(name, "trainer")
-
-    assert {} == annotations_of(found)
-    assert "nowhere" == found["spec"]["nodeName"]
-    assert made - began < seconds + SPARE_SECONDS
-    assert bound - made < BINDING_SECONDS + SPARE_SECONDS
-    assert before + 1 == site.fail_opens()
-
-
-@pytest.fixture(scope="module")
-def front(
-    site: WebhookSite, authority: Authority, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Front]:
-    """Lend a webhook that misbehaves, in the place of ours."""
-    with (
-        Front(tmp_path_factory.mktemp("front"), authority.leaf()) as running,
-        site.calling(running.port, lambda: running.calls, patiently=False),
-    ):
-        yield running
-
-
-@pytest.fixture
-def honest(front: Front, authority: Authority) -> Iterator[Front]:
-    """Lend it for one fault, and mend it afterwards."""
-    yield front
-    front.fault = "none"
-    front.present(authority.leaf())
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(fault, marks=[pytest.mark.since(*DAMAGED)] if fault == "junk patch" else [])
-        for fault in sorted(FAULTS.keys() - {"none"})
-    ],
-)
-def test_a_misbehaving_webhook_stops_nobody(site: WebhookSite, honest: Front, fault: str) -> None:
-    """Hanging, slow, failing or talking nonsense: the pod is created within the timeout."""
-    honest.fault = fault
-
-    assert_made_and_bound(site)
-
-
-@pytest.mark.parametrize("certificate", ["of another authority", "expired", "for another name"])
-def test_a_wrong_certificate_stops_nobody(
-    site: WebhookSite, honest: Front, authority: Authority, certificate: str
-) -> None:
-    """A webhook that cannot be trusted is passed by."""
-    leaves = {
-        "of another authority": Authority().leaf(),
-        "expired": authority.leaf(days=-0.5),
-        "for another name": authority.leaf("elsewhere.example.com"),
-    }
-    honest.present(leaves[certificate])
-
-    assert_made_and_bound(site, seconds=0)
 
 
 def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -> None:

@@ -260,68 +260,48 @@ def scaled(healthy: Desk) -> Desk:
     return healthy
 
 
-def autoscalers(scaled: Desk) -> list[tuple[str, str]]:
+ODD = scaler(works=False)
+ODD["spec"]["scaleTargetRef"]["kind"] = "Unheard"
+QUEUE = "1 ScaledObject of GPU owners: what waits counts, and what works"
+SCALERS: dict[str, tuple[dict[str, Answer], list[tuple[str, str]]]] = {
+    "the example": ({}, [("ok", QUEUE)]),
+    "a pool scaled by its queue alone": (
+        {SCALED_OBJECTS: listed(scaler(works=False), scaler())},
+        [("look", "ScaledObject team-a/quality of Deployment/quality counts what waits")],
+    ),
+    **{
+        f"a target that {what}": (
+            {SCALED_OBJECTS: listed(scaler(works=False)), TARGET: answer},
+            [],
+        )
+        for what, answer in {
+            "is gone": ABSENT,
+            "asks for no GPU": reply(deployment(cpu="1")),
+            "is odd": reply({"spec": {"template": "odd"}}),
+        }.items()
+    },
+    "a kind that is not there": ({SCALED_OBJECTS: listed(ODD)}, []),
+    "no mode": ({SCALED_OBJECTS: listed(scaler("team-b", works=False))}, []),
+    "no KEDA": ({SCALED_OBJECTS: ABSENT}, []),
+    "hidden": (
+        {SCALED_OBJECTS: DENIED},
+        [("unknown", "you may not see scaledobjects of all namespaces")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "expected"), SCALERS.values(), ids=SCALERS)
+def test_what_scales_by_its_queue_alone_is_found(
+    scaled: Desk, answers: dict[str, Answer], expected: list[tuple[str, str]]
+) -> None:
+    """It does not tell busy workers from idle ones; what is not about GPUs is left alone."""
+    for path, answer in answers.items():
+        scaled.get(path, answer)
     checks = scaled.run("doctor", "-o", "json").json["checks"]
-    return [(each["level"], each["said"]) for each in checks if each["subject"] == "autoscalers"]
+    said = [(item["level"], item["said"]) for item in checks if item["subject"] == "autoscalers"]
 
-
-def test_the_example_is_well(scaled: Desk) -> None:
-    """The doctor finds nothing to look at in what deploy/examples has."""
-    expected = "1 ScaledObject of GPU owners: what waits counts, and what works"
-
-    assert [("ok", expected)] == autoscalers(scaled)
-
-
-def test_a_pool_scaled_by_its_queue_alone_is_found(scaled: Desk) -> None:
-    """Nothing of such a ScaledObject tells busy workers from idle ones."""
-    scaled.get(SCALED_OBJECTS, listed(scaler(works=False), scaler()))
-    ((level, text),) = autoscalers(scaled)
-
-    assert "look" == level
-    assert "ScaledObject team-a/quality of Deployment/quality counts what waits" in text
-
-
-@pytest.mark.parametrize(
-    "target",
-    [ABSENT, reply(deployment(cpu="1")), reply({"spec": {"template": "odd"}})],
-    ids=["gone", "no GPU", "odd"],
-)
-def test_what_asks_for_no_gpu_is_left_alone(scaled: Desk, target: Any) -> None:
-    """So is a ScaledObject whose target is gone or cannot be read."""
-    scaled.get(SCALED_OBJECTS, listed(scaler(works=False)))
-    scaled.get(TARGET, target)
-
-    assert [] == autoscalers(scaled)
-
-
-def test_a_kind_that_is_not_there_is_left_alone(scaled: Desk) -> None:
-    """A ScaledObject may name whatever it likes."""
-    odd = scaler(works=False)
-    odd["spec"]["scaleTargetRef"]["kind"] = "Unheard"
-    scaled.get(SCALED_OBJECTS, listed(odd))
-
-    assert [] == autoscalers(scaled)
-
-
-def test_namespaces_without_a_mode_are_left_alone(scaled: Desk) -> None:
-    """Nothing is measured there that could count."""
-    scaled.get(SCALED_OBJECTS, listed(scaler("team-b", works=False)))
-
-    assert [] == autoscalers(scaled)
-
-
-def test_a_cluster_without_keda_has_none(scaled: Desk) -> None:
-    """The doctor says nothing of what is not installed."""
-    scaled.get(SCALED_OBJECTS, ABSENT)
-
-    assert [] == autoscalers(scaled)
-
-
-def test_who_may_not_list_them_is_told(scaled: Desk) -> None:
-    """What cannot be seen is said, and nothing is claimed."""
-    scaled.get(SCALED_OBJECTS, DENIED)
-
-    assert [("unknown", "you may not see scaledobjects of all namespaces")] == autoscalers(scaled)
+    assert [level for level, _ in expected] == [level for level, _ in said]
+    assert all(text in found for (_, text), (_, found) in zip(expected, said, strict=True))
 
 
 @pytest.mark.parametrize(

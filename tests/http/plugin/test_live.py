@@ -1,6 +1,7 @@
 """Looking again and again, at many agents, and at addresses, past the API server."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -16,20 +17,29 @@ from kubectl_gpufence.live import AGENT_SECONDS, REST_SECONDS, CachedAnswer, Liv
 from kubectl_gpufence.reader import AddressError, ClusterReader, page, reading
 from kubectl_gpufence.verbs import parse
 from tests.support.builders import NEED_KEY, need_summary, node_need, owner_need
+from tests.support.golden import assert_cases
 from tests.support.plugin import (
     AGENT,
     DENIED,
     NODE,
     PODS,
     SYSTEM,
+    Asked,
     Desk,
     agent_pod,
+    answered,
     listed,
     raw_node,
     raw_pod,
     snapshot,
 )
-from tests.support.servers import Exchange, hang, reply
+from tests.support.servers import Answer, Exchange, hang, reply
+
+FILES = Path(__file__).parents[2] / "golden" / "plugin" / "rare"
+
+
+def page_of(releases: OwnerReleases) -> Answer:
+    return reply(write_owners(releases).encode())
 
 
 class Watch:
@@ -183,6 +193,26 @@ def test_older_agents_say_everything_and_show_the_same(
     assert older == desk.run(*arguments)
 
 
+WORKER = OwnerRelease("team-a", "apps/v1", "Deployment", "worker", state="released")
+AWAY = OwnerReleases(leader=True, at=0.0, brake="the API server is away", owners=(WORKER,))
+NO_KINDS = {"/apis": reply({"groups": []})}
+AT_ADDRESSES: dict[str, Asked] = {
+    "a controller": ("idle --controller SERVER", {**NO_KINDS, "/v1/owners": page_of(AWAY)}),
+    "a page that is none": (
+        *("idle --controller SERVER", {**NO_KINDS, "/v1/owners": reply(b"<html>")}),
+    ),
+    "no controller leads": (
+        "idle --controller SERVER",
+        {**NO_KINDS, "/v1/owners": page_of(OwnerReleases(leader=False, at=0.0))},
+    ),
+}
+
+
+def test_the_controller_is_asked_at_its_address(tmp_path: Path) -> None:
+    """Its page is read past the API server; without it what agents say is shown all the same."""
+    assert_cases(FILES / "addresses.txt", answered(tmp_path, AT_ADDRESSES))
+
+
 def test_the_environment_names_agents_too(desk: Desk) -> None:
     """Several stand in one variable, and a call that names some itself leaves it aside."""
     desk.environ["GPUFENCE_AGENTS"] = f"other=http://127.0.0.1:9, {NODE}={desk.server.url}"
@@ -191,40 +221,6 @@ def test_the_environment_names_agents_too(desk: Desk) -> None:
     found = desk.run("top", "nodes", "-o", "json").json
 
     assert ["1 agent (other)"] == [note.partition(":")[0] for note in found["notes"]]
-
-
-def test_the_controller_is_asked_at_its_address(desk: Desk) -> None:
-    """Its page is read past the API server, too."""
-    said = OwnerRelease("team-a", "apps/v1", "Deployment", "worker", state="released")
-    page_of = OwnerReleases(leader=True, at=0.0, brake="the API server is away", owners=(said,))
-    desk.get("/v1/owners", reply(write_owners(page_of).encode()))
-    desk.get("/apis", reply({"groups": []}))
-
-    shown = desk.run("idle", "--controller", desk.server.url)
-
-    assert "deployment/worker" in shown.out
-    assert "note: no owner is released: the API server is away" in shown.err
-
-
-@pytest.mark.parametrize(
-    ("page_of", "note"),
-    [
-        (b"<html>", "the controller says nothing: its answer is no snapshot"),
-        (
-            write_owners(OwnerReleases(leader=False, at=0.0)).encode(),
-            "no controller leads at the moment",
-        ),
-    ],
-)
-def test_a_controller_that_cannot_be_heard_is_noted(desk: Desk, page_of: bytes, note: str) -> None:
-    """What agents say is shown all the same."""
-    desk.get("/v1/owners", reply(page_of))
-    desk.get("/apis", reply({"groups": []}))
-
-    shown = desk.run("idle", "--controller", desk.server.url)
-
-    assert "trainer-0" in shown.out
-    assert note in shown.err
 
 
 def test_an_address_that_does_not_answer_is_named() -> None:

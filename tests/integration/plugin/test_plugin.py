@@ -43,66 +43,46 @@ def test_gpushares_users_find_their_words(site: PluginSite) -> None:
     ]
 
 
-def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
-    """Each pod with GPU memory has its limit, its cap and its use side by side."""
+def test_each_verb_reads_what_is_declared_injected_and_measured(site: PluginSite) -> None:
+    """Side by side in `top`, with sums in `explain`, in the agent's own words in `inspect`."""
     found = {item["name"]: item for item in site.json("top", "-n", site.team)["pods"]}
+    explained = site.run("explain", "-n", site.team, "--sums", "pod/trainer-0")
+    inspected = site.run("inspect", site.node)
 
-    told = {name: (item["limit"], item["told"], item["used"]) for name, item in found.items()}
     assert {
         "trainer-0": ("3072Mi", "2150Mi", "3500Mi"),
         "early-bird": ("3072Mi", None, None),
-    } == told
-    assert "holding" == found["trainer-0"]["outcome"]
+    } == {name: (item["limit"], item["told"], item["used"]) for name, item in found.items()}
+    assert "A = min(0.7 L, L - n C) / n = min(2150Mi, 2560Mi) / 1" in explained.out
+    assert "PID 41 in container trainer: 3500Mi" in explained.out
+    assert site.node == site.json("inspect", site.node)["node"]
+    assert "Xorg" in inspected.out
 
 
-def test_explain_tells_the_whole_story(site: PluginSite) -> None:
-    """One command answers what was declared, set and measured, and what will happen."""
-    done = site.run("explain", "-n", site.team, "--sums", "pod/trainer-0")
-
-    assert 0 == done.code, done.err
-    for text in (
-        "asks for 3 aliyun.com/gpu-mem",
-        "A = min(0.7 L, L - n C) / n = min(2150Mi, 2560Mi) / 1",
-        "PYTORCH_ALLOC_CONF              per_process_memory_fraction:0.140000",
-        "PID 41 in container trainer: 3500Mi",
-        "That is due in 18s",
-    ):
-        assert text in done.out
+def about(site: PluginSite, kind: str, name: str, reason: str, **more: str) -> None:
+    """Write an Event about an object of the team."""
+    uid = {"uid": more.pop("uid")} if "uid" in more else {}
+    item = {
+        "metadata": {"generateName": f"{name}."},
+        "involvedObject": {"kind": kind, "namespace": site.team, "name": name, **uid},
+        "reason": reason,
+        **more,
+    }
+    site.admin.post(core("namespaces", site.team, "events"), item)
 
 
 def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
-    """Events are those of this pod, not of an earlier one of the same name."""
+    """Not those of an earlier one of its name; of one that is gone they are what is left."""
     pod = site.admin.get(f"/api/v1/namespaces/{site.team}/pods/trainer-0")
     for uid, message in ((pod["metadata"]["uid"], "holds too much"), ("another", "is history")):
-        about = {"kind": "Pod", "namespace": site.team, "name": "trainer-0", "uid": uid}
-        event = {
-            "metadata": {"generateName": "trainer-0."},
-            "involvedObject": about,
-            "reason": names.LIMIT_EXCEEDED,
-            "message": message,
-        }
-        site.admin.post(core("namespaces", site.team, "events"), event)
-
+        about(site, "Pod", "trainer-0", names.LIMIT_EXCEEDED, uid=uid, message=message)
+    about(site, "Pod", "lost-1", names.EVICTED, uid="gone", message="held too much")
     done = site.run("explain", "-n", site.team, "trainer-0")
-
-    assert "GPUMemoryLimitExceeded: holds too much" in done.out
-    assert "is history" not in done.out
-
-
-def test_explain_of_a_pod_that_is_gone_tells_what_is_left(site: PluginSite) -> None:
-    """Its Events are shown, and an unknown name is answered with the nearest one."""
-    about = {"kind": "Pod", "namespace": site.team, "name": "lost-1", "uid": "gone"}
-    event = {
-        "metadata": {"generateName": "lost-1."},
-        "involvedObject": about,
-        "reason": names.EVICTED,
-        "message": "held too much",
-    }
-    site.admin.post(core("namespaces", site.team, "events"), event)
-
     left = site.run("explain", "-n", site.team, "lost-1")
     near = site.run("explain", "-n", site.team, "trainer-1")
 
+    assert "GPUMemoryLimitExceeded: holds too much" in done.out
+    assert "is history" not in done.out
     assert (0, True) == (left.code, "GPUMemoryEvicted: held too much" in left.out)
     assert (1, True) == (near.code, "did you mean trainer-0?" in near.err)
 
@@ -125,13 +105,7 @@ def test_explain_takes_an_owner(site: PluginSite) -> None:
         }
     ]
     site.create(pod)
-    event = {
-        "metadata": {"generateName": "web."},
-        "involvedObject": {"kind": "ReplicaSet", "namespace": site.team, "name": "web-7d9f"},
-        "reason": names.EVICTED,
-        "lastTimestamp": "2026-01-02T03:04:05Z",
-    }
-    site.admin.post(core("namespaces", site.team, "events"), event)
+    about(site, "ReplicaSet", "web-7d9f", names.EVICTED, lastTimestamp="2026-01-02T03:04:05Z")
 
     done = site.run("explain", "-n", site.team, "deploy/web")
     site.drop(core("namespaces", site.team, "pods", "web-1"), {"gracePeriodSeconds": 0})
@@ -148,23 +122,6 @@ def test_kubectl_completes_names_of_the_cluster(site: PluginSite) -> None:
     done = site.run_by_kubectl("-n", site.team, "trai", verbs=("__complete", "gpufence", "explain"))
 
     assert ["trainer-0", ":4"] == done.stdout.splitlines()
-
-
-def test_a_wrong_argument_ends_with_2(site: PluginSite) -> None:
-    """An argument that cannot be read has another exit code than an object that is missing."""
-    unread = site.run("top", "--agents", "nonsense")
-    missing = site.run("top", "nodes", "--node", f"{site.node}x")
-
-    assert (2, 1) == (unread.code, missing.code)
-    assert f"there is no node {site.node}x; did you mean {site.node}?" in missing.err
-
-
-def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:
-    """As JSON it is the agent's own words, as a table it names the processes of nobody."""
-    done = site.run("inspect", site.node)
-
-    assert site.node == site.json("inspect", site.node)["node"]
-    assert "nobody's: Xorg" in done.out
 
 
 def test_a_tenant_sees_what_is_declared_and_injected(site: PluginSite) -> None:
@@ -210,13 +167,14 @@ def test_nobody_gets_a_sentence_not_a_traceback(site: PluginSite) -> None:
 
 
 def test_what_is_not_there_is_named(site: PluginSite) -> None:
-    """A pod or a node that does not exist is an error that says where to look."""
+    """An error says where to look; an argument that cannot be read has another exit code."""
+    wrong = site.run("top", "--agents", "nonsense")
     pod = site.run("explain", "-n", site.team, "ghost")
-    node = site.run("inspect", "ghost")
+    node = site.run("top", "nodes", "--node", f"{site.node}x")
 
-    assert (1, 1) == (pod.code, node.code)
+    assert (2, 1, 1) == (wrong.code, pod.code, node.code)
     assert f"there is no pod ghost in namespace {site.team}" in pod.err
-    assert "there is no node ghost" in node.err
+    assert f"there is no node {site.node}x; did you mean {site.node}?" in node.err
 
 
 def test_doctor_finds_what_is_missing(site: PluginSite) -> None:

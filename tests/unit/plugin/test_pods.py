@@ -223,7 +223,13 @@ def test_an_allocation_without_cards_leaves_the_pod_to_its_index(cards: object) 
     assert {1: 2} == booking.shares
 
 
-def patient(seconds: float = 0.0, agents: int = AgentPatience.ENOUGH) -> AgentPatience:
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let three agents be enough to know how long they take."""
+    monkeypatch.setattr(AgentPatience, "ENOUGH", 3)
+
+
+def patient(seconds: float = 0.0, agents: int = 3) -> AgentPatience:
     """Ask enough agents that take so long."""
 
     def answer(_: float) -> str:
@@ -236,15 +242,17 @@ def patient(seconds: float = 0.0, agents: int = AgentPatience.ENOUGH) -> AgentPa
     return patience
 
 
+@pytest.mark.usefixtures("few")
 def test_agents_are_waited_for_by_how_long_others_take() -> None:
     """The first have their time; where all answer at once a second is long, else it is not."""
     first, least = AgentPatience.FIRST_SECONDS, AgentPatience.LEAST_SECONDS
 
-    assert first == patient(agents=AgentPatience.ENOUGH - 1).seconds
+    assert first == patient(agents=2).seconds
     assert least == patient().seconds
     assert least < patient(0.06).seconds < first == patient(0.16).seconds
 
 
+@pytest.mark.usefixtures("few")
 def test_no_answer_teaches_nothing() -> None:
     """Those that hang do not make others wait longer."""
     patience = patient()

@@ -32,7 +32,7 @@ from tools import ROOT
 PATHS: Final = (
     "tests/integration/agent/cluster",
     "tests/integration/agent/program/test_fence.py",
-    "tests/integration/claims",
+    "tests/integration/test_claims.py",
     "tests/integration/controller/test_kinds.py",
     "tests/integration/controller/test_profiles.py",
     "tests/integration/controller/test_release.py",

@@ -72,10 +72,7 @@ def seconds_until_gone(
 
 
 def beyond_driver(limit_bytes: int, of_containers: Iterable[int]) -> int:
-    """
-    Return what a pod can hold above its limit where the driver holds each of its containers to one:
-    nothing, unless these add up to more. Managed memory is no card's, and in no bound.
-    """
+    """Return what a pod's containers, each held by the driver, can have above its limit in all."""
     return max(sum(of_containers) - limit_bytes, 0)
 
 
@@ -88,10 +85,7 @@ def most_taken(
     gone: int = 0,
     slow_seconds: float = 0.0,
 ) -> float:
-    """
-    Return the most bytes x seconds that a tenant takes on one card by a pod that stays, and by so
-    many that are `gone`, evicted or by themselves, none of which holds more above the limit.
-    """
+    """Return the most bytes x seconds of one card for a pod that stays and many that are `gone`."""
     margin = min(tolerated_bytes(policy, limit_bytes), excess_bytes)
     over = seconds_over(policy, excess_bytes, seconds, slow_seconds=slow_seconds)
     stays = excess_bytes * over + margin * (seconds - over)

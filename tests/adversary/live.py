@@ -1,7 +1,4 @@
-"""
-Where schemes are played against the running agent: a real API server, a node with simulated cards,
-and pods whose processes do what the tricks say, fifteen times as fast.
-"""
+"""Where schemes are played against the running agent: a real API server, simulated cards."""
 
 import os
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""
-The grammar of a hostile tenant: what he can do to take a neighbour's memory, and what may happen to
-a node meanwhile, as values that dice draw, change and write down.
-"""
+"""The grammar of a hostile tenant: what takes a neighbour's memory, and what befalls a node."""
 
 import json
 from collections.abc import Iterable

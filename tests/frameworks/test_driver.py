@@ -119,10 +119,7 @@ def test_with_the_webhooks_values_it_gets_no_less(
 @CAPPED
 @pytest.mark.parametrize("name", [name for name in HALVES if is_chosen(name)])
 def test_a_share_is_of_one_of_two_totals(name: str, tmp_path: Path, *, capped: bool) -> None:
-    """
-    Half is half of the limit, or where the framework takes the device's size for the total, and the
-    driver does not cap that, half of the card, which is no cap.
-    """
+    """Half is half of the limit; by a device's size that is not capped it is half of the card."""
     (wheels,) = (one for one in WHEEL_SETS if one.name == name)
     half = HALVES[name]
     found = held(

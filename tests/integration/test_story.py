@@ -95,10 +95,7 @@ def test_the_story_of_two_colleagues_happens() -> None:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("full_assets")
 def test_the_story_of_the_driver_happens() -> None:
-    """
-    A tenant is refused by the driver and not evicted; where the driver is asked for nothing, the
-    agent says so and evicts it. Its neighbour keeps what it has.
-    """
+    """The driver refuses a tenant, which stays; without the driver's limit the agent evicts it."""
     done = subprocess.run(
         [*COMMAND, "--story", "driver"], capture_output=True, text=True, check=False
     )
@@ -111,10 +108,7 @@ def test_the_story_of_the_driver_happens() -> None:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("full_assets")
 def test_the_story_of_three_models_happens() -> None:
-    """
-    What is measured becomes a proposal, then the limit, and the cards hold twice the models; from
-    the agent's ConfigMap to the pod, every step is a real program's.
-    """
+    """What is measured becomes a proposal, then the limit, and the cards hold twice the models."""
     done = subprocess.run(
         [*COMMAND, "--story", "need"], capture_output=True, text=True, check=False
     )

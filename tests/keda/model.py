@@ -79,10 +79,7 @@ class Moment(NamedTuple):
 
 
 class Run(NamedTuple):
-    """
-    What came of it, after the warm-up: how many replicas there were, and how long messages waited.
-    `least` is what could not be done with less: the load in whole replicas.
-    """
+    """What came of it after the warm-up; `least` is the load in whole replicas."""
 
     moments: tuple[Moment, ...]
     mean_replicas: float

@@ -20,10 +20,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
 READERS = frozenset({"get", "list", "listed", "page", "text"})
 FORWARDERS = {"webhook/cluster.py": "_get", "webhook/claims.py": "ask"}
-"""
-Functions that make a path of their own arguments and read it; of such a file, the one name. First
-of all they take what makes the path: `core`, or a partial `group`.
-"""
+"""Functions that take `core` or a partial `group` first, and read the path of their arguments."""
 
 
 @dataclass(frozen=True, order=True)

@@ -122,10 +122,7 @@ def test_it_has_one_name() -> None:
 
 
 def test_the_kill_switch_is_the_one_that_agents_read() -> None:
-    """
-    Name, namespace and key of the ConfigMap are the code's, and nothing is held back at first. What
-    people say has no key here: an upgrade would take it back.
-    """
+    """The ConfigMap is the code's, holds nothing back at first, and has no key that people set."""
     switch = found("ConfigMap", names.POLICY_CONFIGMAP)
 
     assert names.SYSTEM_NAMESPACE == switch["metadata"]["namespace"]

@@ -137,10 +137,7 @@ def plugin(kubeconfig: Path, *arguments: str) -> Call:
 
 
 def _peak(process_id: int) -> float:
-    """
-    Wait until a process has ended, and return what it held at most. What the system says of that
-    afterwards is no less than what its parent held when it began.
-    """
+    """Wait until a process has ended; return its peak, which the system tells with the parent's."""
     most = 0.0
     while os.waitid(os.P_PID, process_id, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         with suppress(IndexError):  # it holds nothing any more

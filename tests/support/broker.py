@@ -1,7 +1,4 @@
-"""
-A broker that speaks STOMP as RabbitMQ does, in this process: queues, one message at a time for who
-asks so, and back to the queue what nobody has acknowledged.
-"""
+"""A broker that speaks STOMP as RabbitMQ does: queues, prefetch, and redelivery."""
 
 import socket
 import socketserver

@@ -1,7 +1,4 @@
-"""
-A cluster in accelerated time: real agents' and controller's decisions about pods that truly work,
-rest, load and compute, on cards that are watched with all that can go wrong.
-"""
+"""A cluster in accelerated time: real decisions about pods that work and rest, with faults."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace

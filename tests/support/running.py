@@ -119,10 +119,7 @@ def sentences(counts: Mapping[str, int]) -> list[str]:
 _ANSWERING: Final = "process_request_thread"
 """The name of a thread that serves one connection, whose client may be of a wider scope."""
 _GUARDED: Final = "controlplane/warden.py"
-"""
-What the command of a program says that ends with us, or with what it belongs to: a control plane or
-a node, whose scope is wider than that of the test that restarts an API server or makes a pod.
-"""
+"""What commands say of programs that end with a control plane or node, which outlive a test."""
 _TASKS: Final = Path("/proc/self/task")
 
 

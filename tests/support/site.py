@@ -242,10 +242,7 @@ def policy_path(item: JsonObject) -> str:
 
 
 def wait_until_enforced(site: Site) -> None:
-    """
-    Wait until every policy is enforced that is there by now: one more is made, which refuses one
-    ConfigMap, and the API server takes up all of them together.
-    """
+    """Wait until all policies are enforced: one more is made, and taken up with the others."""
     name = f"marker-{uuid4().hex[:8]}"
     made = _refusing(name)
     site.apply(*made)

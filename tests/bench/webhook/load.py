@@ -50,10 +50,7 @@ def of_a_series(number: int) -> bytes:
 
 
 def different(number: int) -> bytes:
-    """
-    Return the review of a pod like no other: its texts, image, command, variables and limit are its
-    own. Some wish for something themselves, some start a server, as people's pods do.
-    """
+    """Return the review of a pod like no other; some set a variable or start a server."""
     one = large_pod()
     name = f"job-{number}"
     one["metadata"] |= {"name": name, "generateName": f"{name}-", "uid": _uid(number)}

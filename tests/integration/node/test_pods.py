@@ -178,10 +178,7 @@ def test_pods_outlive_an_outage_of_the_api_server(ground: Ground) -> None:
 def test_a_pod_goes_from_the_scheduler_to_the_card_and_away(
     full_control_plane: ControlPlane, full_namespace: str
 ) -> None:
-    """
-    A pod that asks for gpushare memory is scheduled, runs with its annotation's value in its
-    environment, is listed by NVML, and frees its memory when it is deleted.
-    """
+    """A pod is scheduled, runs with its annotation's value, is listed by NVML, and frees memory."""
     options = NodeOptions(
         kubeconfig=full_control_plane.node_kubeconfig("node-a"),
         cards="T4,T4",

@@ -206,10 +206,7 @@ def test_pure_modules_are_pure() -> None:
 
 
 def memories(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """
-    Yield what a module could remember from one call to the next: decorated functions with their
-    bounds, and containers that begin empty and whose name or type does not say that they stay so.
-    """
+    """Yield what a module could remember: decorated functions with bounds, and empty containers."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for item in node.decorator_list:

@@ -1,8 +1,9 @@
 """
 Start the containers of one pod: its card, its volumes, its variables, its process.
 
-Only the simulator's own workload runs. A pod's command comes from whoever may create pods. On a
-real node a container holds it; here it would be an ordinary process of the person who runs this.
+Only the simulator's own workload runs, and `sleep`. A pod's command comes from whoever may create
+pods. On a real node a container holds it; here it would be an ordinary process of the person who
+runs this.
 """
 
 from __future__ import annotations

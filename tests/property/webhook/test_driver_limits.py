@@ -96,7 +96,8 @@ KINDS = (
     "measured",
 )
 WHOLE = [each for each in CARDS if each.shown > 4096]
-_SHARING = st.sampled_from([{}, {names.GFD_REPLICAS: "4"}, {"zone": "a"}])
+_MPS = {names.GFD_REPLICAS: "4", names.GFD_SHARING: "mps"}
+_SHARING = st.sampled_from([{}, {names.GFD_REPLICAS: "4"}, _MPS, {"zone": "a"}])
 
 
 def born(sold: Sold, kind: str, extra: dict[str, str], stated: bool) -> Machine:  # noqa: FBT001 - drawn

@@ -29,6 +29,7 @@ from gpufence.plan import ContainerPlan, Done, Plan, Setting, read_plan, write_p
 from gpufence.quantity import LARGEST, MIB
 from gpufence.snapshot import Snapshot, read_snapshot, write_snapshot
 from tests.property.strategies import json_values, noise
+from tests.support.running import examples
 
 _amounts = st.none() | st.integers(0, LARGEST)
 _cards = st.builds(
@@ -260,6 +261,7 @@ def test_what_is_kept_is_bounded_and_part_of_what_there_was(need: NodeNeed, toda
     assert kept == bounded(kept, today)
 
 
+@examples(15)  # each writes up to a megabyte, again and again
 @given(
     quiet=st.lists(st.integers(1, 14), min_size=1, max_size=8),
     crowds=st.lists(

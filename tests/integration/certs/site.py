@@ -1,14 +1,14 @@
-"""
-A cluster on which the manifests of the certificates are applied, and programs that run against it.
-"""
+"""A cluster with the manifests of the certificates, and programs that run against it."""
 
 import base64
+import http.client
 import json
 import os
 import signal
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -27,10 +27,60 @@ from gpufence.names import (
 )
 from kube import PatchType, core, group
 from simulator.controlplane import ControlPlane
-from tests.integration.certs.proxy import Proxy
 from tests.support import tree
 from tests.support.etcd import full
+from tests.support.servers import Exchange, HttpServer
 from tests.support.site import CERTS, PATIENCE_SECONDS, RIGHTS, PlaneSite
+
+WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
+
+
+class Proxy(HttpServer):
+    """
+    Forwards plain HTTP on loopback to the API server, as the holder of a token.
+
+    `after_write` is called with the number of each write once it is done, before it is answered; if
+    it returns True the connection ends without an answer.
+    """
+
+    def __init__(
+        self, server: str, trust: ssl.SSLContext, token: str, after_write: Callable[[int], bool]
+    ) -> None:
+        super().__init__()
+        self._upstream = urlsplit(server)
+        self._trust = trust
+        self._token = token
+        self.writes: list[str] = []
+        self._after_write = after_write
+        self._lock = threading.Lock()
+
+    def _is_last(self, method: str, path: str, status: int) -> bool:
+        """Count what was written; return whether the one who wrote is to hear nothing of it."""
+        if method not in WRITES or status >= http.client.BAD_REQUEST:
+            return False
+        with self._lock:
+            self.writes.append(path.rpartition("/")[2])
+            return self._after_write(len(self.writes))
+
+    def handle(self, exchange: Exchange) -> None:
+        kept = ("Content-Type", "Accept")
+        headers = {name: exchange.headers[name] for name in kept if exchange.headers[name]}
+        headers["Authorization"] = f"Bearer {self._token}"
+        upstream = http.client.HTTPSConnection(
+            str(self._upstream.hostname), self._upstream.port, context=self._trust, timeout=30
+        )
+        try:
+            upstream.request(exchange.command, exchange.path, exchange.body or None, headers)
+            response = upstream.getresponse()
+            content = response.read()
+        finally:
+            upstream.close()
+        if self._is_last(exchange.command, exchange.path, response.status):
+            exchange.close_connection = True
+            return
+        kind = {"Content-Type": response.headers["Content-Type"]}
+        exchange.answer(response.status, content, kind)
+
 
 LOOPBACK = "127.0.0.1"
 CONFIGURATION = group(

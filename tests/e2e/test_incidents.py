@@ -63,7 +63,7 @@ class Desk:
         try:
             assert program.stdout is not None
             self._tab.open(program.stdout.readline().strip())
-            self._tab.wait("document.querySelectorAll('.tile').length > 0")
+            self._tab.wait("document.querySelector('#live').textContent == 'live'")
             return _typed(f"gpufence {' '.join(words)}", self._tab.text())
         finally:
             program.terminate()

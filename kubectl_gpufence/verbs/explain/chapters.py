@@ -17,6 +17,7 @@ from gpufence.held import UNASKED
 from gpufence.pods import EXTENDED
 from gpufence.text import duration, listed
 from kubectl_gpufence.cluster_view import card_of, is_stale
+from kubectl_gpufence.endings import stumbling
 from kubectl_gpufence.said import said_sentences
 from kubectl_gpufence.verbs.explain.injected import injected
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
@@ -159,8 +160,10 @@ def _measured(record: PodRecord, display: Display) -> Iterator[str]:
         yield from _use(row, use, snapshot, display)
     if not row.uses:
         yield "  It holds no memory on any card."
+    holds = bool(row.uses)
+    if not holds and stumbling(record.endings, snapshot.at):
+        return  # it comes and goes, which is neither work nor rest
     if row.activity is not None and not is_stale(snapshot):
-        holds = bool(row.uses)
         yield from _indented([activity_sentence(row.activity, holds=holds)], display)
 
 

@@ -69,6 +69,9 @@ def holds(used: int, **changes: Any) -> NodeAgent:
 
 LOWERED = agent(snapshot(pod_row(mode="observe")))
 NOTHING = agent(snapshot(pod_row()._replace(uses=()), stale_seconds=None))
+UNTOUCHED = agent(
+    snapshot(pod_row(activity=PodActivityRow("idle", 23.0, "NoKernels"))._replace(uses=()))
+)
 STORIES: dict[str, PodRecord] = {
     "the kill switch lowers mode cap": record(seen_pod(mode=Mode.CAP), LOWERED),
     "the kill switch lowers mode observe": record(seen_pod(mode=Mode.OBSERVE), LOWERED),
@@ -88,6 +91,9 @@ STORIES: dict[str, PodRecord] = {
     "more than its settings, by an older agent": record(seen_pod(), holds(3000 * MIB)),
     "more than its settings and no slack": record(seen_pod(), holds(3000 * MIB, cap_slack_bytes=0)),
     "no more than slack": record(seen_pod(), holds(3000 * MIB, cap_slack_bytes=GIB)),
+    "a container that fails again and again": record(seen_pod(), UNTOUCHED)._replace(
+        endings=(Ending("trainer", 3, restarts=2, waiting="CrashLoopBackOff"),)
+    ),
     "undeclared use is evicted": record(undeclared()),
     "undeclared use up to an amount": record(undeclared(**{names.MAX_MEMORY: "2Gi"})),
 }

@@ -10,6 +10,7 @@ from simulator.cluster import SimulatedCluster
 from simulator.controlplane import Assets
 from simulator.progress import Progress
 from tests.e2e.site import RealSite
+from tests.support.browser import Chromium, Tab
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,18 @@ def site(cluster: SimulatedCluster) -> Iterator[RealSite]:
     with RealSite(cluster) as made:
         made.install()
         yield made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Chromium]:
+    with Chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(browser: Chromium) -> Iterator[Tab]:
+    with browser.tab() as opened:
+        yield opened
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpufence import names
+from tests.e2e.desk import Desk
 from tests.e2e.site import OVERLAY, QUICK, RealSite, deployment
+from tests.support.browser import Tab
 from tests.support.site import AGENT, WEBHOOK
 from tools.manifests import own_overlay
 
@@ -57,7 +59,9 @@ def replicas(site: RealSite, namespace: str) -> int:
     return int(found["spec"]["replicas"])
 
 
-def test_an_idle_worker_is_released_and_comes_back(extended: RealSite, idle_team: str) -> None:
+def test_an_idle_worker_is_released_and_comes_back(
+    extended: RealSite, idle_team: str, tab: Tab
+) -> None:
     """An idle worker is announced and scaled to zero, with the reason; `wake` brings it back."""
     extended.apply(deployment(idle_team, WORKER, "hold 1Gi"))
     extended.pod_of(idle_team, WORKER)
@@ -68,11 +72,16 @@ def test_an_idle_worker_is_released_and_comes_back(extended: RealSite, idle_team
         "the owner was told",
     )
     announced = extended.events(idle_team, names.IDLE_WARNING, "Deployment")
-    explained = extended.answer("explain", "--namespace", idle_team, f"deploy/{WORKER}")
-    extended.answer("wake", "--namespace", idle_team, f"deploy/{WORKER}")
+    desk = Desk(extended, idle_team, tab)
+    desk.events()
+    desk.describe(f"deploy/{WORKER}")
+    desk.ask("idle")
+    desk.page()
+    explained = desk.explain(f"deploy/{WORKER}")
+    desk.ask("wake", f"deploy/{WORKER}")
 
     assert announced
-    assert "kubectl gpufence wake" in " ".join(explained.split())
+    assert "kubectl gpufence wake" in explained
     assert 1 == replicas(extended, idle_team)
     extended.pod_of(idle_team, WORKER)
 

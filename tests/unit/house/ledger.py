@@ -88,12 +88,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(280, 275),
-    "product lines of code": Figure(32999, 26500),
+    "product lines of code": Figure(33001, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
-    "test files": Figure(504, 470),
-    "test lines": Figure(90228, 60000),
+    "test files": Figure(505, 470),
+    "test lines": Figure(90249, 60000),
     "product modules that unit tests import": Figure(186, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

@@ -65,7 +65,10 @@ def refusal(*arguments: str, **headers: str) -> HTTPStatus | None:
 )
 def test_the_token_opens_the_page(target: str, expected: PageTarget, host: str) -> None:
     """By the address of this machine itself, or by its name: page, state and stories."""
-    assert expected == asked(target, host=host)
+    found = asked(target, host=host)
+
+    assert expected == found
+    assert (target == OWNER) == bool(expected.story and expected.story.of_owner)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from socketserver import BaseServer
 from types import FrameType
@@ -178,20 +179,25 @@ def _yardstick(steps: int) -> None:
         seen[key] = seen.get(key, 0) + len(key)
 
 
+@cache
+def _is_frozen() -> bool:
+    """Tell, once, whether all tests of a run were set apart: it is counted one by one."""
+    return gc.get_freeze_count() > 0
+
+
 def _seconds(call: Callable[[Given], object], value: Given) -> float:
     """Return what one call takes of the processor in this thread, and nothing of a tracer's."""
     trace, profile = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
     sys.setprofile(None)
-    frozen = gc.get_freeze_count()  # all tests, where those of a run were collected
-    if not frozen:
+    if not _is_frozen():
         gc.freeze()  # what is there already is no garbage of the call's
     try:
         began = time.thread_time()
         call(value)
         return time.thread_time() - began
     finally:
-        if not frozen:
+        if not _is_frozen():
             gc.unfreeze()
         sys.setprofile(profile)
         sys.settrace(trace)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from agent.clock import boottime
 from agent.cluster.cluster import REMEDY, find_identity
+from agent.commands.roads import driver_remedy
 from agent.commands.snapshot import first_sample
 from agent.concern import DRY_RUN, NO_SUCH_POD, Check
 from agent.model.state import Identity
@@ -59,12 +60,13 @@ def check(environ: Mapping[str, str], stdout: TextIO, *, as_json: bool) -> int:
     access = read_client_settings(environ, user_agent="gpufence-agent")
     of_kernel = check_pid_namespace(), check_clock(settings.proc), check_cgroups(settings.proc)
     kill = check_kill(wanted=settings.policy.last_resort_kill)
-    findings = [*of_kernel, kill, *_of_cards(settings), *_of_cluster(settings, access)]
+    of_cards = _of_cards(settings, driver_remedy(environ))
+    findings = [*of_kernel, kill, *of_cards, *_of_cluster(settings, access)]
     stdout.write(json_of(findings) if as_json else text_of(findings))
     return int(not can_enforce(findings))
 
 
-def _of_cards(settings: AgentSettings) -> list[Finding]:
+def _of_cards(settings: AgentSettings, remedy: str) -> list[Finding]:
     cards, aside = Sampler(settings.sampler), Aside(settings.sampler)
     try:
         sample = first_sample(cards, settings.sampler)
@@ -72,7 +74,7 @@ def _of_cards(settings: AgentSettings) -> list[Finding]:
     finally:
         cards.close()
         aside.rest()
-    return [*check_cards(sample, Lookup(settings.proc)), *chain.from_iterable(more)]
+    return [*check_cards(sample, Lookup(settings.proc), remedy), *chain.from_iterable(more)]
 
 
 def _of_cluster(settings: AgentSettings, access: ClientSettings) -> Iterator[Finding]:
@@ -130,10 +132,6 @@ INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
 CAP_KILL: Final = 5
 MOST_PIDS: Final = 20_000
 _SHOWN = 120
-_NO_NVML = (
-    "give the agent's pod the runtime class nvidia and NVIDIA_VISIBLE_DEVICES=all, "
-    "or set GPUFENCE_NVML_LIBRARY; nvidia-smi on the node says whether the driver is well"
-)
 _NO_FENCE = "pods on it are neither capped nor evicted"
 _START_SLACK_SECONDS = 2.0
 
@@ -242,16 +240,16 @@ def _sample(proc: str) -> str:
     return f"/proc/self/cgroup says {text.strip()[:_SHOWN]!r}"
 
 
-def check_cards(sample: Sample, processes: Processes) -> list[Finding]:
-    """Say what a look at the cards shows; `processes` knows who lives."""
+def check_cards(sample: Sample, processes: Processes, remedy: str) -> list[Finding]:
+    """Say what a look at the cards shows; `remedy` is for a driver that is not there."""
     readable = (item for item in sample.cards if item.memory is not None or item.processes)
     unfenced = (look("fence", str(item), _NO_FENCE) for item in sample.unfenced)
-    return [_nvml(sample), *(_card(item, processes) for item in readable), *unfenced]
+    return [_nvml(sample, remedy), *(_card(item, processes) for item in readable), *unfenced]
 
 
-def _nvml(sample: Sample) -> Finding:
+def _nvml(sample: Sample, remedy: str) -> Finding:
     if sample.trouble:
-        return wrong("NVML", sample.trouble.text, _NO_NVML)
+        return wrong("NVML", sample.trouble.text, remedy)
     return ok("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
 
 

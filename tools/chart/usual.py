@@ -51,12 +51,17 @@ USUAL: Final[dict[str, Usual]] = {
     ),
     "topologySpreadConstraints": Usual(_SERVING, "how pods are spread", _OBJECTS),
     "priorityClassName": Usual(_ALL, "the class by which room is made for it", {"type": "string"}),
+    "runtimeClassName": Usual(
+        ("agent",),
+        "the class that brings NVIDIA's driver, nvidia unless a component needs none",
+        {"type": "string"},
+    ),
     "podLabels": Usual(
         _ALL,
         "further labels of pods",
         {**_TEXTS, "propertyNames": {"not": {"enum": [*_OURS]}}},
     ),
-    "podAnnotations": Usual(_ALL, "annotations of pods", _TEXTS),
+    "podAnnotations": Usual(_ALL, "further annotations of pods", _TEXTS),
     "serviceAccountAnnotations": Usual(_ALL, "annotations of the service account", _TEXTS),
     "extraEnv": Usual(_ALL, "further variables, as in a container; settings go below", _NAMED),
     "extraVolumes": Usual(_MOUNTING, "further volumes, as in a pod", _NAMED),
@@ -69,7 +74,7 @@ USUAL: Final[dict[str, Usual]] = {
 }
 _SPEC: Final = (
     *("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"),
-    "priorityClassName",
+    *("priorityClassName", "runtimeClassName"),
 )
 
 
@@ -146,9 +151,11 @@ def _pod(program: str, template: dict[str, Any]) -> dict[str, Any]:
         changed["hostNetwork"] = Code(_on_host(program))
     if program in _MOUNTING:
         value = _value(program, "extraVolumes")
-        changed["volumes"] = _extended(spec.get("volumes", ABSENT), value)
+        changed["volumes"] = _extended(spec.get("volumes", ABSENT), Code(_items(value)), value)
     labels = {**metadata["labels"], "more": Code(_entries(_value(program, "podLabels")))}
-    annotations = Given(_value(program, "podAnnotations"), metadata.get("annotations", ABSENT))
+    notes = _value(program, "podAnnotations")
+    before = metadata.get("annotations", ABSENT)
+    annotations = _extended(before, Code(_entries(notes)), notes, dict)
     return {"metadata": {**metadata, "annotations": annotations, "labels": labels}, "spec": changed}
 
 
@@ -163,25 +170,26 @@ def _container(program: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
     if program in _MOUNTING:
         value = _value(program, "extraVolumeMounts")
-        changed["volumeMounts"] = _extended(container.get("volumeMounts", ABSENT), value)
+        before = container.get("volumeMounts", ABSENT)
+        changed["volumeMounts"] = _extended(before, Code(_items(value)), value)
     return changed
 
 
-def _extended(node: Any, value: str) -> Any:
-    """Let a value add to a list that may be there for other reasons, or for none."""
-    more = {"extra": Code(_items(value))}
+def _extended(node: Any, more: Code, value: str, kind: type[dict[str, Any]] = Named) -> Any:
+    """Let a value add to what may be there for other reasons, or for none."""
+    added, asked = {"more": more}, frozenset({value})
     if isinstance(node, Present):
-        return Present((*node.reasons, frozenset({value})), Named({**node.node, **more}))
+        return Present((*node.reasons, asked), kind({**node.node, **added}))
     if isinstance(node, Choice):  # one component, all of whose items are its own
         ((flags, items),) = node.others
-        return Present((flags, frozenset({value})), Named({**_under(flags, items), **more}))
+        return Present((flags, asked), kind({**_under(flags, items), **added}))
     if node is ABSENT:
-        return Present((frozenset({value}),), Named(more))
-    return Named({**node, **more})
+        return Present((asked,), kind(added))
+    return kind({**node, **added})
 
 
-def _under(flags: Flags, items: Named) -> Named:
-    return Named((name, Choice(ABSENT, ((flags, item),))) for name, item in items.items())
+def _under(flags: Flags, items: dict[str, Any]) -> dict[str, Any]:
+    return {name: Choice(ABSENT, ((flags, item),)) for name, item in items.items()}
 
 
 def _value(program: str, name: str) -> str:

@@ -13,7 +13,9 @@ FOREIGN_KINDS = (
     ("cert-manager.io", "Issuer"),
     ("monitoring.coreos.com", "PodMonitor"),
     ("monitoring.coreos.com", "PrometheusRule"),
+    ("security.openshift.io", "SecurityContextConstraints"),
 )
+OF_CLUSTERS = {"SecurityContextConstraints"}
 
 
 @pytest.fixture(scope="package")
@@ -45,7 +47,7 @@ def definition(group: str, kind: str) -> dict[str, Any]:
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Namespaced",
+            "scope": "Cluster" if kind in OF_CLUSTERS else "Namespaced",
             "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
             "versions": [{"name": "v1", **version}],
         },

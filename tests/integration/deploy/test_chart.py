@@ -31,6 +31,8 @@ PAIRS = [
     ("cert-manager", "gitops"),
     ("idle-release", "observe-first"),
     ("kubernetes-1.30", "last-resort-kill"),
+    ("driver-limits", "driver-mount"),
+    ("driver-privileged", "last-resort-kill"),
     ("driver-limits", "gke", "kubernetes-1.30"),
 ]
 SAID = {"driver-limits": "labelled"}
@@ -64,7 +66,8 @@ def plain(value: Any, key: str = "") -> Any:
         return {name: plain(item, name) for name, item in value.items()}
     if isinstance(value, list):
         items = [plain(item) for item in value]
-        return sorted(items, key=lambda item: item["name"]) if key in BY_NAME else items
+        named = key in BY_NAME and all(isinstance(item, dict) for item in items)
+        return sorted(items, key=lambda item: item["name"]) if named else items
     return value
 
 
@@ -264,7 +267,7 @@ def bent(helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Objects:
         "image": {"pullPolicy": "Always"},
         "webhook": {**USUAL, **SERVING, **MOUNTING, "hostNetwork": True},
         "controller": {**USUAL, **SERVING},
-        "agent": {**USUAL, **MOUNTING},
+        "agent": {**USUAL, **MOUNTING, "runtimeClassName": "mine"},
         "certs": USUAL,
     }
     file = tmp_path_factory.mktemp("bent") / "values.yaml"
@@ -277,7 +280,7 @@ def bent(helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Objects:
     [
         ("Deployment", "webhook", {*SERVING, *MOUNTING, "hostNetwork"}),
         ("Deployment", "controller", {*SERVING}),
-        ("DaemonSet", "agent", {*MOUNTING}),
+        ("DaemonSet", "agent", {*MOUNTING, "runtimeClassName"}),
         ("CronJob", "certs", set()),
     ],
 )
@@ -290,7 +293,8 @@ def test_each_program_has_the_usual_values(
     spec, metadata = template["spec"], template["metadata"]
     (container,) = spec["containers"]
     account = bent["ServiceAccount", f"gpufence-{program}"]["metadata"]
-    found = {name: spec.get(name) for name in {**USUAL, **SERVING, "hostNetwork": True}}
+    expected = {**USUAL, **SERVING, **MOUNTING, "hostNetwork": True, "runtimeClassName": "mine"}
+    found = {name: spec.get(name) for name in expected}
     found |= {
         "replicas": item["spec"].get("replicas"),
         "resources": container["resources"],
@@ -301,7 +305,6 @@ def test_each_program_has_the_usual_values(
         "extraVolumes": [one for one in spec.get("volumes", []) if one == VOLUME],
         "extraVolumeMounts": [one for one in container.get("volumeMounts", []) if one == MOUNT],
     }
-    expected = {**USUAL, **SERVING, **MOUNTING, "hostNetwork": True}
 
     assert {name: expected[name] for name in {*USUAL, *more}} == {
         name: value for name, value in found.items() if value

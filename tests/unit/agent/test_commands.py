@@ -19,6 +19,7 @@ from agent.commands.check import (
     json_of,
     text_of,
 )
+from agent.commands.roads import driver_remedy
 from agent.commands.snapshot import names_of_pods
 from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from gpufence.errors import Finding, Level, look, ok, wrong
@@ -29,6 +30,7 @@ from tests.unit.agent.procfs.test_parse import line
 
 FINE = ok("NVML", "driver 580")
 SHADY = look("identity", "its own account", "upgrade")
+REMEDY = "look at the driver"
 GONE = wrong("Node", "there is none", "set GPUFENCE_NODE")
 
 
@@ -65,7 +67,7 @@ LIVING = Processes({7: occupant(7, None, None)})
 
 def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
     sample = Sample(0.0, cards, "580", Trouble(trouble))
-    return check_cards(sample, LIVING)
+    return check_cards(sample, LIVING, REMEDY)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_what_is_no_card_is_told_once() -> None:
     """A driver that cannot be asked, and a card without memory of its own."""
     (lost,) = checked(CardSample(CARDS[0], None, None), trouble="no library")
     unfenced = Trouble("it has no memory of its own", TroubleCode.UNIFIED).of_card(0)
-    driver, found = check_cards(Sample(0.0, (), "580", unidentified=(unfenced,)), LIVING)
+    driver, found = check_cards(Sample(0.0, (), "580", unidentified=(unfenced,)), LIVING, REMEDY)
 
     assert ("NVML", Level.WRONG, "no library") == (lost.subject, lost.level, lost.text)
     assert (Level.OK, Level.LOOK) == (driver.level, found.level)
@@ -220,3 +222,35 @@ def test_pods_are_named_by_the_kubelets_folder_of_logs(tmp_path: Path) -> None:
 
     assert {"uid-a": ("team-a", "train")} == names_of_pods(str(tmp_path))
     assert {} == names_of_pods(str(tmp_path / "none"))
+
+
+ALL = {"NVIDIA_VISIBLE_DEVICES": "all", "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
+LIBRARY, CONTROL = "usr/lib64/libnvidia-ml.so.1", "dev/nvidiactl"
+MOUNT = "var/run/nvidia-container-devices/all"
+
+
+@pytest.mark.parametrize(
+    ("there", "environ", "said"),
+    [
+        ([], {}, "tried: nothing that can be seen from inside; missing: libnvidia-ml.so.1 in /usr"),
+        ([], ALL, "tried: NVIDIA_VISIBLE_DEVICES=all, for NVIDIA's runtime"),
+        ([MOUNT], {}, "volume mount /var/run/nvidia-container-devices/all, for a runtime that acc"),
+        (
+            ["usr/local/nvidia/lib64/x"],
+            ALL,
+            "; folder /usr/local/nvidia/lib64 of the node; ",
+        ),
+        ([CONTROL], ALL, "missing: libnvidia-ml.so.1 in /usr/local/nvidia/lib64:/usr/lib64:"),
+        ([LIBRARY], ALL, "missing: /dev/nvidiactl; docs/platforms.md"),
+        ([LIBRARY, CONTROL], ALL, "nvidia-smi on the node says whether"),
+    ],
+)
+def test_a_missing_driver_is_said_with_what_was_tried(
+    tmp_path: Path, there: list[str], environ: dict[str, str], said: str
+) -> None:
+    """Each way into a container leaves its trace, and what it did not bring is named."""
+    for name in there:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    assert said in driver_remedy(environ, tmp_path)

@@ -87,14 +87,14 @@ class Figure(NamedTuple):
 
 
 RECORDED = {
-    "product modules": Figure(280, 275),
-    "product lines of code": Figure(33001, 26500),
+    "product modules": Figure(281, 275),
+    "product lines of code": Figure(33034, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
-    "modules with one importer": Figure(53, 60),
-    "test files": Figure(505, 470),
-    "test lines": Figure(90258, 60000),
-    "product modules that unit tests import": Figure(186, 90),
+    "modules with one importer": Figure(54, 60),
+    "test files": Figure(506, 470),
+    "test lines": Figure(90370, 60000),
+    "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),
     "metrics": Figure(61, 55),

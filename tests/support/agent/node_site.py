@@ -210,7 +210,11 @@ class NodeSite(PlaneSite):
         self.fenced: list[str] = []
 
     def install(self) -> None:
-        self.apply(*self.shipped_agent())
+        items = self.shipped_agent()
+        for item in items:
+            if item["kind"] == "ClusterRoleBinding":  # another site's would take its subject away
+                item["metadata"]["name"] += f"-{self.system}"
+        self.apply(*items)
         self.set_policy("evict")
         self.admin.post(
             core("namespaces", self.system, "pods"), agent_pod(self._agent, self.node.name)

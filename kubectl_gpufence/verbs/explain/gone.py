@@ -56,7 +56,8 @@ def gone_lines(gone: Gone, display: Display) -> Iterator[str]:
     left = "Its Events are left." if gone.events else "No Event is left that says why."
     head = f"{gone.called} in namespace {gone.namespace}: {what}. {left}"
     yield from wrapped(head, "  ", display, first="")
-    events = [line for item in gone.events for line in _bullet(item.sentence, display)]
+    said = dict.fromkeys(item.sentence for item in gone.events)
+    events = [line for sentence in said for line in _bullet(sentence, display)]
     if events:
         yield from chapter("EVENTS", events, display)
     to_do = [line for item in what_next(gone) for line in _bullet(item, display)]
@@ -83,6 +84,8 @@ def what_next(gone: Gone) -> Sequence[str]:
     """Return what to type next."""
     if not gone.successors and not gone.events:
         return ("Create it again, and look at its Events within the hour that they are kept.",)
+    if gone.events and gone.events[-1].reason == names.IDLE_RELEASED:
+        return (f"`kubectl gpufence wake -n {gone.namespace} {_typed(gone)}` brings it back.",)
     why = [_why(gone)] if any(event.reason in _ENDS for event in gone.events) else []
     if any(event.reason == _REFUSED for event in gone.events):
         return (*why, "In the pod's template, change what the refusal names, and apply it again.")
@@ -96,8 +99,11 @@ def what_next(gone: Gone) -> Sequence[str]:
 
 def _why(gone: Gone) -> str:
     """Name the command that shows how it came to an end."""
-    what = gone.called.removeprefix("pod ").lower().replace(" ", "/")
-    return f"`kubectl gpufence why -n {gone.namespace} {what}` shows how it came to that."
+    return f"`kubectl gpufence why -n {gone.namespace} {_typed(gone)}` shows how it came to that."
+
+
+def _typed(gone: Gone) -> str:
+    return gone.called.removeprefix("pod ").lower().replace(" ", "/")
 
 
 def _bullet(sentence: str, display: Display) -> list[str]:

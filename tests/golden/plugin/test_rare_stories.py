@@ -296,12 +296,14 @@ def test_ends_of_containers_are_those_reviewed() -> None:
 LOST = "pod worker-7d9f-x2x4k"
 SAID = SeenEvent("2026-01-02T03:04:05Z", names.EVICTED, 1, "over", "team-a/Pod/worker-7d9f-x2x4k")
 REFUSED = SAID._replace(reason="FailedCreate", message="gpufence refuses this pod: too little")
+RELEASED = SAID._replace(reason=names.IDLE_RELEASED, message="released 1 replica")
 GONE = {
     "a pod with successors": Gone(
         "team-a", LOST, (SAID,), tuple(f"worker-{at}" for at in "abcdef")
     ),
     "an owner without pods": Gone("team-a", "Deployment worker", (SAID,)),
     "an owner whose pods were refused": Gone("team-a", "Deployment worker", (REFUSED,)),
+    "an owner that was released": Gone("team-a", "Deployment worker", (RELEASED, RELEASED)),
     "a pod that went after a warning": Gone("team-a", LOST, (SAID._replace(reason="Warned"),)),
     "an owner of which nothing is left": Gone("team-a", "Deployment worker"),
 }

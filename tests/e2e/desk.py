@@ -50,7 +50,7 @@ class Desk:
         try:
             assert program.stdout is not None
             self._tab.open(program.stdout.readline().strip())
-            self._tab.wait("document.querySelector('#live').textContent == 'live'")
+            self._tab.wait("document.querySelector('#live')?.textContent == 'live'")
             return _typed(f"gpufence {' '.join(words)}", self._tab.text())
         finally:
             program.terminate()

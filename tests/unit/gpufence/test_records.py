@@ -28,6 +28,7 @@ from gpufence.memory_condition import (
     read_memory_condition,
     write_message,
 )
+from gpufence.nodes import kept_configmap
 from gpufence.quantity import GIB, MIB
 from gpufence.records import (
     EVICTED,
@@ -41,6 +42,7 @@ from gpufence.records import (
     Threshold,
     bounded,
     read_records,
+    record_object,
     together,
     write_records,
 )
@@ -250,3 +252,23 @@ def test_a_page_that_users_are_led_to() -> None:
         read_settings(Linking, {"GPUFENCE_HELP_URL": page}).page,
         read_settings(Linking, {}).page,
     )
+
+
+def test_a_record_for_programs_has_every_field() -> None:
+    """What is left out in the object of a node, since it is usual, is said to programs."""
+    written = record_object(record())
+
+    assert len(Record._fields) == len(written)
+    assert EVICTED in written.values()
+
+
+def test_what_is_kept_of_a_node_goes_with_it() -> None:
+    """The Node owns the object where its UID is known; without one nothing does."""
+    owned = kept_configmap("kept", "label", {}, "", ("gpu-1", "u1"))["metadata"]
+    alone = kept_configmap("kept", "label", {}, "7")["metadata"]
+
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "gpu-1", "uid": "u1"}
+    assert isinstance(owned, dict)
+    assert isinstance(alone, dict)
+    assert [owner] == owned["ownerReferences"]
+    assert {"name": "kept", "labels": owned["labels"], "resourceVersion": "7"} == alone

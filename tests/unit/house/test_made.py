@@ -19,7 +19,7 @@ from tests.support.metric_names import metric_names, metrics_in
 from tools import ROOT
 from tools.chart import CHART
 from tools.chart.merge import ABSENT, Choice, Present, by_name, chosen, merged
-from tools.chart.template import Code, Printer, Unless
+from tools.chart.template import Code, Given, Printer, Unless
 from tools.chart.values import SETTINGS, schema_page, value_of, values_page
 from tools.dashboards import DASHBOARDS, FOLDER, pages
 from tools.dashboards.panels import Kind, Panel
@@ -347,3 +347,23 @@ def test_panels_fill_lines_and_do_not_overlap(name: str) -> None:
         for pair in combinations(places, 2)
         if overlap(pair[0][0], pair[1][0]) and overlap(pair[0][1], pair[1][1])
     ]
+
+
+def test_an_entry_that_a_value_gives_may_be_left_out_or_stay() -> None:
+    """Where deploy/ has none it is written if it is given; where it has one, null leaves that."""
+    printer = Printer({})
+    new = printer.mapping({"labels": Given(".Values.labels", ABSENT)}, 2)
+    old = printer.mapping({"replicas": Given(".Values.replicas", 2)}, 0)
+
+    assert [
+        "{{- if .Values.labels }}",
+        "  labels: {{ toJson .Values.labels }}",
+        "{{- end }}",
+    ] == new
+    assert [
+        '{{- if kindIs "invalid" .Values.replicas }}',
+        "replicas: 2",
+        "{{- else if .Values.replicas }}",
+        "replicas: {{ toJson .Values.replicas }}",
+        "{{- end }}",
+    ] == old

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from agent.clock import boottime
 from agent.cluster.cluster import REMEDY, find_identity
-from agent.commands.roads import driver_remedy
+from agent.commands.driver_paths import driver_remedy
 from agent.commands.snapshot import first_sample
 from agent.concern import DRY_RUN, NO_SUCH_POD, Check
 from agent.model.state import Identity

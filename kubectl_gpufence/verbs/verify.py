@@ -68,7 +68,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """
     reader.require_node(call.node)
     arguments = ["-o", call.output, *(f"--program={each}" for each in call.program)]
-    job = job_on(call.node, _agents(reader.client), arguments, round(call.timeout))
+    job = job_on(call.node, _agents(reader.client), arguments, max(1, round(call.timeout)))
     with _running(reader.client, job) as name:
         pod = _ended(reader, name, call.timeout)
         path = core("namespaces", SYSTEM_NAMESPACE, "pods", _name(pod), "log")

@@ -37,7 +37,7 @@ CARDS = Right("", "nodes", "patch")
 SAYS = {Right("", "events", "create")}
 """What the Event writer asks of whoever only says, and beside it of whoever counts."""
 COUNTS = {*SAYS, Right("", "events", "patch")}
-TRYING = ("called.py", "verify.py")
+TRYING = ("trial_pod.py", "verify.py")
 ABOVE_PODS = {
     *(
         Right("apps", kind, "get")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -170,6 +171,8 @@ class Holder:
     def _answer(self) -> dict[str, Any]:
         if self._process.stdout is None:
             return {"error": "it has ended"}
+        if not select.select([self._process.stdout], [], [], _ANSWER_SECONDS)[0]:
+            raise TrialError(f"CUDA has not answered for {_ANSWER_SECONDS:.0f} s")
         line = self._process.stdout.readline()
         return json.loads(line) if line else {"error": "the process has ended"}
 

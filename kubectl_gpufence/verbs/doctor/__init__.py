@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import Finding, Level
 from kubectl_gpufence.arguments import add_output, interval
-from kubectl_gpufence.verbs.doctor.called import check_called
 from kubectl_gpufence.verbs.doctor.checks_agents import (
     check_agents,
     check_claims,
@@ -20,6 +19,7 @@ from kubectl_gpufence.verbs.doctor.checks_tenants import check_tenants
 from kubectl_gpufence.verbs.doctor.checks_webhook import check_rights, check_server, check_webhook
 from kubectl_gpufence.verbs.doctor.read import read_installation
 from kubectl_gpufence.verbs.doctor.starting import starting
+from kubectl_gpufence.verbs.doctor.trial_pod import check_called
 from kubectl_gpufence.view import Cell, Field, Tone, coloured, counted, records, wrapped
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from kube.discovery import Kinds
 from kubectl_gpufence.cluster_view import by_node
 from kubectl_gpufence.pods import read_event, read_status_pod
 from kubectl_gpufence.reader import WEBHOOK_LABEL
-from kubectl_gpufence.verbs.doctor.called import try_pod
 from kubectl_gpufence.verbs.doctor.checks_driver import is_on
 from kubectl_gpufence.verbs.doctor.installation import (
     POLICIES,
@@ -32,6 +31,7 @@ from kubectl_gpufence.verbs.doctor.installation import (
     read_scaler,
 )
 from kubectl_gpufence.verbs.doctor.starting import is_rolling, is_young
+from kubectl_gpufence.verbs.doctor.trial_pod import try_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -243,6 +243,6 @@ def test_no_single_node_brings_a_target_down(
 def test_the_smaller_bound_holds(
     said: dict[str, str], ceiling: int | None, expected: int | None
 ) -> None:
-    """An owner may bound his targets, never above what his namespace may have."""
+    """An owner may bound its targets, never above what its namespace may have."""
     assert expected == terms_of(there(None, **said), ceiling).most_bytes
     assert ceiling == terms_of(None, ceiling).most_bytes

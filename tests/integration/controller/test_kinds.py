@@ -296,7 +296,7 @@ def test_what_keda_scales_is_never_released_while_nobody_says_what_there_is_of_k
 def test_nobody_is_scaled_while_autoscalers_cannot_be_read(
     site: ControllerSite, full_namespace: str
 ) -> None:
-    """Without the right to read HorizontalPodAutoscalers nobody knows whom they scale."""
+    """Without the right to read HorizontalPodAutoscalers it is unknown what they scale."""
     site.fence(full_namespace)
     site.deploy(full_namespace, "worker")
     path = group(RBAC, "clusterroles", names.CONTROLLER)

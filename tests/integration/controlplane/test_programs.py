@@ -1,4 +1,4 @@
-"""Programs of a control plane: built by a Go that copies, and ended with whoever started them."""
+"""Programs of a control plane: built by a Go that copies, and ended with what started them."""
 
 import hashlib
 import os

@@ -10,7 +10,7 @@ import yaml
 from gpufence import names
 from kube import ForbiddenError, core
 from kubectl_gpufence.reader import ClusterReader
-from kubectl_gpufence.verbs.doctor.called import try_pod
+from kubectl_gpufence.verbs.doctor.trial_pod import try_pod
 from tests.support import objects
 from tests.support.observing import wait_until
 from tests.support.webhook_site import Webhook, WebhookSite, annotations_of, environment

@@ -19,7 +19,7 @@ from agent.commands.check import (
     json_of,
     text_of,
 )
-from agent.commands.roads import driver_remedy
+from agent.commands.driver_paths import driver_remedy
 from agent.commands.snapshot import names_of_pods
 from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
 from gpufence.errors import Finding, Level, look, ok, wrong

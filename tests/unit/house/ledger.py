@@ -93,7 +93,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
     "test files": Figure(508, 470),
-    "test lines": Figure(90897, 60000),
+    "test lines": Figure(90907, 60000),
     "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

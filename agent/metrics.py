@@ -184,6 +184,16 @@ _POD_FIGURES: Final[tuple[PodFigure, ...]] = (
     ),
     ("memory_limit_bytes", "What a pod may hold on a card", lambda use: use.limit_bytes),
     (
+        "requested_bytes",
+        "What is reserved of a card for a pod that may hold more than that",
+        lambda use: use.pod.request_on(use.card.uuid),
+    ),
+    (
+        "borrowed_bytes",
+        "What a pod holds above its request and within its limit",
+        lambda use: None if use.pod.request_on(use.card.uuid) is None else use.borrowed_bytes,
+    ),
+    (
         "memory_allowance_bytes",
         "What the frameworks in a pod are configured to hold",
         lambda use: use.allowance_bytes,

@@ -185,6 +185,9 @@ def _use(use: PodOnCard, verdict: Verdict | None, *, current: bool) -> UseRow:
         due_seconds=None if verdict is None else verdict.due_seconds,
         processes=tuple(_process(item) for item in use.processes) if current else (),
         activity=_UNKNOWN,
+        promised_bytes=use.pod.request_on(uuid),
+        borrowed_bytes=use.borrowed_bytes if current else 0,
+        owed_bytes=use.owed_bytes if current else 0,
     )
 
 

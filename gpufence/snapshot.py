@@ -122,6 +122,10 @@ class UseRow(NamedTuple):
     `allowance_bytes` is what its frameworks were told, where the plan on the pod says so. An agent
     that does not tell of `activity` is an older one: what the pod does is unknown. `fence` is a
     word of `gpufence.fences.Fence`; empty where nothing holds the pod, or the agent is older.
+
+    `promised_bytes` is the request of a pod that may hold more, None for all of its limit;
+    `borrowed_bytes` what it holds above that, `owed_bytes` what is reserved for it and not held.
+    One that `lends` is idle: what it is owed may be borrowed. Older agents do not tell of these.
     """
 
     card: str
@@ -134,6 +138,10 @@ class UseRow(NamedTuple):
     processes: tuple[ProcessRow, ...] = ()
     activity: ActivityRow | None = None
     fence: str = ""
+    promised_bytes: int | None = None
+    borrowed_bytes: int = 0
+    owed_bytes: int = 0
+    lends: bool = False
 
 
 class EndedRow(NamedTuple):
@@ -314,37 +322,27 @@ _PROCESS: Final = RowKind(
     {"container": "", "command": ""},
 )
 
-_ACTIVITY: Final = RowKind(
-    ActivityRow,
-    (("state", TEXT), ("idle_seconds", MAYBE_SECONDS), ("evidence", TEXT), ("why", TEXT)),
+_DOES: Final = (
+    *(("state", TEXT), ("idle_seconds", MAYBE_SECONDS)),
+    *(("evidence", TEXT), ("why", TEXT)),
 )
-
-_POD_ACTIVITY: Final = RowKind(
-    PodActivityRow,
-    (
-        ("state", TEXT),
-        ("idle_seconds", MAYBE_SECONDS),
-        ("evidence", TEXT),
-        ("why", TEXT),
-        ("busy_share", or_null(SHARE)),
-    ),
-)
+_ACTIVITY: Final = RowKind(ActivityRow, _DOES)
+_POD_ACTIVITY: Final = RowKind(PodActivityRow, (*_DOES, ("busy_share", or_null(SHARE))))
 
 _USE: Final = RowKind(
     UseRow,
     (
         ("card", TEXT),
-        ("used", MAYBE_BYTES),
-        ("limit", MAYBE_BYTES),
-        ("allowance", MAYBE_BYTES),
+        *((name, MAYBE_BYTES) for name in ("used", "limit", "allowance")),
         ("outcome", TEXT),
         ("over", SECONDS),
         ("due", MAYBE_SECONDS),
         ("processes", several(_PROCESS)),
         ("activity", or_null(one(_ACTIVITY))),
         ("fence", TEXT),
+        *(("promised", MAYBE_BYTES), ("borrowed", BYTES), ("owed", BYTES), ("lends", FLAG)),
     ),
-    {"fence": ""},
+    {"fence": "", "promised": None, "borrowed": 0, "owed": 0, "lends": False},
 )
 
 _ENDED: Final = RowKind(

@@ -58,6 +58,16 @@ VERDICTS = {
         "It has no limit: it is shown and reported, never evicted.",
     ),
     "within": VerdictText("within", Tone.GOOD, "It is within its limit. Nothing happens."),
+    "borrowing": VerdictText(
+        "borrowing",
+        Tone.GOOD,
+        "It holds more than its request, and no other pod misses it. Nothing happens.",
+    ),
+    "recalled": VerdictText(
+        "recalled",
+        Tone.WARN,
+        "It borrows what another pod needs now. It is evicted unless it gives that back.",
+    ),
     "unconfirmed": VerdictText(
         "measuring",
         Tone.WARN,
@@ -156,7 +166,12 @@ BRAKES: Final = {
     "the namespace has had its evictions of the minute on this node": "enough a minute",
 }
 """What holds evictions back, in a word or two by the words of a snapshot."""
-_TIMED: Final = {"holding": "evict in", "grace": "in grace for", "backing off": "again in"}
+_TIMED: Final = {
+    "holding": "evict in",
+    "recalled": "evict in",
+    "grace": "in grace for",
+    "backing off": "again in",
+}
 
 
 class VerdictParts(NamedTuple):

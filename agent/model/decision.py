@@ -30,6 +30,8 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # its use, or part of it, cannot be read
     UNDECLARED = "undeclared"  # nothing says what it may hold
     WITHIN = "within"  # at most its limit and the report margin
+    BORROWING = "borrowing"  # above its request, within its limit, and no other pod misses it
+    RECALLED = "recalled"  # the same, and missed: evicted in a while unless it is given back
     UNCONFIRMED = "unconfirmed"  # over only by processes whose PID was another's in the list before
     TOLERATED = "tolerated"  # over its limit, by less than the margin for eviction
     NOT_RENEWED = "not renewed"  # over in a list of the past; the next one decides

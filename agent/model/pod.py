@@ -158,6 +158,13 @@ class PodOnNode:
         limit = self.limits.get(uuid)
         return None if limit is None else limit.limit_bytes
 
+    def request_on(self, uuid: str) -> int | None:
+        """Return what is its own of a limit within which it may borrow; None where it may not."""
+        limit = self.limits.get(uuid)
+        if limit is None or limit.group or not 0 < limit.share_bytes < limit.limit_bytes:
+            return None
+        return limit.share_bytes
+
     def promise_on(self, uuid: str) -> int | None:
         """
         Return what others must leave to the pod on a card; None where no fence is around it, and

@@ -166,6 +166,20 @@ class PodOnCard(NamedTuple):
             return 0
         return max(self.counted_bytes - self.limit_bytes, 0)
 
+    @property
+    def borrowed_bytes(self) -> int:
+        """Return what the pod holds for certain above its request and within its limit."""
+        request = self.pod.request_on(self.card.uuid)
+        if request is None:
+            return 0
+        return max((self.counted_bytes or 0) - request, 0) - self.excess_bytes
+
+    @property
+    def owed_bytes(self) -> int:
+        """Return what is reserved for the pod and not held; nothing where its use is unknown."""
+        promise = self.pod.promise_on(self.card.uuid)
+        return 0 if self.used_bytes is None else max((promise or 0) - self.used_bytes, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class CardUse:

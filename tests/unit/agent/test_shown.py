@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from agent.metrics import RENAMED, page
-from agent.model.pod import Cap, pods_on_node
+from agent.model.pod import Cap, PodLimit, pods_on_node
 from agent.model.state import About, AgentState
 from agent.model.use import ProcessUse
 from agent.snapshot_view import snapshot_of
 from gpufence.names import UNATTRIBUTED
 from gpufence.quantity import GIB
 from gpufence.snapshot import LeftRow
-from tests.support.agent.builders import on_card, pod
-from tests.support.agent.node import ABOUT, ConcernedNode, Node, busy_state
+from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
+from tests.support.agent.node import ABOUT, ConcernedNode, Node, busy_state, running
 from tests.support.metric_rules import problems
 from tools import ROOT
 
@@ -170,3 +170,33 @@ def test_what_a_card_lists_for_a_pod_that_has_ended_is_shown_as_that_pods() -> N
     assert "3072 MiB by PID 1195, of pod team-a/trainer-0, which has ended." in event.message
     assert (LeftRow("team-a/trainer-0", 1195, 3 * GIB),) == card.left
     assert [f"{3 * GIB}"] == values(page(state, ABOUT, state.at), "gpufence_card_memory_left_bytes")
+
+
+@pytest.mark.parametrize(
+    ("group", "held", "shown"),
+    [
+        ("", LIMIT + GIB, (LIMIT, GIB, 0)),
+        ("", 6 * GIB, (LIMIT, 2 * GIB, 0)),
+        ("", GIB, (LIMIT, 0, 2 * GIB)),
+        ("claim/gpu", GIB, (None, 0, 2 * GIB)),
+    ],
+    ids=["borrows", "over its limit", "owed", "of several that share a claim"],
+)
+def test_a_pod_that_may_borrow(group: str, held: int, shown: tuple[int | None, int, int]) -> None:
+    """Of a pod that may hold more than its request, request, loan and what it is owed are shown."""
+    limit = PodLimit(5 * GIB, share_bytes=LIMIT, group=group)
+    with running() as node:
+        node.add(pod(limits={CARDS[0].uuid: limit}), held, 1)
+        node.tick()
+        state = node.loop.state
+    (row,) = snapshot_of(state, ABOUT, state.at, "2026-01-02T03:05:06Z").pods
+    (use,) = row.uses
+    text = page(state, ABOUT, state.at)
+    wanted = [] if group else [[str(shown[0])], [str(shown[1])]]
+
+    assert shown == (use.promised_bytes, use.borrowed_bytes, use.owed_bytes)
+    assert wanted == [
+        found
+        for name in ("requested", "borrowed")
+        if (found := values(text, f"gpufence_pod_{name}_bytes{{"))
+    ]

@@ -46,7 +46,15 @@ from kubectl_gpufence.cluster_view import (
     cluster_of,
     see_node,
 )
-from kubectl_gpufence.pods import AlikePlans, StatusPod, node_of, read_status_pod, see_pod, slim
+from kubectl_gpufence.pods import (
+    AlikePlans,
+    StatusPod,
+    node_of,
+    read_event,
+    read_status_pod,
+    see_pod,
+    slim,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +63,7 @@ if TYPE_CHECKING:
     from gpufence.snapshot import Snapshot, SnapshotCut
     from kube import Client, JsonObject
     from kubectl_gpufence.cluster_view import NodeAgent
-    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.pods import SeenEvent, SeenPod
 
 
 _MOST_BYTES: Final = 64 * 2**20
@@ -193,6 +201,14 @@ class ClusterReader:
         path = core("namespaces", namespace, "pods") if namespace else core("pods")
         pods = self.listed(path, keep, {"fieldSelector": chosen})
         return [pod for pod in pods if pod is not None], notes
+
+    def events(self, namespace: str, chosen: str) -> list[SeenEvent] | None:
+        """Read Events of a namespace, or of all, by a field selector; None where that is denied."""
+        path = core("namespaces", namespace, "events") if namespace else core("events")
+        try:
+            return self.listed(path, read_event, {"fieldSelector": chosen})
+        except ForbiddenError:
+            return None
 
     def agent_pods(self, node: str = "") -> AgentPods:
         """Find the pods of all agents, or of those on one node, or say why there are none."""

@@ -47,9 +47,9 @@ def test_a_refused_deployment(site: RealSite, desk: Desk, team: str) -> None:
     said = desk.explain("deploy/small")
 
     desk.describe("deploy/small")
-    desk.why("deploy/small")
-    desk.page()
     assert "200Mi" in said
+    assert "In the pod's template, change what the refusal names" in desk.why("deploy/small")
+    assert "gpufence refuses this pod: " in desk.page()
 
 
 def test_out_of_memory_at_its_cap(site: RealSite, desk: Desk, team: str) -> None:

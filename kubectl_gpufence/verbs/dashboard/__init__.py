@@ -23,13 +23,12 @@ from gpufence.errors import GpufenceError
 from gpufence.names import AGENT, CONTROLLER
 from gpufence.owners import topmost
 from gpufence.text import printable
-from kube import ForbiddenError, core
 from kube.repeating import Repeating
 from kubectl_gpufence.arguments import add_interval, add_scope
 from kubectl_gpufence.live import CachedAnswer, LiveLooks, objects_in_view
 from kubectl_gpufence.output import Output, advice
-from kubectl_gpufence.pods import read_event
 from kubectl_gpufence.reader import MissingError
+from kubectl_gpufence.refusals import REFUSED, ours
 from kubectl_gpufence.verbs import parser_of
 from kubectl_gpufence.verbs.dashboard.episodes import subject_of
 from kubectl_gpufence.verbs.dashboard.model import (
@@ -172,7 +171,8 @@ _WATCHED_SECONDS: Final = 15.0
 
 class EventList(NamedTuple):
     """
-    What agents and controller have said in a namespace, or in all, and what may not be read of it.
+    What agents and controller have said in a namespace, or in all, refusals of pods, and what may
+    not be read of it.
     """
 
     events: tuple[SeenEvent, ...] = ()
@@ -180,17 +180,12 @@ class EventList(NamedTuple):
 
 
 def read_events(reader: ClusterReader, namespace: str) -> EventList:
-    """Read the Events of agents and controller."""
-    path = core("namespaces", namespace, "events") if namespace else core("events")
-    try:
-        found = [
-            event
-            for source in (AGENT, CONTROLLER)
-            for event in reader.listed(path, read_event, {"fieldSelector": f"source={source}"})
-        ]
-    except ForbiddenError:
+    """Read the Events of agents and controller, and those of refused pods."""
+    chosen = (f"source={AGENT}", f"source={CONTROLLER}", f"reason={REFUSED}")
+    by_agent, by_controller, failed = (reader.events(namespace, each) for each in chosen)
+    if by_agent is None or by_controller is None or failed is None:
         return EventList(note="you may not list events: none are shown")
-    return EventList(tuple(found))
+    return EventList((*by_agent, *by_controller, *ours(failed)))
 
 
 def story(reader: ClusterReader, asked: AskedStory, *, gone: bool) -> str:

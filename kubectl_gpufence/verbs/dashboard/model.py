@@ -24,6 +24,7 @@ from kubectl_gpufence.pod_lines import (
     told,
     verdict_on,
 )
+from kubectl_gpufence.refusals import REFUSED
 from kubectl_gpufence.verbs.dashboard.episodes import episodes, group_of
 from kubectl_gpufence.verdicts import verdict_parts
 from kubectl_gpufence.view import (
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TEXT = 1000
-_ENDS = frozenset({names.EVICTED, names.CAP_REACHED})
+_ENDS = frozenset({names.EVICTED, names.CAP_REACHED, REFUSED})
 
 
 def page_model(
@@ -233,7 +234,7 @@ def _episode(item: EventEpisode) -> dict[str, object]:
 def _story(item: EventEpisode) -> list[str] | None:
     """
     Return of whom more can be said, with the namespace: the owner, as `Kind/name`, where pods of it
-    have ended, else the pod.
+    have ended or were refused, else the pod.
     """
     namespace, _, owner = item.group.partition("/")
     if item.reason in _ENDS and "/" in owner and not owner.startswith("Pod/"):

@@ -17,6 +17,7 @@ from kubectl_gpufence.endings import read_endings
 from kubectl_gpufence.owners import PODS, find_named, topmost_owners
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.reader import MissingError
+from kubectl_gpufence.refusals import REMEDY, of_owner, ours
 from kubectl_gpufence.verbs.explain.gone import Gone, is_about, made_like
 from kubectl_gpufence.verbs.explain.record import read_events
 
@@ -69,7 +70,17 @@ def _of_owner(namespace: str, word: str, reader: ClusterReader) -> Chosen | Gone
     first, *others = sorted(own, key=_trouble, reverse=True)
     named = f"{len(others)} more: {listed([name_of(raw) for raw in others])}"
     notes = (f"{owner.shown} has {named}",) if others else ()
-    return Chosen(first, notes, tuple(_evicted_before(said, namespace, word)))
+    called = f"{owner.kind.kind}/{owner.name}"
+    lost = (*_refused_since(said, called, word), *_evicted_before(said, namespace, word))
+    return Chosen(first, notes, lost)
+
+
+def _refused_since(said: Iterable[SeenEvent], owner: str, word: str) -> Iterator[str]:
+    """Return that an owner's newer pods are refused, of which the older one says nothing."""
+    refused = of_owner(ours(said), owner)
+    if refused:
+        newest = refused[-1]
+        yield f"{word} had a pod refused, last at {newest.at}: {newest.message}. {REMEDY}"
 
 
 def _evicted_before(said: Iterable[SeenEvent], namespace: str, word: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
+from kubectl_gpufence.refusals import REFUSED, REMEDY
 from kubectl_gpufence.view import chapter, wrapped
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 _NAME_ENDS = 5  # characters that the API server adds to a generateName
 _MOST_NAMED = 5
-_REFUSED = "FailedCreate"
 _ENDS = frozenset({names.EVICTED, names.CAP_REACHED})
 
 
@@ -87,8 +87,8 @@ def what_next(gone: Gone) -> Sequence[str]:
     if gone.events and gone.events[-1].reason == names.IDLE_RELEASED:
         return (f"`kubectl gpufence wake -n {gone.namespace} {_typed(gone)}` brings it back.",)
     why = [_why(gone)] if any(event.reason in _ENDS for event in gone.events) else []
-    if any(event.reason == _REFUSED for event in gone.events):
-        return (*why, "In the pod's template, change what the refusal names, and apply it again.")
+    if any(event.reason == REFUSED for event in gone.events):
+        return (*why, REMEDY)
     if not gone.successors:
         return (*why, "Its last Event says what to change, before it is created again.")
     first, *others = gone.successors[:_MOST_NAMED]

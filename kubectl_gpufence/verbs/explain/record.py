@@ -12,6 +12,7 @@ from gpufence.target import enough_for
 from kubectl_gpufence.cluster_view import card_of, row_of
 from kubectl_gpufence.endings import what_helps
 from kubectl_gpufence.pods import read_event
+from kubectl_gpufence.refusals import REFUSED
 from kubectl_gpufence.said import said_follows
 from kubectl_gpufence.verdicts import what_follows
 from kubectl_gpufence.view import UNKNOWN, allowed, held
@@ -44,7 +45,7 @@ _REASONS = frozenset(
         names.IDLE_WARNING,
         names.IDLE_RELEASED,
         names.IDLE_WOKEN,
-        "FailedCreate",  # of an owner: its pods were refused, by the webhook or by a quota
+        REFUSED,  # of an owner: its pods, by the webhook or by a quota
     }
 )
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from gpufence.records import record_object
 from kubectl_gpufence.arguments import add_output, add_scope, owner, pod_name
 from kubectl_gpufence.verbs.why.find import find
-from kubectl_gpufence.verbs.why.story import story
+from kubectl_gpufence.verbs.why.story import refused_story, story
 
 if TYPE_CHECKING:
     from kubectl_gpufence.output import Output
+    from kubectl_gpufence.pods import SeenEvent
     from kubectl_gpufence.reader import ClusterReader
     from kubectl_gpufence.verbs.why.story import FoundRecord
 
@@ -27,7 +28,7 @@ examples:
   kubectl gpufence why --last 3 -A            the last ends of all namespaces
 
 It asks the agents, and reads ConfigMaps gpufence-why-NODE where they do not answer. Pods that were
-rejected never ran: `kubectl gpufence explain deploy/NAME` shows why.
+rejected never ran: of those of an owner it shows why, by its Events.
 """
 _MOST_LAST: Final = 1000
 
@@ -64,13 +65,24 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     Raises:
         MissingError: there is no record of what was named.
     """
-    records, notes = find(call.namespace, call.pod or "", reader)
+    records, notes, refused = find(call.namespace, call.pod or "", reader)
     shown = records[: call.last or 1]
     if call.output == "json":
-        output.json({"v": 1, "records": [_document(each) for each in shown], "notes": notes})
+        output.json(
+            {
+                "v": 1,
+                "records": [_document(each) for each in shown],
+                "refused": [_refused(each) for each in refused],
+                "notes": notes,
+            }
+        )
         return 0
-    for place, each in enumerate(shown):
-        output.lines([*([""] if place else []), *story(each, output.display)])
+    stories = [story(each, output.display) for each in shown]
+    if refused:
+        newer = not shown or refused[-1].at > shown[0].record.at
+        stories.insert(0 if newer else len(stories), refused_story(refused, output.display))
+    for place, lines in enumerate(stories):
+        output.lines([*([""] if place else []), *lines])
     left = len(records) - len(shown)
     if left and not call.last:
         notes = [*notes, f"it ended {left} more times: --last {len(records)} shows all"]
@@ -80,3 +92,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 def _document(found: FoundRecord) -> dict[str, object]:
     return {"node": found.node, **record_object(found.record)}
+
+
+def _refused(event: SeenEvent) -> dict[str, object]:
+    return {"about": event.about, "at": event.at, "times": event.times, "message": event.message}

@@ -19,6 +19,7 @@ from kubectl_gpufence.agents import silence_reason
 from kubectl_gpufence.cluster_view import named
 from kubectl_gpufence.owners import kind_called
 from kubectl_gpufence.reader import MissingError
+from kubectl_gpufence.refusals import REFUSED, of_owner, ours
 from kubectl_gpufence.verbs.why.below import owners_below
 from kubectl_gpufence.verbs.why.story import FoundRecord
 from kubectl_gpufence.view import counted
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from gpufence.records import Record
     from kube import JsonObject
-    from kubectl_gpufence.pods import StatusPod
+    from kubectl_gpufence.pods import SeenEvent, StatusPod
     from kubectl_gpufence.reader import ClusterReader
     from kubectl_gpufence.verbs.why.below import OwnerName
 
@@ -73,9 +74,17 @@ class Known(NamedTuple):
     hidden: bool = False
 
 
-def find(namespace: str, word: str, reader: ClusterReader) -> tuple[list[FoundRecord], list[str]]:
+class FoundEnds(NamedTuple):
+    """Records, the newest first, refusals of an owner's pods, and what is missing from them."""
+
+    records: list[FoundRecord]
+    notes: list[str]
+    refused: list[SeenEvent]
+
+
+def find(namespace: str, word: str, reader: ClusterReader) -> FoundEnds:
     """
-    Return records, the newest first, and what is missing from them.
+    Return how pods ended, and which were never made.
 
     Raises:
         MissingError: there is none of what was named, or none may be read.
@@ -88,13 +97,20 @@ def find(namespace: str, word: str, reader: ClusterReader) -> tuple[list[FoundRe
         asked = asked._replace(below=more.found)
         known = known._replace(notes=(*known.notes, *more.notes))
     found = _chosen(known.nodes, asked)
-    if found or not word:
-        if known.hidden:
+    refused = _refused(reader, namespace, asked.owner) if asked.owner else []
+    if found or refused or not word:
+        if known.hidden and not refused:
             raise MissingError(_HIDDEN)
-        return found, [*known.notes, *([] if found else [_nothing(asked, known)])]
+        notes = known.notes or ((_HIDDEN,) if known.hidden else ())
+        nothing = [] if found or refused else [_nothing(asked, known)]
+        return FoundEnds(found, [*notes, *nothing], refused)
     if asked.pod and (living := _chosen(_running(reader), asked)):
-        return living, [*known.notes, _ALIVE]
+        return FoundEnds(living, [*known.notes, _ALIVE], [])
     raise MissingError(_HIDDEN if known.hidden else _missing(asked, known))
+
+
+def _refused(reader: ClusterReader, namespace: str, owner: str) -> list[SeenEvent]:
+    return of_owner(ours(reader.events(namespace, f"reason={REFUSED}") or ()), owner)
 
 
 def _asked(namespace: str, word: str, kinds: Kinds) -> WantedRecords:
@@ -183,12 +199,8 @@ def _nothing(asked: WantedRecords, known: Known) -> str:
 def _missing(asked: WantedRecords, known: Known) -> str:
     near = get_close_matches(asked.owner or asked.pod, set(_names(known, asked)), n=1)
     hint = f"did you mean {printable(near[0])}?" if near else "-n names another namespace"
-    where = f"-n {asked.namespace} " if asked.namespace else ""
-    owner = printable(asked.owner).lower() or "deploy/NAME"
-    return (
-        f"no end of {asked.shown} is recorded; {hint} {_kept(known)}; a pod that was rejected has "
-        f"none: `kubectl gpufence explain {where}{owner}` shows why"
-    )
+    rejected = "" if asked.owner else "; of a pod that was rejected `why deploy/NAME` shows why"
+    return f"no end of {asked.shown} is recorded; {hint} {_kept(known)}{rejected}"
 
 
 def _names(known: Known, asked: WantedRecords) -> Iterable[str]:

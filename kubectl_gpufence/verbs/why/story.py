@@ -6,15 +6,18 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.event_text import would_do
+from gpufence.owners import topmost
 from gpufence.records import CAPPED, RUNNING
 from gpufence.text import minutes, printable
+from kubectl_gpufence.refusals import REMEDY
 from kubectl_gpufence.verbs.why.chart import chart, clock
-from kubectl_gpufence.view import allowed, chapter, held, wrapped
+from kubectl_gpufence.view import allowed, chapter, counted, held, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpufence.records import Record, Threshold
+    from kubectl_gpufence.pods import SeenEvent
     from kubectl_gpufence.view import Display
 
 _PASSED = {
@@ -40,6 +43,17 @@ def story(found: FoundRecord, display: Display) -> Iterator[str]:
     yield from chapter("WHAT HAPPENED", _bullets(what_happened(record), display), display)
     yield from chapter("WHY", _bullets(why(record), display), display)
     yield from chapter("WHAT TO TYPE", _bullets(what_to_type(record), display), display)
+
+
+def refused_story(refused: Sequence[SeenEvent], display: Display) -> Iterator[str]:
+    """Write why pods were never made, by the newest refusal."""
+    newest = refused[-1]
+    namespace, _, owner = newest.about.partition("/")
+    times = counted(sum(event.times for event in refused), "time")
+    head = f"{topmost(owner)} in namespace {namespace}: pods rejected {times}, last at {newest.at}"
+    yield from wrapped(head, "  ", display, first="")
+    yield from chapter("WHY", _bullets([f"{newest.message}."], display), display)
+    yield from chapter("WHAT TO TYPE", _bullets([REMEDY], display), display)
 
 
 def _head(found: FoundRecord) -> str:

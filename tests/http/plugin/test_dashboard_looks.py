@@ -11,7 +11,7 @@ from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.pods import SeenEvent
 from kubectl_gpufence.verbs.dashboard.model import STEP_SECONDS
 from tests.http.plugin.test_dashboard import started
-from tests.http.plugin.test_why import APPS, PAGE, node_records
+from tests.http.plugin.test_why import APPS, PAGE, node_records, refusal_of
 from tests.support.browser import FAULTS, Tab
 from tests.support.live_page import ROWS, served, shown, watched, words
 from tests.support.plugin import Desk, agent, card_row, cluster, listed, pod_row, snapshot, use_row
@@ -150,11 +150,11 @@ def test_a_pod_says_all_that_is_known_of_it(tab: Tab, desk: Desk) -> None:
 
 def words_of(story: str) -> list[str]:
     """Return what stands below the chart, which is as wide as there is room."""
-    return story.partition("WHAT HAPPENED")[2].split()
+    return story.rpartition("WHAT HAPPENED")[2].split()
 
 
 def test_the_story_of_pods_that_are_gone_is_why(tab: Tab, desk: Desk) -> None:
-    """An episode of evictions leads to what the verb why says of the owner, and so does a pod."""
+    """Evictions lead to what the verb why says of the owner, as do a pod and refusals."""
     event = {
         "reason": "GPUMemoryEvicted",
         "message": "Evicted: 3900 of 3072 MiB.",
@@ -167,21 +167,24 @@ def test_the_story_of_pods_that_are_gone_is_why(tab: Tab, desk: Desk) -> None:
         {**event, "involvedObject": {"kind": kind, "namespace": "team-a", "name": name}}
         for kind, name in about
     ]
-    desk.get("/api/v1/namespaces/team-a/events", listed(*events))
+    denied = refusal_of("fresh-7d9f", ENDED.at)
+    desk.get("/api/v1/namespaces/team-a/events", listed(*events, denied))
     kind = {"name": "deployments", "kind": "Deployment", "namespaced": True}
     desk.get("/apis", reply(APPS))
     desk.get("/apis/apps/v1", reply({"resources": [kind]}))
     desk.get("/api/v1", reply({"resources": []}))
     alone = ENDED._replace(name="alone", owner="", controller="")
     desk.get(PAGE, reply(write_records(node_records(ENDED, alone)).encode()))
-    expected = [desk.run("why", name).out for name in ("deployment/worker", "alone")]
+    typed = ("deployment/worker", "alone", "deployment/fresh")
+    expected = [desk.run("why", name).out for name in typed]
     told = []
     with started(desk) as program:
         try:
             assert program.stdout is not None
             tab.open(program.stdout.readline().strip())
-            tab.wait("document.querySelectorAll('#others li').length == 2")
-            for name in ("why Deployment/worker", "explain alone"):
+            tab.wait("document.querySelectorAll('#others li').length == 3")
+            assert "gpufence refuses this pod: 200Mi is too little" in tab.text()
+            for name in ("why Deployment/worker", "explain alone", "why Deployment/fresh"):
                 buttons = "[...document.querySelectorAll('.whole button')]"
                 tab.run(f"{buttons}.find(item => item.textContent == '{name}').click()")
                 tab.wait("document.querySelector('#words').textContent.includes('WHAT TO TYPE')")
@@ -193,6 +196,6 @@ def test_the_story_of_pods_that_are_gone_is_why(tab: Tab, desk: Desk) -> None:
         finally:
             program.terminate()
 
-    assert all("█" in story for story in told)
+    assert ["█" in story for story in told] == [True, True, False]
     assert [words_of(story) for story in expected] == [words_of(story) for story in told]
     assert [] == wrong

@@ -17,6 +17,7 @@ from gpufence.records import (
     Threshold,
     write_records,
 )
+from kube import JsonObject
 from kubectl_gpufence.verbs.why.story import FoundRecord, story
 from kubectl_gpufence.view import Display
 from tests.support.golden import assert_cases
@@ -109,7 +110,41 @@ UNREADY = {SYSTEM: listed(agent_pod(), agent_pod("y", "gpu-2", "False"))}
 BOTH_UNREADY = {SYSTEM: listed(agent_pod(ready="False"), agent_pod("y", "gpu-2", "False"))}
 DAMAGED = {"metadata": {"name": "gpufence-why-z"}, "data": {names.WHY_KEY: "{"}}
 STORED = {MAPS: listed(stored(node_records(ENDED)), DAMAGED)}
+EVENTS = "/api/v1/namespaces/team-a/events"
+
+
+def refusal_of(name: str, at: str, kind: str = "ReplicaSet", **changes: object) -> JsonObject:
+    """Build the Event that a controller writes of a pod that the webhook refused."""
+    denied = 'Error creating: admission webhook "evict.pods.gpufence.io" denied the request: '
+    return {
+        "reason": "FailedCreate",
+        "message": f"{denied}gpufence refuses this pod: 200Mi is too little; request 1Gi",
+        "type": "Warning",
+        "count": 12,
+        "lastTimestamp": at,
+        "involvedObject": {"kind": kind, "namespace": "team-a", "name": name},
+        **changes,
+    }
+
+
+REFUSED = refusal_of("fresh-7d9f", "2026-11-20T07:00:00Z")
+QUOTA = refusal_of("fresh-7d9f", "2026-11-20T08:00:00Z", message="exceeded quota: gpus")
+OTHERS = refusal_of("fresh-too-7d9f", "2026-11-20T08:00:00Z")
 ASKED: dict[str, Asked] = {
+    "an owner whose pods are refused": (
+        "why deploy/fresh",
+        KNOWN | {EVENTS: listed(REFUSED, QUOTA, OTHERS)},
+    ),
+    "refusals for programs": ("why deploy/fresh -o json", KNOWN | {EVENTS: listed(REFUSED)}),
+    "a refused owner where no agent may be asked": (
+        "why deploy/fresh",
+        KNOWN | {PAGE: DENIED, MAPS: DENIED, EVENTS: listed(REFUSED)},
+    ),
+    "an owner whose Events may not be read": ("why deploy/fresh", KNOWN | {EVENTS: DENIED}),
+    "pods of a Notebook are refused": (
+        "why notebook/fresh",
+        BELOW | {EVENTS: listed(refusal_of("fresh-a", "2026-11-20T08:00:00Z", "StatefulSet"))},
+    ),
     "a pod that is gone": ("why worker-7f9c-x", KNOWN),
     "an owner that is deleted": ("why deploy/worker --last 5", KNOWN),
     "an owner by its group": ("why deployments.apps/worker --last 5", KNOWN),
@@ -134,6 +169,18 @@ ASKED: dict[str, Asked] = {
 def test_answers_are_those_reviewed(tmp_path: Path) -> None:
     """Ends are found at agents or in ConfigMaps, by pod and by topmost owner, and drawn."""
     assert_cases(FILES / "why.txt", answered(tmp_path, ASKED))
+
+
+@pytest.mark.parametrize(("at", "first"), [("T08", "rejected"), ("T05", "evicted")])
+def test_the_newest_of_refusals_and_ends_is_first(desk: Desk, at: str, first: str) -> None:
+    """An owner whose pods were evicted and refused has both stories."""
+    refused = refusal_of("worker-88bb", f"2026-11-20{at}:00:00Z")
+    for path, answer in {**KNOWN, EVENTS: listed(refused)}.items():
+        desk.get(path, answer)
+    said = desk.run("why", "deploy/worker").out
+
+    assert first in said.splitlines()[0]
+    assert 2 == said.count("WHAT TO TYPE")
 
 
 def test_a_pod_that_lives_shows_its_last_minutes(desk: Desk) -> None:

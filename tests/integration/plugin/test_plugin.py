@@ -106,6 +106,10 @@ def test_explain_takes_an_owner(site: PluginSite) -> None:
     ]
     site.create(pod)
     about(site, "ReplicaSet", "web-7d9f", names.EVICTED, lastTimestamp="2026-01-02T03:04:05Z")
+    for name, why in (("web-8b9f", "so"), ("web-too-7d9f", "another")):
+        said = f"Error creating: gpufence refuses this pod: {why}"
+        about(site, "ReplicaSet", name, "FailedCreate", message=said)
+    refused = site.run("why", "-n", site.team, "deploy/web").out
 
     done = site.run("explain", "-n", site.team, "deploy/web")
     site.drop(core("namespaces", site.team, "pods", "web-1"), {"gracePeriodSeconds": 0})
@@ -114,6 +118,9 @@ def test_explain_takes_an_owner(site: PluginSite) -> None:
     assert "Deployment web" in empty.out
     assert f"pod {site.team}/web-1: Running" in done.out
     assert "deploy/web lost a pod by eviction, last at 2026-01-02T03:04:05Z" in words
+    assert "gpufence refuses this pod: so. In the pod's template, change what the refusal" in words
+    assert "another" not in words
+    assert f"Deployment/web in namespace {site.team}: pods rejected 1 time, last at" in refused
     assert f"`kubectl gpufence why -n {site.team} deploy/web`" in words
 
 
@@ -242,7 +249,7 @@ def test_a_dashboard_shows_what_top_shows(site: PluginSite) -> None:
         model["pods"][0][key] for key in ("limit", "told", "used")
     )
     assert [site.node] == [node["name"] for node in model["nodes"]]
-    assert ["GPUMemoryEvicted"] == [one["reason"] for one in model["episodes"]]
+    assert {"GPUMemoryEvicted"} == {one["reason"] for one in model["episodes"]} - {"FailedCreate"}
 
 
 def test_an_api_server_takes_the_job_that_verifies_a_node(site: PluginSite) -> None:

@@ -4,12 +4,14 @@ What users write on pods and namespaces, as typed values; every mistake is kept,
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpufence import names
+from gpufence.burst import WHOLE_PERCENT, Burst
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import MIB, read_bytes
@@ -25,6 +27,8 @@ _MOST_NOTES = 16
 _POD_KEYS = frozenset((*names.USER_KEYS, *names.WRITTEN_KEYS))
 _WORKING_KEYS = f"those that do: {', '.join(names.USER_KEYS)}"
 _SWITCH = ("enabled", "disabled")
+_BURST_FORMS = "write an amount such as 10Gi, a percentage of the request such as 200%, or card"
+_PERCENT = re.compile("([0-9]{3,9})%")
 _OF_CONTAINERS = (names.MEMORY_OF_CONTAINER, names.FRAMEWORK_OF_CONTAINER)
 
 
@@ -62,6 +66,8 @@ class PodOptions(NamedTuple):
     framework: str = ""
     framework_of: Mapping[str, str] = MappingProxyType({})
     cpu_counts: bool | None = None
+    burst: Burst | None = None
+    burst_servers: bool = False
     unreadable: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
 
@@ -78,6 +84,7 @@ class NamespaceOptions(NamedTuple):
     """What a namespace's annotations say about the pods in it."""
 
     max_memory_bytes: int | None = None
+    max_burst: Burst | None = None
     implied_limits: bool = False
     evicts_undeclared: bool = False
     unreadable: tuple[Problem, ...] = ()
@@ -223,6 +230,21 @@ def _own_memory(text: str, field: str) -> int:
     raise InvalidError(Problem(field, text, "is more than any card holds", remedy))
 
 
+def _burst(text: str, field: str) -> Burst:
+    """Read how far above its request a pod may go; what is below that is no burst."""
+    if text == "card":
+        return Burst()
+    percent = _PERCENT.fullmatch(text)
+    if percent is not None and int(percent[1]) >= WHOLE_PERCENT:
+        return Burst(percent=int(percent[1]))
+    if text.endswith("%"):
+        raise InvalidError(Problem(field, text, "is not at least 100 %", _BURST_FORMS))
+    try:
+        return Burst(_own_memory(text, field))
+    except InvalidError as error:
+        raise InvalidError(error.problem._replace(remedy=_BURST_FORMS)) from error
+
+
 def _processes(text: str, field: str) -> int:
     return whole_number(text, field, most=MOST_PROCESSES)
 
@@ -283,9 +305,12 @@ _POD_OPTIONS = (
     _Option(names.INJECT, "inject", _not_disabled),
     _Option(names.FRAMEWORK, "framework", _framework),
     _Option(names.IDLE_EVIDENCE, "cpu_counts", _all_evidence),
+    _Option(names.BURST, "burst", _burst),
+    _Option(names.BURST_SERVERS, "burst_servers", _enabled),
 )
 _NAMESPACE_OPTIONS = (
     _Option(names.MAX_MEMORY, "max_memory_bytes", read_memory),
+    _Option(names.MAX_BURST, "max_burst", _burst),
     _Option(names.IMPLIED_LIMITS, "implied_limits", _enabled),
     _Option(names.UNDECLARED_USE, "evicts_undeclared", _evict),
 )

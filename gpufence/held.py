@@ -67,7 +67,7 @@ def _said(
     found = read_limits(pod, options, namespace, card)
     if not isinstance(found, Unreadable):
         return found
-    silent = options._replace(memory_bytes=None, memory_of={}, unreadable=())
+    silent = options._replace(memory_bytes=None, memory_of={}, burst=None, unreadable=())
     said = [
         limits_on(each, pod, silent, namespace, card.memory_bytes)
         for each in _readable(pod, card.units)

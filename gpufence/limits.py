@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
+from gpufence.burst import with_burst
 from gpufence.dialects import (
     SPECS,
     Declared,
@@ -40,11 +41,15 @@ _BY_CLAIMS: Final = frozenset(spec.name for spec in SPECS if spec.by_claims)
 
 
 class Part(NamedTuple):
-    """What one container may use on each card; None where only a card's size would tell."""
+    """
+    What one container may use on each card; None where only a card's size would tell. Of that its
+    request is promised, which is less where the pod bursts.
+    """
 
     container: str
     limit_bytes: int | None
     cards: int
+    request_bytes: int | None
 
 
 class Limits(NamedTuple):
@@ -64,6 +69,11 @@ class Limits(NamedTuple):
     profile: str = ""
     notes: tuple[Problem, ...] = ()
     promised_bytes: int | None = None
+
+    @property
+    def request_bytes(self) -> int | None:
+        """Return what others must leave to the pod on each card."""
+        return self.limit_bytes if self.promised_bytes is None else self.promised_bytes
 
 
 def read_limits(
@@ -100,9 +110,11 @@ def limits_on(
     if isinstance(parts, Unreadable):
         return parts
     found = _limits(declaration, pod, parts, options, namespace)
-    if declaration.promised is None:
+    if declaration.promised is not None:
+        found = found._replace(promised_bytes=declaration.promised.on_card(card_bytes))
+    if options.burst is None:
         return found
-    return found._replace(promised_bytes=declaration.promised.on_card(card_bytes))
+    return with_burst(found, declaration, pod, options, namespace, card_bytes)
 
 
 def _parts(
@@ -195,7 +207,7 @@ def _limits(
         dialect=declared.dialect,
         basis=declared.basis,
         limit_bytes=limit,
-        parts=tuple([Part(name, part, cards[name]) for name, part in parts.items()]),
+        parts=tuple([Part(name, part, cards[name], part) for name, part in parts.items()]),
         enforced=granted or not declared.implied or namespace.implied_limits,
         library_caps=declared.library_caps and not granted,
         profile=declared.profile,

@@ -45,6 +45,8 @@ EXEMPT_NAMESPACES: Final = ("kube-system", SYSTEM_NAMESPACE)  # never rewritten,
 MODE: Final = "gpufence.io/mode"  # namespace label: how far gpufence may go there
 MEMORY: Final = "gpufence.io/memory"  # the pod's limit per card
 MEMORY_OF_CONTAINER: Final = "gpufence.io/memory."  # + container: that container's part
+BURST: Final = "gpufence.io/burst"  # how far above what is promised it may go while that is free
+BURST_SERVERS: Final = "gpufence.io/burst-servers"  # enabled: servers are told the limit, too
 PROCESSES_PER_CARD: Final = "gpufence.io/processes-per-card"  # who share one part on one card
 HEADROOM: Final = "gpufence.io/headroom"  # how much of the limit the framework may use
 PYTHON_HOOK: Final = "gpufence.io/python-hook"  # mount the start-up hook for TensorFlow, old torch
@@ -58,6 +60,7 @@ IDLE_EVIDENCE: Final = "gpufence.io/idle-evidence"  # gpu: what its CPU does is 
 FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and image do not
 FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
+MAX_BURST: Final = "gpufence.io/max-burst"  # namespace: ceiling of that
 IMPLIED_LIMITS: Final = "gpufence.io/implied-limits"  # namespace: enforce card / shared clients
 UNDECLARED_USE: Final = (
     "gpufence.io/undeclared"  # namespace: "evict" pods that hold memory and ask for no GPU
@@ -164,6 +167,8 @@ USER_KEYS: Final = (
     INJECT,
     FRAMEWORK,
     IDLE_EVIDENCE,
+    BURST,
+    BURST_SERVERS,
 )
 WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE, SITE_LINE)
 
@@ -255,6 +260,8 @@ CUDA_LOADING: Final = "CUDA_MODULE_LOADING"  # LAZY keeps the context small
 ENV_LIMIT_BYTES: Final = "GPUFENCE_MEMORY_LIMIT_BYTES"  # for programs of the user's own
 ENV_FRACTION: Final = "GPUFENCE_MEMORY_FRACTION"  # the same as a share of the card
 ENV_TF_FRACTION: Final = "GPUFENCE_TF_FRACTION"  # for per_process_gpu_memory_fraction
+ENV_REQUEST_BYTES: Final = "GPUFENCE_REQUEST_BYTES"  # hook: what is promised to the container
+ENV_GIVE_BACK: Final = "GPUFENCE_GIVE_BACK_BYTES"  # hook: gives back where a card has less free
 ENV_SERVER: Final = "GPUFENCE_SERVER_FRACTION"  # what a server's own memory flag is set to
 ENV_SERVER_MEMORY: Final = "GPUFENCE_SERVER_MEMORY"  # the same where that flag is an amount
 VLLM_GRAPHS: Final = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"  # "1": vLLM counts its CUDA graphs

@@ -227,10 +227,10 @@ def card_need(pod: Pod, node: GpuNode) -> PodNeed | None:
     card = CandidateCard(node.units, min(sizes, default=None))
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     limits = read_limits(pod, options, NamespaceOptions(), card)
-    if not isinstance(limits, Limits) or not limits.limit_bytes:
+    if not isinstance(limits, Limits) or not limits.request_bytes:
         return None
     cards = max(part.cards for part in limits.parts)
-    return PodNeed(limits.dialect, limits.limit_bytes, max(cards, 1), limits.enforced)
+    return PodNeed(limits.dialect, limits.request_bytes, max(cards, 1), limits.enforced)
 
 
 def _equal_cards(node: NodeRoom, resource: str, count: str) -> list[int]:

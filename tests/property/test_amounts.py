@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gpufence import names
 from gpufence.annotations import (
     Headroom,
-    NamespaceOptions,
     defaults_from,
     read_namespace_options,
     read_pod_options,
@@ -159,13 +158,20 @@ def test_the_smallest_limit_is_the_smallest(term: ShareTerms) -> None:
 
 BY_CLASS = f"{names.DRA_CLASS_PREFIX}{names.DRA_CLASSES[0]}"
 ceilings = st.none() | st.integers(MIB, 20 * GIB)
+bursts = (
+    st.just("card")
+    | st.integers(100, 2000).map("{}%".format)
+    | st.integers(1, 20_000).map("{}Mi".format)
+)
 
 
 def _read(
-    pod: Pod, card: int | None = 15 * GIB, ceiling: int | None = None
+    pod: Pod, card: int | None = 15 * GIB, ceiling: int | None = None, most: str | None = None
 ) -> Limits | Undeclared | Unreadable:
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
-    namespace = NamespaceOptions(max_memory_bytes=ceiling, implied_limits=True)
+    said = {} if most is None else {names.MAX_BURST: most}
+    namespace = read_namespace_options({names.IMPLIED_LIMITS: "enabled", **said})
+    namespace = namespace._replace(max_memory_bytes=ceiling)
     return read_limits(pod, options, namespace, CandidateCard(Units(clients=3), card))
 
 
@@ -180,6 +186,50 @@ def test_parts_that_run_together_fit_the_pods_limit(
         parts = {part.container: part.limit_bytes or 0 for part in limits.parts}
         for phase in phases(pod):
             assert sum(parts.get(item.name, 0) for item in phase) <= limits.limit_bytes
+
+
+@given(readable_pods(), cards, ceilings, bursts, st.none() | bursts)
+def test_a_burst_stands_between_the_request_and_every_ceiling(
+    manifest: dict[str, Any], card: int, ceiling: int | None, burst: str, most: str | None
+) -> None:
+    """
+    The request is what the limit was without a burst; the limit is no less, and where it is more
+    it is within card and ceilings. Of both the parts that run together are within theirs.
+    """
+    pod = read_pod(manifest)
+    plain = _read(pod, card, ceiling)
+    found = _read(_bursting(pod, burst), card, ceiling, most)
+    if not isinstance(found, Limits) or found.limit_bytes is None:
+        assert plain == found
+        return
+    request, limit = found.request_bytes or 0, found.limit_bytes
+    assert isinstance(plain, Limits)
+    assert plain.request_bytes == request <= limit
+    assert plain.parts == tuple(
+        part._replace(limit_bytes=part.request_bytes) for part in found.parts
+    )
+    if limit > request:
+        assert limit <= min(card, ceiling or card, _most(most, request, card))
+    parts = {
+        part.container: (part.request_bytes or 0, part.limit_bytes or 0) for part in found.parts
+    }
+    for phase in phases(pod):
+        together = [parts[item.name] for item in phase if item.name in parts]
+        assert sum(each[0] for each in together) <= request
+        assert sum(each[1] for each in together) <= limit
+
+
+def _bursting(pod: Pod, burst: str) -> Pod:
+    return pod._replace(annotations={**pod.annotations, names.BURST: burst})
+
+
+def _most(text: str | None, request: int, card: int) -> int:
+    """Reckon a ceiling of the bursts apart from the code."""
+    if text is None or text == "card":
+        return card
+    if text.endswith("%"):
+        return int(request * Fraction(text.removesuffix("%")) / 100)
+    return read_bytes(text, "ceiling")
 
 
 @given(pods(), st.none() | cards)

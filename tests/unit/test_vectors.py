@@ -65,6 +65,8 @@ def _parts(limits: Limits, options: PodOptions, vector: Vector) -> dict[str, Any
     parts: dict[str, Any] = {}
     for part in limits.parts:
         parts[part.container] = {"limit": part.limit_bytes}
+        if part.request_bytes != part.limit_bytes:
+            parts[part.container]["request"] = part.request_bytes
         if card is not None and part.limit_bytes is not None:
             reserve = reserve_bytes(vector.card.compute_capability, cards=part.cards)
             may = allowance(

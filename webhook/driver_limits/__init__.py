@@ -171,7 +171,7 @@ def seen_by_held(
     different = {(id(limits), card.compute_capability): limits for card, limits in by_card}
     found: dict[str, dict[tuple[int, int, tuple[int, int] | None], None]] = {}
     for (_, capability), limits in different.items():
-        for name, part, cards in limits.parts:
+        for name, part, cards, _ in limits.parts:
             limit = held.limits.get(name)
             if limit is not None:
                 least = limit if part is None or part > limit else part

@@ -101,7 +101,7 @@ class PodParts:
             raise LeftOutError(UNREADABLE)
         if limits.library_caps:
             raise LeftOutError(LIBRARY)
-        return {name: part for name, part, _ in limits.parts if part is not None}
+        return {name: part for name, part, *_ in limits.parts if part is not None}
 
     def declared(self, units: Units) -> Declared | Undeclared | Unreadable:
         if units not in self._declared:

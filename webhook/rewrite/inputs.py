@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from webhook.fleet import Fleet
     from webhook.policy import WebhookPolicy
 
-_NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS, names.UNDECLARED_USE)
+_NAMESPACE_KEYS = (
+    *(names.MAX_MEMORY, names.MAX_BURST),
+    *(names.IMPLIED_LIMITS, names.UNDECLARED_USE),
+)
 _NO_NAMESPACE_OPTIONS = NamespaceOptions()
 
 
@@ -302,7 +305,8 @@ def _limits(
         if units is None or card.units != units:
             units = card.units
             declaration = read_declaration(pod, units)
-            differs = len(candidates) > 1 and _differs_by_card(declaration)
+            bursts = options.burst is not None
+            differs = len(candidates) > 1 and (bursts or _differs_by_card(declaration))
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
         elif differs:
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)

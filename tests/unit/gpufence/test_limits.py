@@ -185,7 +185,7 @@ def test_a_vanishing_share_is_one_byte() -> None:
     """Zero would read as no limit."""
     annotations = {"gpu-fraction": "0.000000000000000001"}
 
-    assert (Part("main", 1, 1),) == limits(pod(annotations=annotations)).parts
+    assert (Part("main", 1, 1, 1),) == limits(pod(annotations=annotations)).parts
 
 
 def test_a_ceiling_lowers_what_pods_grant_themselves() -> None:
@@ -196,7 +196,7 @@ def test_a_ceiling_lowers_what_pods_grant_themselves() -> None:
     )
 
     (note,) = found.notes
-    assert (4 * GIB, (Part("main", 4 * GIB, 1),)) == (found.limit_bytes, found.parts)
+    assert (4 * GIB, (Part("main", 4 * GIB, 1, 4 * GIB),)) == (found.limit_bytes, found.parts)
     assert (
         'metadata.annotations[gpufence.io/memory]: "6Gi" is above the namespace\'s '
         "gpufence.io/max-memory of 4Gi; "
@@ -256,5 +256,5 @@ def test_cards_and_profile_of_the_declaration_are_kept() -> None:
     """The limit holds on each of several cards, and says which MIG profile it is for."""
     found = limits(pod(container(**{"nvidia.com/mig-1g.5gb": "2"})), card_bytes=5 * GIB)
 
-    assert (Part("main", 5 * GIB, 2),) == found.parts
+    assert (Part("main", 5 * GIB, 2, 5 * GIB),) == found.parts
     assert "1g.5gb" == found.profile

@@ -46,6 +46,7 @@ CORES_OWN = {"gpufence.idle": "controller"}
 """Releases are what the controller's core decides."""
 
 BUDGETS = {
+    "gpufence.burst": 90,
     "kubectl_gpufence.verbs.dashboard.episodes": 95,
     "agent.concerns.capped": 200,
     "gpufence.capped": 240,
@@ -89,12 +90,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(281, 275),
-    "product lines of code": Figure(33075, 26500),
+    "product lines of code": Figure(33112, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
-    "test files": Figure(508, 470),
-    "test lines": Figure(90995, 60000),
+    "test files": Figure(509, 470),
+    "test lines": Figure(91234, 60000),
     "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

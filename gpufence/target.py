@@ -78,6 +78,14 @@ def limit_for(most: MostHeld, reserve_bytes: int, margin_percent: int = MARGIN_P
     return _steps(max(wanted, by_factor, by_contexts, least))
 
 
+def request_for(mostly_bytes: int, margin_percent: int = MARGIN_PERCENT) -> int:
+    """
+    Return what to request where a limit above it may be used: frameworks are told that one, so this
+    has to hold what they hold, and no rule of shares.
+    """
+    return _steps(_more(mostly_bytes, margin_percent))
+
+
 def enough_for(held_bytes: int, processes: int, reserves: Iterable[int]) -> int:
     """Return the limit that would do for what so many processes are seen to hold together."""
     reserve = min(reserves, default=reserve_bytes(None))

@@ -92,7 +92,8 @@ class Field(NamedTuple, Generic[R]):
 
     `right` is for numbers, `shrinks` for names that may lose their middle on a terminal. `wide`
     ones are shown on request, in that order behind the others, `spare` ones go first, in theirs,
-    where there is no room. Rows are sorted by `order`, or by the value.
+    where there is no room. Rows are sorted by `order`, or by the value. With `some` it is there
+    only if that holds for any row.
     """
 
     name: str = ""
@@ -106,6 +107,7 @@ class Field(NamedTuple, Generic[R]):
     order: Callable[[R], Any] | None = None
     largest_first: bool = False
     in_csv: bool = True
+    some: Callable[[R], object] | None = None
 
     def rank(self, row: R) -> Any:  # noqa: ANN401 (whatever can be compared)
         """Return by what rows are sorted, None where it is not known."""
@@ -236,8 +238,9 @@ def columns_of(
     return sorted((item for item in chosen if wide or not item.wide), key=lambda item: item.wide)
 
 
-def table(columns: Sequence[Field[R]], rows: Iterable[R], display: Display) -> list[str]:
+def table(columns: Sequence[Field[R]], rows: Sequence[R], display: Display) -> list[str]:
     """Lay rows out below their titles, without columns that a terminal has no room for."""
+    columns = [item for item in columns if item.some is None or any(map(item.some, rows))]
     head = [Cell(column.title, Tone.STRONG) for column in columns]
     lines = [head, *([column.shown(row, display) for column in columns] for row in rows)]
     widths = [max(len(line[place].text) for line in lines) for place in range(len(columns))]
@@ -261,18 +264,19 @@ def _narrowed(columns: Sequence[Field[R]], widths: Sequence[int], width: int) ->
     return left
 
 
-def records(fields: Iterable[Field[R]], rows: Iterable[R]) -> list[dict[str, object]]:
+def records(fields: Iterable[Field[R]], rows: Sequence[R]) -> list[dict[str, object]]:
     """Write rows for programs, by name."""
-    named = [(item.name, item.value) for item in fields if item.name and item.value]
+    said = [item for item in fields if item.some is None or any(map(item.some, rows))]
+    named = [(item.name, item.value) for item in said if item.name and item.value]
     return [{name: value(row) for name, value in named} for row in rows]
 
 
-def csv_lines(fields: Sequence[Field[R]], rows: Iterable[R]) -> list[str]:
+def csv_lines(fields: Sequence[Field[R]], rows: Sequence[R]) -> list[str]:
     """Write rows as CSV, with quotes where RFC 4180 asks for them; unknown is empty."""
     chosen = [item for item in fields if item.in_csv]
-    names = [item.name for item in chosen if item.name]
-    lines = (item.values() for item in records(chosen, rows))
-    return [",".join(names), *(",".join(map(_csv_text, line)) for line in lines)]
+    lines = records(chosen, rows)
+    names = lines[0] if lines else [item.name for item in chosen if item.name and not item.some]
+    return [",".join(names), *(",".join(map(_csv_text, line.values())) for line in lines)]
 
 
 def share_tone(used: int, limit: int) -> Tone:

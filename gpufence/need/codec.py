@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import NEED_PREFIX
+from gpufence.need.levels import LEVELS
 from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, with_room
 from gpufence.nodes import configmap_name
 from gpufence.shape import (
@@ -225,6 +226,7 @@ _LEFT_OUT = (
     ("process", BYTES),
     ("started", COUNT),
     ("shares", COUNT),
+    ("at", LEVELS),
 )
 _NEED_DAY: Final = RowKind(
     NeedDay,

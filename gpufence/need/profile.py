@@ -264,7 +264,11 @@ def _read_confidence(value: object, path: str) -> Confidence:
 
 _AMOUNT: Final = RowKind(lambda name, memory: (name, memory), (("name", TEXT), ("memory", BYTES)))
 _CONFIDENCE: Final = FieldKind(str, _read_confidence)
-_REASONS: Final = RowKind(NeedReasons, (("peak", TEXT), ("target", TEXT), ("confidence", TEXT)))
+_REASONS: Final = RowKind(
+    NeedReasons,
+    (("peak", TEXT), ("target", TEXT), ("confidence", TEXT), ("request", TEXT)),
+    {"request": ""},
+)
 _NOTHING: Final = {"limit": None, "target": None, "told": None}
 _CONTAINER: Final = RowKind(
     lambda *values: values,
@@ -282,8 +286,9 @@ _CONTAINER: Final = RowKind(
         ("evictions", COUNT),
         ("reasons", one(_REASONS)),
         ("lastDay", DAY),
+        ("request", MAYBE_BYTES),
     ),
-    {**_NOTHING, "lastDay": ""},
+    {**_NOTHING, "lastDay": "", "request": None},
 )
 _TOTAL: Final = RowKind(
     ProfileTotal,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from gpufence.need.levels import Levels
+
 
 class NeedKey(NamedTuple):
     """
@@ -56,7 +58,7 @@ class NeedDay(NamedTuple):
 
     `evicted_bytes` and `evicted_limit_bytes` are use and limit at the eviction at the largest
     limit, `out_of_memory_limit_bytes` is the largest limit at which CUDA was seen out of memory;
-    0 for none.
+    0 for none. `levels` say for how long how much was held; an older agent does not tell.
     """
 
     day: str
@@ -75,6 +77,7 @@ class NeedDay(NamedTuple):
     process_bytes: int = 0
     started: int = 0
     shares: int = 1
+    levels: Levels = ()
 
 
 class OwnerNeed(NamedTuple):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence.need.levels import MOST_OF_THE_TIME_PERCENT, enough_mostly, seconds_of
 from gpufence.need.measured import (
+    LEAST_SECONDS,
     MAY_BE,
+    SURE_DAYS,
     Confidence,
     cap_reason,
     cards_of,
@@ -14,7 +17,13 @@ from gpufence.need.measured import (
     measured_of,
     merged,
 )
-from gpufence.target import MARGIN_PERCENT, RAISE_PERCENT, TargetTerms, target_for
+from gpufence.target import (
+    MARGIN_PERCENT,
+    RAISE_PERCENT,
+    TargetTerms,
+    request_for,
+    target_for,
+)
 from gpufence.text import limit_mebibytes, mebibytes
 from gpufence.times import read_moment, write_moment
 
@@ -26,25 +35,35 @@ if TYPE_CHECKING:
     from gpufence.target import LimitTarget
 
 
+WORTH_PERCENT: Final = 25
+"""What is held mostly is so far below the peak, or a limit that may be recalled is not worth it."""
+
 _DAY_SECONDS: Final = 86_400
+_ALL: Final = 100
 
 
 class NeedReasons(NamedTuple):
-    """Why each figure is what it is."""
+    """Why each figure is what it is; `request` is empty where none is proposed."""
 
     peak: str
     target: str
     confidence: str
+    request: str = ""
+
+    @property
+    def said(self) -> dict[str, str]:
+        return {figure: why for figure, why in self._asdict().items() if why}
 
 
 class NeedSummary(NamedTuple):
     """
     What one container of an owner needs on one model of card.
 
-    `target_bytes` is None where nothing can be proposed. `limit_bytes` and `told_bytes` are the
-    largest of the newest day. `capped`: it took all that it could, so that its need cannot be seen.
-    `out_of_memory` counts the days on which CUDA was. `last_day` is the last on which it held
-    anything, empty where nobody knows.
+    `target_bytes` is None where nothing can be proposed, `request_bytes` where the target itself is
+    to be requested; else that is enough nearly always, and the target a limit above it.
+    `limit_bytes` and `told_bytes` are the largest of the newest day. `capped`: it took all that it
+    could, so that its need cannot be seen. `out_of_memory` counts the days on which CUDA was.
+    `last_day` is the last on which it held anything, empty where nobody knows.
     """
 
     key: NeedKey
@@ -61,6 +80,7 @@ class NeedSummary(NamedTuple):
     evictions: int
     reasons: NeedReasons
     last_day: str = ""
+    request_bytes: int | None = None
 
     @property
     def perhaps(self) -> bool:
@@ -108,6 +128,7 @@ def summarise(
         at_cap += f"; or request {limit_mebibytes(target.limit_bytes)} and look again"
         target = None
     newest = measured.newest
+    request, why_request = _request(measured, confidence, target, terms)
     return NeedSummary(
         key=owner.key,
         peak_bytes=measured.peak_bytes,
@@ -121,8 +142,9 @@ def summarise(
         capped=bool(at_cap),
         out_of_memory=len({row.day for row in measured.rows if row.out_of_memory_limit_bytes}),
         evictions=sum(row.evictions for row in measured.rows),
-        reasons=NeedReasons(_why_peak(measured), at_cap or _why(target, terms), why),
+        reasons=NeedReasons(_why_peak(measured), at_cap or _why(target, terms), why, why_request),
         last_day=measured.days[-1],
+        request_bytes=request,
     )
 
 
@@ -148,6 +170,33 @@ def _terms(measured: Measured, terms: ProposalTerms) -> TargetTerms:
     card = measured.card
     return TargetTerms(
         card.reserve_bytes, terms.margin_percent, card.memory_bytes or None, terms.most_bytes
+    )
+
+
+def _request(
+    measured: Measured, confidence: Confidence, target: LimitTarget | None, terms: ProposalTerms
+) -> tuple[int | None, str]:
+    """
+    Return what would be enough to request, and why, where that is far below the target, sure, and
+    for a week known from how long what was held.
+    """
+    told = [row for row in measured.rows if row.levels]
+    days = len({row.day for row in told})
+    levels = [row.levels for row in told]
+    short = days < SURE_DAYS or sum(map(seconds_of, levels)) < LEAST_SECONDS
+    if target is None or confidence is not Confidence.HIGH or short:
+        return None, ""
+    mostly = enough_mostly(levels)
+    request = request_for(mostly, terms.margin_percent)
+    if (
+        mostly * _ALL > measured.peak_bytes * (_ALL - WORTH_PERCENT)
+        or request >= target.limit_bytes
+    ):
+        return None, ""
+    time = f"{MOST_OF_THE_TIME_PERCENT} % of the time of {days} days"
+    return request, (
+        f"no more than {mebibytes(mostly)} was held for {time}, and {terms.margin_percent} %; the "
+        f"target is for the rest, as its limit"
     )
 
 

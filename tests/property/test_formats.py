@@ -24,6 +24,7 @@ from gpufence.need import (
     write_need,
 )
 from gpufence.need.codec import MOST_BYTES, MOST_OWNERS
+from gpufence.need.levels import MOST_LEVELS
 from gpufence.nodes import read_node
 from gpufence.plan import ContainerPlan, Done, Plan, Setting, read_plan, write_plan
 from gpufence.quantity import LARGEST, MIB
@@ -211,6 +212,9 @@ days = st.builds(
     process_bytes=amounts,
     started=counts,
     shares=counts,
+    levels=st.dictionaries(amounts, st.integers(0, 86_400).map(float), max_size=MOST_LEVELS).map(
+        lambda times: tuple(sorted(times.items()))
+    ),
 )
 ordered = st.lists(days, max_size=4, unique_by=lambda row: row.day).map(
     lambda rows: tuple(sorted(rows, key=lambda row: row.day))

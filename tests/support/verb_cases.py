@@ -351,8 +351,15 @@ def capped_record() -> PodRecord:
     return PodRecord(pod, "evict", endings=pod.endings)
 
 
+def bursting() -> list[NeedSummary]:
+    """Return needs of which two would do with less for most of the time."""
+    first, second, *rest = recommended()
+    return [first._replace(request_bytes=2 * GIB), second._replace(request_bytes=6 * GIB), *rest]
+
+
 NEED_CASES: dict[str, Callable[[], list[str]]] = {
     "recommend-typical": lambda: needs("").table(Display(width=120), wide=False),
+    "recommend-burst": lambda: need_listing(bursting(), "", "", ()).table(TERMINAL, wide=False),
     "recommend-one": lambda: needs("vision").table(TERMINAL, wide=False),
     "recommend-csv": lambda: csv_lines(NEED_FIELDS, recommended()),
     "recommend-json": lambda: json.dumps(

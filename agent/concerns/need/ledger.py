@@ -25,13 +25,13 @@ from gpufence.need import (
     with_room,
     write_bounded,
 )
+from gpufence.need.levels import held_longer, level_of, more_seen
 from gpufence.nodes import kept_configmap
 from gpufence.shape import Object, as_object, as_text, as_texts
 from gpufence.times import read_moment, write_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
 
     from agent.concerns.need.container_usage import ContainerUsage
     from agent.concerns.need.model import NeedLedger, NeedLook
@@ -62,14 +62,15 @@ def entered(ledger: NeedLedger, look: NeedLook) -> NeedLedger:
     if not _is_due(ledger, look):
         return ledger
     rows, known, met = dict(ledger.rows), dict(ledger.known), dict(ledger.met)
-    holding: set[NeedKey] = set()
+    holding: dict[NeedKey, int] = {}
     for usage in container_usages(observation, look.before):
         place = usage.pod.uid, usage.container, usage.card.uuid
         past = met.get(place)
         if past is None or not _covers(past, usage, look.day):
             met[place] = past = _meet(rows, known, ledger, usage, look.day)
         if usage.there:
-            holding.add(past.key)
+            level = level_of(usage.used_bytes)
+            holding[past.key] = max(level, holding.get(past.key, 0))
     if look.before is None or observation.pods is not look.before.pods:
         there = observation.pods.by_uid
         for pod in there.values():
@@ -86,7 +87,7 @@ def entered(ledger: NeedLedger, look: NeedLook) -> NeedLedger:
         cards={**ledger.cards, **models_of(item.card for item in observation.sample.cards)},
         known=known,
         met=met,
-        holding=frozenset(holding),
+        holding=holding,
         held_at=held_at,
         seen={key: at for key, at in seen.items() if key in rows},
         at=look.now,
@@ -165,6 +166,7 @@ def united(one: NeedDay, other: NeedDay) -> NeedDay:
         process_bytes=max(one.process_bytes, other.process_bytes),
         started=max(one.started, other.started),
         shares=max(one.shares, other.shares),
+        levels=more_seen(one.levels, other.levels),
     )
 
 
@@ -186,20 +188,22 @@ def _hold(
     rows: dict[NeedKey, Mapping[str, NeedDay]],
     ledger: NeedLedger,
     look: NeedLook,
-    holding: AbstractSet[NeedKey],
+    holding: Mapping[NeedKey, int],
 ) -> float:
     """
     Enter the time of those who held memory since it was entered last, on the day on which it began,
-    where they are others now or it is time to; return up to when it is entered.
+    where they or their levels are others now or it is time to; return up to when it is entered.
     """
     same = holding == ledger.holding and look.day == ledger.day
     if ledger.at is None or (same and look.now - ledger.held_at < PASS_SECONDS):
         return look.now if ledger.at is None else ledger.held_at
     since = min(max(look.now - ledger.at, 0.0), PASS_SECONDS + look.gap_seconds)
     seconds = ledger.at - ledger.held_at + since
-    for key in ledger.holding & rows.keys():
+    for key in ledger.holding.keys() & rows.keys():
         row = _day(rows, key, ledger.day)
-        _put(rows, key, row._replace(held_seconds=row.held_seconds + seconds))
+        levels = held_longer(row.levels, ledger.holding[key], seconds)
+        longer = row._replace(held_seconds=row.held_seconds + seconds, levels=levels)
+        _put(rows, key, longer)
     return look.now
 
 

@@ -68,8 +68,8 @@ class NeedLedger:
     """
     The days of each key. `known` are the pods that are there and have held memory, by UID and key,
     each with the day on which it was counted last, and `met` what has been entered of each, by UID,
-    container and card. `holding` are the keys that held memory at the last look, the time of which
-    is entered up to `held_at`; `seen` says when each did so last.
+    container and card. `holding` are the keys that held memory at the last look and the level of
+    that, the time of which is entered up to `held_at`; `seen` says when each did so last.
 
     `restored` has the last day of each key that an earlier agent has stored, `restored_at` when:
     who is older than that and has such a key was counted by that agent.
@@ -79,7 +79,7 @@ class NeedLedger:
     cards: Mapping[str, CardNeed] = field(default_factory=dict)
     known: Mapping[tuple[str, NeedKey], str] = field(default_factory=dict)
     met: Mapping[tuple[str, str, str], SeenUsage] = field(default_factory=dict)
-    holding: frozenset[NeedKey] = frozenset()
+    holding: Mapping[NeedKey, int] = field(default_factory=dict)
     held_at: float = 0.0
     seen: Mapping[NeedKey, float] = field(default_factory=dict)
     at: float | None = None

@@ -126,7 +126,12 @@ def unpacked(namespace: str, kind: str, name: str, packed: bytes) -> OwnerNeed:
     """Return the days of one owner as a node remembers them."""
     container, card, days = json.loads(zlib.decompress(packed))
     key = NeedKey(namespace, kind, name, container, card)
-    return OwnerNeed(key, tuple(NeedDay(*day) for day in days))
+    return OwnerNeed(key, tuple(map(_day, days)))
+
+
+def _day(values: list[Any]) -> NeedDay:
+    day = NeedDay(*values)
+    return day._replace(levels=tuple([(level, seconds) for level, seconds in day.levels]))
 
 
 def project_profile(item: JsonObject, shared: Interner) -> tuple[str, ProfileProjection | None]:

@@ -57,6 +57,10 @@ def _card(item: NeedSummary) -> str:
     return item.key.card
 
 
+def _request(item: NeedSummary) -> int | None:
+    return item.request_bytes
+
+
 def _target(item: NeedSummary) -> Cell:
     larger = item.limit_bytes is not None and (item.target_bytes or 0) > item.limit_bytes
     return Cell(allowed(item.target_bytes), Tone.BAD if larger else Tone.STRONG)
@@ -86,6 +90,7 @@ NEED_FIELDS: Final[tuple[Field[NeedSummary], ...]] = (
     amount("limit", lambda item: item.limit_bytes, "LIMIT", allowed, spare=4),
     Field("told", lambda item: exact(item.told_bytes), in_csv=False),
     amount("peak", lambda item: item.peak_bytes, "PEAK", spare=7),
+    amount("request", _request, "REQUEST", allowed, spare=8)._replace(some=_request),
     amount("target", lambda item: item.target_bytes, "TARGET", cell=_target),
     Field("confidence", lambda item: str(item.confidence), "CONFIDENCE", _confidence, spare=3),
     Field("days", lambda item: item.days),
@@ -95,7 +100,7 @@ NEED_FIELDS: Final[tuple[Field[NeedSummary], ...]] = (
     Field("capped", lambda item: item.capped),
     Field("out_of_memory", lambda item: item.out_of_memory),
     Field("evictions", lambda item: item.evictions),
-    Field("reasons", lambda item: item.reasons._asdict(), in_csv=False),
+    Field("reasons", lambda item: item.reasons.said, in_csv=False),
     Field(title="REMARK", cell=_remark, spare=1),
 )
 """What is said of a model's need."""

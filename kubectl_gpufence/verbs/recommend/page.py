@@ -102,7 +102,8 @@ def _overview(models: Sequence[ModelDays]) -> Iterator[str]:
         key = item.key
         link = f'<a href="#m{number}">{_text(key.kind)}/{_text(key.name)}</a>'
         about = (key.namespace, key.container or NOT_THERE, key.card or NOT_THERE)
-        texts = (link, *map(_text, about), *_amounts(item))
+        amounts = (text for title, text in _amounts(item) if title in _TITLES)
+        texts = (link, *map(_text, about), *amounts)
         cells = zip(_TITLES, (*texts, _badge(item)), strict=True)
         yield "<tr>" + "".join(f'<td data-title="{title}">{text}</td>' for title, text in cells)
         yield "</tr>"
@@ -143,15 +144,14 @@ def _model(model: ModelDays, number: int) -> Iterator[str]:
     about = [text for text in (key.namespace, key.container, key.card) if text]
     yield f'<p class="about">{" · ".join(map(_text, about))}</p>'
     yield "<dl>" + "".join(
-        f"<div><dt>{title}</dt><dd>{text}</dd></div>"
-        for title, text in zip(("Limit", "Peak", "Target"), _amounts(item), strict=True)
+        f"<div><dt>{title}</dt><dd>{text}</dd></div>" for title, text in _amounts(item)
     )
     yield "</dl>"
     days = chart_days(model.days)
     if days:
         yield chart(days, item.target_bytes, f"{key.kind}/{key.name}: {words(days[-1])}")
     yield '<ul class="reasons">'
-    for title, reason in item.reasons._asdict().items():
+    for title, reason in item.reasons.said.items():
         yield f"<li><b>{title.capitalize()}</b> {_text(reason)}</li>"
     yield "</ul>"
     if days:
@@ -168,12 +168,12 @@ def _footer(notes: Sequence[str]) -> Iterator[str]:
         yield "</ul></footer>"
 
 
-def _amounts(item: NeedSummary) -> tuple[str, str, str]:
-    return (
-        limit_mebibytes(item.limit_bytes, unknown=NOT_THERE),
-        mebibytes(item.peak_bytes),
-        limit_mebibytes(item.target_bytes, unknown=NOT_THERE),
-    )
+def _amounts(item: NeedSummary) -> Iterator[tuple[str, str]]:
+    yield "Limit", limit_mebibytes(item.limit_bytes, unknown=NOT_THERE)
+    yield "Peak", mebibytes(item.peak_bytes)
+    if item.request_bytes is not None:
+        yield "Request", limit_mebibytes(item.request_bytes)
+    yield "Target", limit_mebibytes(item.target_bytes, unknown=NOT_THERE)
 
 
 def _badge(item: NeedSummary) -> str:

@@ -146,11 +146,12 @@ def test_times_are_no_news_and_sentences_are_small_news() -> None:
 
 def test_a_need_is_kept_packed() -> None:
     """Days come out as they went in; those to come do not count, an empty one is as its object."""
-    need = kept(write_need(node_need(owner_need())))
+    owner = owner_need(levels=((GIB, 80_000.0), (4 * GIB, 6_400.0)))
+    need = kept(write_need(node_need(owner)))
     ahead = kept(write_need(node_need(owner_need(days=12))))
     empty = kept(write_need(node_need()), creationTimestamp="2026-10-01T00:00:00Z")
 
-    assert owner_need() == unpacked(*NEED_KEY[:3], need.owners[NEED_KEY])
+    assert owner == unpacked(*NEED_KEY[:3], need.owners[NEED_KEY])
     assert (TODAY, (T4,), "") == (need.newest, need.cards, need.trouble)
     assert (TODAY, "2026-10-01") == (ahead.newest, empty.newest)
     assert "" == project_need({}, Interner(), lambda: TODAY)[0]

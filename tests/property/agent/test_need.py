@@ -63,6 +63,9 @@ rows = st.builds(
     process_bytes=amounts,
     started=amounts,
     shares=amounts,
+    levels=st.dictionaries(st.sampled_from([64, 128, 256]), amounts).map(
+        lambda times: tuple(sorted(times.items()))
+    ),
 )
 
 
@@ -104,7 +107,7 @@ def lived(history: list[list[Step]], *, restarts: bool) -> NodeNeed:
             agents.live(day, hour, step, restarts=restarts)
     need = need_of(agents.ledger, NODE)
     owners = [
-        OwnerNeed(owner.key, tuple(day._replace(held_seconds=0.0) for day in owner.days))
+        OwnerNeed(owner.key, tuple(day._replace(held_seconds=0.0, levels=()) for day in owner.days))
         for owner in need.owners
     ]
     return need._replace(owners=tuple(owners))

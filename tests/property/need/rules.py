@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import log
 
 from gpufence.need import NeedDay, NeedKey
+from gpufence.need.levels import Levels, held_longer, level_of
 from gpufence.need.measured import FULL_PERCENT
 from gpufence.quantity import MIB
 from gpufence.share import FACTOR_TENTHS, ShareTerms, allowance, smallest_limit
@@ -88,8 +89,16 @@ def _day(workload: Workload, day: Day, at: int) -> MeasuredDay:
         process_bytes=largest + workload.context_bytes,
         started=day.started,
         shares=workload.shares,
+        levels=_levels(samples, day.hours * 3600),
     )
     return MeasuredDay(row, tuple(samples))
+
+
+def _levels(samples: Sequence[int], seconds: float) -> Levels:
+    levels: Levels = ()
+    for sample in samples:
+        levels = held_longer(levels, level_of(sample), seconds / len(samples))
+    return levels
 
 
 def _wanted(workload: Workload, step: int, may: int | None) -> int:

@@ -43,6 +43,7 @@ FULL = NeedDay(
     process_bytes=5 * GIB,
     started=2,
     shares=2,
+    levels=((4 * GIB, 80_000.0), (6 * GIB, 6_400.0)),
 )
 
 
@@ -107,6 +108,13 @@ def test_what_a_newer_agent_adds_is_passed_over() -> None:
         ("pods", -1, 'need.owners[0].days[0].pods: "-1" is not a whole number'),
         ("capped", "yes", 'need.owners[0].days[0].capped: "yes" is neither true nor false'),
         ("held", -1, 'need.owners[0].days[0].held: "-1" is no number of seconds'),
+        ("at", {"x": 1}, 'need.owners[0].days[0].at: "x" is not a Kubernetes quantity'),
+        ("at", {"1Gi": -1}, 'need.owners[0].days[0].at.1Gi: "-1" is no number of seconds'),
+        (
+            "at",
+            {f"{amount}Mi": 1 for amount in range(65)},
+            'need.owners[0].days[0].at: "65 levels" are too many',
+        ),
     ],
 )
 def test_what_is_not_as_promised_is_named(field: str, value: object, expected: str) -> None:
@@ -165,6 +173,7 @@ def test_as_many_owners_as_are_kept_fit_into_one_object() -> None:
             held_seconds=86_400,
             told_bytes=4300 * MIB,
             limit_bytes=6 * GIB,
+            levels=((4 * GIB, 80_000), (6 * GIB, 6_400)),
         )
         for number in range(1, MOST_DAYS + 1)
     ]

@@ -44,6 +44,7 @@ def test_all_that_is_said_of_a_model_has_its_reason() -> None:
         "4096 MiB held by one pod on one card on 2026-11-01, as the agent measured",
         "the peak and 15 %, as a limit by the share rule",
         "7 days, 7 pods, and the peak stands",
+        "",
     ) == said.reasons
 
 
@@ -281,3 +282,48 @@ def test_containers_of_the_last_two_days_run_together(
     ]
 
     assert expected == [[item.key.container for item in group] for group in together(rows)]
+
+
+RESTS = ((GIB, 80_000.0), (4 * GIB, 2_000.0))
+WORKS = ((GIB, 80_000.0), (4 * GIB, 6_400.0))
+BUSY = [*days(6, levels=RESTS), need_day(7, levels=((GIB, 1.0), (4 * GIB, 86_000.0)))]
+WHY = (
+    "no more than 1024 MiB was held for 95 % of the time of 7 days, and 15 %; the target is for "
+    "the rest, as its limit"
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "request_bytes"),
+    [
+        (days(7, levels=RESTS), 1216 * MIB),
+        ([*days(7), *days(14, levels=RESTS)[7:]], 1216 * MIB),
+        (days(7, levels=WORKS), None),
+        (BUSY, None),
+        (days(7), None),
+        ([*days(1), *days(7, levels=RESTS)[1:]], None),
+        (days(7, levels=((GIB, 3_600.0),)), None),
+        (days(7, levels=((4 * GIB, 86_400.0),)), None),
+        (days(6, levels=RESTS), None),
+        (days(7, levels=RESTS, capped=True), None),
+    ],
+    ids=[
+        *("most of the time", "since an upgrade", "more than a twentieth", "one busy day"),
+        *("an older agent", "six such days", "hours", "nearly the target", "not sure", "capped"),
+    ],
+)
+def test_a_request_is_what_was_enough_most_of_the_time(
+    rows: list[NeedDay], request_bytes: int | None
+) -> None:
+    """It is proposed beside a target to be trusted, where a week says that far less is enough."""
+    said = summary(*rows)
+
+    assert request_bytes == said.request_bytes
+    assert (WHY if request_bytes else "") == said.reasons.request
+
+
+def test_a_margin_counts_for_the_request_too() -> None:
+    """Who leaves more above the peak leaves more above what is held mostly."""
+    said = summary(*days(7, levels=RESTS), terms=ProposalTerms(margin_percent=50))
+
+    assert 1536 * MIB == said.request_bytes

@@ -109,6 +109,29 @@ def test_time_counts_while_somebody_holds_memory(seconds: float, expected: float
     assert expected == book.only.held_seconds
 
 
+def test_a_day_says_for_how_long_how_much_was_held() -> None:
+    """By the pod that holds the most at a time; levels are an eighth or less apart."""
+    pods = [pod(name, controller=controller()) for name in ("a", "b")]
+    book = Book()
+    for seconds, first, second in ((1.0, 900, 100), (9.0, 1000, 1024), (5.0, 100, 3000)):
+        book.look({"a": first * MIB, "b": second * MIB}, *pods, seconds=seconds)
+    book.look({"a": 900 * MIB}, *pods, seconds=2.0)
+    book.look({}, *pods, seconds=3.0)
+
+    assert ((960 * MIB, 12.0), (GIB, 5.0), (3 * GIB, 2.0)) == book.only.levels
+
+
+def test_of_many_levels_the_shortest_count_as_those_above() -> None:
+    """Four are kept of a day, and the largest is always one of them."""
+    book = Book()
+    for seconds, amount in ((0, 9), (8.0, 1), (7.0, 2), (1.0, 3), (6.0, 4), (2.0, 5), (5.0, 6)):
+        book.look({"a": amount * GIB}, pod(), seconds=seconds)
+    book.look({}, pod())
+
+    kept = ((GIB, 7.0), (3 * GIB, 7.0), (5 * GIB, 7.0), (9 * GIB, 9.0))
+    assert kept == book.only.levels
+
+
 def test_while_nothing_changes_little_is_done() -> None:
     """A look that shows what the last one showed is entered every 15 seconds alone."""
     book = Book()

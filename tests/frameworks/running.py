@@ -139,9 +139,10 @@ def run(
     arguments: tuple[str, ...],
     injected: Injected,
     leaf: Leaf | None = None,
+    cards: str = CARD,
 ) -> Outcome:
     """Run the environment's Python with the variables and the line of a container."""
-    machine = State.create(folder / "cards", CARD)
+    machine = State.create(folder / "cards", cards)
     counted = {} if leaf is None else leaf.made(machine, folder)
     own = {name: os.environ[name] for name in KEPT if name in os.environ}
     output = folder / "output"

@@ -5,9 +5,10 @@ No environment variable caps these, so this one file is mounted into the contain
 it at every start, for a line in a site folder or because it stands first on PYTHONPATH. It imports
 no framework; a finder waits for the modules that matter and changes them once they are loaded.
 Shares are read from GPUFENCE_MEMORY_FRACTION and GPUFENCE_TF_FRACTION when needed; without a
-readable one nothing changes. A program may always ask for less. Whatever goes wrong in here stays
-in here, silently. The interpreter is the user's, so the syntax is that of 2.7 and 3.6 alike; before
-3.6 only the sitecustomize that this one hides is run.
+readable one nothing changes. A program may always ask for less. A container that may use more than
+its request gives the unused part of PyTorch's and CuPy's caches back while its card is nearly full.
+Whatever goes wrong in here stays in here, silently. The interpreter is the user's, so the syntax is
+that of 2.7 and 3.6 alike; before 3.6 only the sitecustomize that this one hides is run.
 """
 
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, ANN204 - Python 2.7 knows no annotations
@@ -22,6 +23,7 @@ import sys
 NAME = "sitecustomize"
 PLANNERS = ("vllm", "sglang")
 RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 def attempt(act, *args):
@@ -43,7 +45,7 @@ def torch_share():
     """
     ours = share(os.environ.get("GPUFENCE_MEMORY_FRACTION"))
     known = [] if any(name in sys.modules for name in PLANNERS) else [ours]
-    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+    for variable in ALLOCATOR:
         for setting in os.environ.get(variable, "").split(","):
             key, _, value = setting.partition(":")
             if key.strip() == "per_process_memory_fraction":
@@ -192,8 +194,141 @@ def change_server_lib(module):  # a server creates its devices as it starts, bef
     intercept(module, "_make_server_def", make)
 
 
+def change_cuda(cuda):
+    attempt(change_torch, cuda)
+    if bursts():
+        attempt(guard, cuda.CUDAGraph, "capture_begin", "capture_end", "capture_end_pre")
+        cuda._lazy_call(lambda: attempt(watch))
+
+
+def change_cupy(cupy):  # it starts CUDA without a word: the thread sees when
+    if bursts():
+        attempt(guard, cupy.cuda.Stream, "begin_capture", "end_capture")
+        os.register_at_fork(after_in_child=lambda: attempt(watch))
+        watch()
+
+
+def bursts():
+    """Return the request, and below how much free memory of a card to give back, in bytes."""
+    names = ("GPUFENCE_REQUEST_BYTES", "GPUFENCE_GIVE_BACK_BYTES")
+    values = [attempt(int, os.environ.get(name)) for name in names]
+    return values if all(value and value > 0 for value in values) else None
+
+
+LOCK = __import__("_thread" if sys.version_info >= (3,) else "thread").allocate_lock()
+CAPTURES = set()  # type: set[int]  # while a graph is captured no thread may free memory
+WATCHED = []  # type: list[int]  # the process that has a thread; a forked one has none
+PAUSE = 60
+BESIDE = 1 << 30  # what a process may hold beside its pools: rather too early than evicted
+WORTH = 64 << 20
+
+
+def guard(owner, begin, *ends):
+    def begun(function, graph, *args, **kwargs):
+        with LOCK:  # not while memory is given back
+            CAPTURES.add(id(graph))
+        try:
+            return function(graph, *args, **kwargs)
+        except BaseException:
+            CAPTURES.discard(id(graph))
+            raise
+
+    def ended(function, graph, *args, **kwargs):
+        try:
+            return function(graph, *args, **kwargs)
+        finally:
+            CAPTURES.discard(id(graph))
+
+    intercept(owner, begin, begun)
+    for name in ends:
+        attempt(intercept, owner, name, ended)
+
+
+def watch():
+    """
+    Start this process's thread: the allocators' own locks allow that. The interpreter's end waits
+    for it only inside of a framework, where Python must not stop a thread.
+    """
+    import _thread
+    import atexit
+
+    pid, known = os.getpid(), bursts()
+    if known and pid not in WATCHED:
+        WATCHED[:] = [pid]
+        atexit.register(end, pid)
+        _thread.start_new_thread(attempt, (keep_looking, known[0], known[1]))
+
+
+def end(pid):
+    if pid in WATCHED and pid == os.getpid():
+        WATCHED[:] = []
+        LOCK.acquire(timeout=5) and LOCK.release()
+
+
+def keep_looking(request, floor):
+    import time
+
+    pause = 0
+    while True:
+        time.sleep(1)
+        pause -= 1
+        cards = pause < 0 and attempt(started)
+        with LOCK:
+            if not WATCHED:
+                return
+            if cards and not CAPTURES and give_back(cards, request, floor):
+                pause = PAUSE
+
+
+def started():
+    """Return the devices on which CUDA has started, by questions that start it nowhere."""
+    import ctypes
+
+    driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD)
+    # Relaxed: captures of other threads do not fail for what this one does.
+    driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(ctypes.c_int(2)))
+    count, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
+    asked = ctypes.byref(flags), ctypes.byref(active)
+    known = range(0 if driver.cuDeviceGetCount(ctypes.byref(count)) else count.value)
+    return [i for i in known if not driver.cuDevicePrimaryCtxGetState(i, *asked) and active.value]
+
+
+def give_back(cards, request, floor):
+    given = []
+    for card in cards:
+        pools = [attempt(torch_pool, card, len(cards)), attempt(cupy_pool, card)]
+        pools = [pool for pool in pools if pool]
+        held, unused = [sum(pool[i] for pool in pools) for i in (0, 1)]
+        if held + BESIDE > request and unused >= WORTH and pools[0][2] < floor:
+            given += [attempt(pool[3]) for pool in pools]
+    return given
+
+
+def torch_pool(card, cards):
+    """
+    Return what is held, unused and free on a card, and what empties the pool: with that card as the
+    current device, lest CUDA start on another. Where there are several, torch waits for the wrong
+    one's kernels before it unmaps expandable segments (pytorch/pytorch#196258).
+    """
+    torch = sys.modules["torch"]
+    held = torch.cuda.memory_reserved(card)
+    settings = "".join(os.environ.get(variable, "") for variable in ALLOCATOR)
+    if not held or (cards > 1 and "expandable_segments" in settings):
+        return None
+    torch._C._cuda_setDevice(card)
+    unused, free = held - torch.cuda.memory_allocated(card), torch.cuda.mem_get_info(card)[0]
+    return held, unused, free, torch.cuda.empty_cache
+
+
+def cupy_pool(card):
+    cupy = sys.modules["cupy"]
+    cupy.cuda.Device(card).use()
+    pool, free = cupy.get_default_memory_pool(), cupy.cuda.runtime.memGetInfo()[0]
+    return pool.total_bytes(), pool.free_bytes(), free, pool.free_all_blocks
+
+
 ROOTS = ("tensorflow", "tensorflow_core")  # the second in 1.15 and 2.0
-CHANGES = {"torch.cuda": change_torch}
+CHANGES = {"torch.cuda": change_cuda, "cupy": change_cupy}
 for _root in (root + ".python." for root in ROOTS):
     CHANGES[_root + "eager.context"] = change_context
     CHANGES[_root + "client.session"] = change_session

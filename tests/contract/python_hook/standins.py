@@ -93,6 +93,92 @@ def torch(version: str = "2.13.0+cu130", *, count: int = 1, failing: str = "") -
     }
 
 
+_POOL = """
+import ctypes
+runtime, used, unused = ctypes.CDLL("libcudart.so.13"), {}, {}
+
+def take(card, mib):
+    address = ctypes.c_void_p()
+    runtime.cudaSetDevice(card)
+    assert not runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+    used[address.value] = (card, mib << 20)
+
+def drop():
+    unused.update(used)
+    used.clear()
+
+def held(card, *pools):
+    return sum(size for pool in pools for where, size in pool.values() if where == card)
+
+def empty():
+    while unused:
+        runtime.cudaFree(ctypes.c_void_p(unused.popitem()[0]))
+
+def free():
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+    return free.value, total.value
+"""
+
+_TORCH_POOL = """
+from pool import empty as empty_cache, free, held, runtime, unused, used
+
+def memory_reserved(card):
+    return held(card, used, unused)
+
+def memory_allocated(card):
+    return held(card, used)
+
+def mem_get_info(card):
+    runtime.cudaSetDevice(card)
+    return free()
+
+torch._C._cuda_setDevice = runtime.cudaSetDevice
+torch._C._cuda_maybeExchangeDevice = lambda card: None
+
+class CUDAGraph:
+    def capture_begin(self, refused=False):
+        assert not refused
+    def capture_end(self, refused=False):
+        assert not refused
+"""
+
+_CUPY_POOL = """
+from types import SimpleNamespace
+from pool import empty, free, held, runtime, unused, used
+current = [0]
+
+class Device:
+    def __init__(self, card):
+        self.card = card
+    def use(self):
+        runtime.cudaSetDevice(self.card)
+        current[0] = self.card
+
+class Stream:
+    ptr = 0
+    def begin_capture(self):
+        pass
+    def end_capture(self):
+        pass
+
+cuda = SimpleNamespace(Device=Device, Stream=Stream, runtime=SimpleNamespace(memGetInfo=free))
+
+def get_default_memory_pool():
+    return SimpleNamespace(
+        total_bytes=lambda: held(current[0], used, unused),
+        free_bytes=lambda: held(current[0], unused),
+        free_all_blocks=empty)
+"""
+
+
+def pools() -> dict[str, str]:
+    """Return a torch and a cupy that keep what was freed, of the cards that CUDA's runtime has."""
+    files = torch()
+    cuda = f"{files['torch/cuda/__init__.py']}\n{_TORCH_POOL}"
+    return {**files, "pool.py": _POOL, "torch/cuda/__init__.py": cuda, "cupy.py": _CUPY_POOL}
+
+
 _PROTO = """
 import copy
 

@@ -216,11 +216,19 @@ def _pods(installation: Installation, fenced: set[str]) -> Iterator[Finding]:
     inside = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
     staying = (pod for pod in inside if not pod.terminating)
     missed = [f"{pod.namespace}/{pod.name}" for pod in staying if not pod.injected]
-    if missed:
+    unseen = (
+        f"the webhook never saw {counted(len(missed), 'pod')} of fenced namespaces: {named(missed)}"
+    )
+    if missed and installation.away:
+        yield look(
+            _PODS,
+            f"{unseen}; {installation.away}",
+            "see to that first; then delete them, so that their controllers make them anew",
+        )
+    elif missed:
         yield wrong(
             _PODS,
-            f"the webhook never saw {counted(len(missed), 'pod')} of fenced namespaces: "
-            f"{named(missed)}",
+            unseen,
             "delete them, so that their controllers make them anew; were they made after the label "
             "was set, the webhook was away or is not called",
         )

@@ -9,7 +9,7 @@ from gpufence.errors import Finding, look, ok, unknown, wrong
 from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from gpufence.shape import Object, as_list, as_object, as_text, objects
 from gpufence.text import duration, printable
-from kubectl_gpufence.verbs.doctor.installation import HOOKS
+from kubectl_gpufence.verbs.doctor.installation import HOOKS, replicas
 from kubectl_gpufence.verbs.doctor.starting import starting
 from kubectl_gpufence.view import counted
 
@@ -68,11 +68,11 @@ def check_webhook(installation: Installation) -> Iterator[Finding]:
     """
     Find whether the webhook runs, is called and is trusted, and whether its records are frozen.
     """
-    elsewhere = _elsewhere(installation)
-    if elsewhere:
+    if elsewhere := installation.elsewhere:
         yield ok(_WEBHOOK, f"it runs outside of this cluster, at {printable(elsewhere)}")
     else:
-        found = [_deployment(installation), _endpoints(installation)]
+        found = [_deployment(installation)]
+        found += [] if installation.away else [_endpoints(installation)]
         yield from starting(found, young=installation.young)
     yield from _configuration(installation)
     yield from starting(_serving(installation), young=installation.young)
@@ -106,28 +106,11 @@ def _deployment(installation: Installation) -> Finding:
         return unknown(_WEBHOOK, deployment.hidden, _ASK)
     if deployment.value is None:
         return wrong(_WEBHOOK, f"there is no Deployment {WEBHOOK_SERVICE}", _INSTALL)
-    wanted = _number(as_object(deployment.value.get("spec"), "spec").get("replicas"), 1)
-    ready = _number(as_object(deployment.value.get("status"), "status").get("readyReplicas"), 0)
+    ready, wanted = replicas(deployment.value)
     text = f"{ready} of {counted(wanted, 'replica')} ready"
     if not ready:
         return wrong(_WEBHOOK, f"{text}: new pods get no limits", _LOGS)
     return ok(_WEBHOOK, text) if ready >= wanted else look(_WEBHOOK, text, _LOGS)
-
-
-def _elsewhere(installation: Installation) -> str:
-    """
-    Return where the API server calls a webhook that is no Deployment here; empty where it is one,
-    or where a hook names no address.
-    """
-    configuration = installation.configuration.value
-    if configuration is None or installation.deployment.value is not None:
-        return ""
-    urls = [
-        as_text(as_object(hook.get("clientConfig"), "clientConfig").get("url"), "clientConfig.url")
-        for hook in objects(configuration.get("webhooks"), "webhooks")
-    ]
-    hosts = {"/".join(url.split("/", 3)[:3]) for url in urls}
-    return ", ".join(sorted(hosts)) if urls and all(urls) else ""
 
 
 def _endpoints(installation: Installation) -> Finding:
@@ -233,7 +216,3 @@ def _policies(installation: Installation) -> Iterator[Finding]:
             yield wrong(_POLICY, f"policy {name} is not bound, so it checks nothing", _INSTALL)
         else:
             yield ok(_POLICY, f"{name} is bound")
-
-
-def _number(value: object, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -179,6 +179,43 @@ class Installation:
     young: bool = False
     young_nodes: frozenset[str] = frozenset()
 
+    @property
+    def elsewhere(self) -> str:
+        """
+        Return where the API server calls a webhook that is no Deployment here; empty where it is
+        one, or where a hook names no address.
+        """
+        configuration = self.configuration.value
+        if configuration is None or self.deployment.value is not None:
+            return ""
+        clients = [
+            as_object(hook.get("clientConfig"), "clientConfig")
+            for hook in objects(configuration.get("webhooks"), "webhooks")
+        ]
+        urls = [as_text(client.get("url"), "clientConfig.url") for client in clients]
+        hosts = {"/".join(url.split("/", 3)[:3]) for url in urls}
+        return ", ".join(sorted(hosts)) if urls and all(urls) else ""
+
+    @property
+    def away(self) -> str:
+        """Return why no webhook can answer, which is the cause of much else; empty if one can."""
+        if self.deployment.hidden or self.elsewhere:
+            return ""
+        if self.deployment.value is None:
+            return "there is no webhook"
+        return "" if replicas(self.deployment.value)[0] else "no replica of the webhook is ready"
+
+
+def replicas(deployment: Object) -> tuple[int, int]:
+    """Return how many replicas are ready, and how many are wanted."""
+    ready = as_object(deployment.get("status"), "status").get("readyReplicas")
+    wanted = as_object(deployment.get("spec"), "spec").get("replicas")
+    return _number(ready, 0), _number(wanted, 1)
+
+
+def _number(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
 
 def read_quota(raw: Object) -> str:
     """Return the namespace of a quota that counts GPUs or their memory, else nothing."""

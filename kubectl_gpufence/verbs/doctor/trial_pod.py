@@ -76,5 +76,8 @@ def check_called(installation: Installation) -> Iterator[Finding]:
         )
     elif tried.value:
         yield ok(_SUBJECT, "the API server reaches it: a pod that was only tried was changed")
+    elif tried.value is not None and installation.away:
+        reach = f"whether the API server reaches it was not asked, since {installation.away}"
+        yield unknown(_SUBJECT, reach, "see to that first")
     elif tried.value is not None:
         yield wrong(_SUBJECT, "a pod that was only tried came back as it was", _FIREWALL)

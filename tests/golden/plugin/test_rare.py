@@ -118,6 +118,12 @@ URL = "https://127.0.0.1:4433"
 SHORT = (0.0, verb_cases.NOW + verb_cases.DAY)
 CAPPED = Ending("trainer", 1, waiting="CrashLoopBackOff", out_of_memory="CUDA out of memory")
 MISSED = replace(seen_pod(), injected="", namespace="team-a")
+NOT_READY: Any = {
+    "deployment": verb_cases.deployment(None),
+    "slices": verb_cases.slices(0, 2),
+    "tried": MaybeHidden(value=False),
+    "pods": of(MISSED),
+}
 IN_PART = agent(snapshot(trouble="card 1: GB10 has no memory of its own"))
 EVICTED = SeenEvent("", names.EVICTED, 3, "evicted", "team-a/ReplicaSet/greedy")
 ON_POD, AGAIN = EVICTED._replace(about="team-a/Pod/greedy-1"), EVICTED._replace(times=1)
@@ -144,6 +150,9 @@ STATES: dict[str, Changes] = {
     "two CAs overlap": {"trusted": dict.fromkeys(HOOKS, (*verb_cases.YEARS, SHORT))},
     "the only CA ends soon": {"trusted": dict.fromkeys(HOOKS, (SHORT,))},
     "no replica is ready": {"deployment": verb_cases.deployment(None)},
+    "no replica is ready, and pods were not seen": NOT_READY,
+    "no webhook, and pods were not seen": {**NOT_READY, "deployment": MaybeHidden()},
+    "a firewall": {"tried": MaybeHidden(value=False)},
     "no pods": {"namespaces": CAP, "pods": of()},
     "a crash loop at a cap": {
         "namespaces": CAP,

@@ -53,6 +53,8 @@ examples:
   kubectl gpufence recommend -A -o html > memory.html    a page with each model's days, and the
                                               cards that would be free
   kubectl gpufence recommend -n team-a -o patch > patches.yaml
+  kubectl gpufence recommend -n team-a -o patch --burst  where less is enough most of the time,
+                                              request that, with the target as gpufence.io/burst
   kubectl gpufence recommend -n team-a -o kustomize > gpu-memory/kustomization.yaml
 
 It reads the GPUMemoryProfiles, else what the agents remember of the last days. Nothing is applied:
@@ -64,6 +66,11 @@ and while a model stands at its cap, there is no target.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scope(parser)
     add_output(parser, "table", "json", "csv", "patch", "kustomize", "html")
+    parser.add_argument(
+        "--burst",
+        action="store_true",
+        help="in patches, request what is enough most of the time, and burst to the target",
+    )
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
@@ -114,7 +121,7 @@ def _patches(call: argparse.Namespace, reader: ClusterReader, needs: Needs, outp
     notes = [*needs.notes, note]
     patches: list[OwnerPatch] = []
     for items in _by_owner(needs.items):
-        patch, more = _patch(reader, items, nodes)
+        patch, more = _patch(reader, items, nodes, burst=call.burst)
         patches += [] if patch is None else [patch]
         notes += more
     output.lines(patch_lines(patches, together=call.output == "kustomize"))
@@ -146,7 +153,11 @@ def _by_owner(items: Iterable[NeedSummary]) -> list[list[NeedSummary]]:
 
 
 def _patch(
-    reader: ClusterReader, items: Sequence[NeedSummary], nodes: Mapping[str, SeenNode]
+    reader: ClusterReader,
+    items: Sequence[NeedSummary],
+    nodes: Mapping[str, SeenNode],
+    *,
+    burst: bool,
 ) -> tuple[OwnerPatch | None, tuple[str, ...]]:
     key = items[0].key
     whose = f"{key.namespace} {title(items[0])}"
@@ -160,8 +171,8 @@ def _patch(
         above, _, name = owner_of(as_object(raw.get("metadata"), "metadata")).partition("/")
         if above:  # a pod alone does not always tell its topmost owner
             owned = [item._replace(key=item.key._replace(kind=above, name=name)) for item in items]
-            return _patch(reader, owned, nodes)
-        return patch_of(items, raw, _words(items, nodes))
+            return _patch(reader, owned, nodes, burst=burst)
+        return patch_of(items, raw, _words(items, nodes), burst=burst)
     except (NotFoundError, ForbiddenError, ValueError) as error:
         return None, (f"{whose}: {printable(str(error))}",)
     except InvalidError as error:

@@ -40,6 +40,12 @@ TEMPLATES: Final = {
 OWNER_KINDS: Final = {kind.kind: kind for kind in TEMPLATES}
 _HUNDREDTHS: Final = 100
 _UNIT_BYTES: Final = {key: unit for spec in SPECS for key, unit in spec.unit_bytes.items()}
+_CAPPED: Final = frozenset(
+    resource
+    for spec in SPECS
+    for resource in (*spec.unit_bytes, *spec.percentages)
+    if spec.library_caps
+)
 _PERCENTAGES: Final = frozenset(resource for spec in SPECS for resource in spec.percentages)
 
 
@@ -73,12 +79,22 @@ def targets_of(items: Sequence[NeedSummary]) -> dict[str, int]:
     return {name: target for name, target in targets.items() if target}
 
 
+def requests_of(items: Sequence[NeedSummary]) -> dict[str, int]:
+    """Return what each container requests beside a burst: its target where no less is enough."""
+    enough = [
+        item._replace(target_bytes=item.target_bytes and (item.request_bytes or item.target_bytes))
+        for item in items
+    ]
+    return targets_of(enough)
+
+
 def patch_of(
-    items: Sequence[NeedSummary], raw: Object, nodes: NodeWords
+    items: Sequence[NeedSummary], raw: Object, nodes: NodeWords, *, burst: bool = False
 ) -> tuple[OwnerPatch | None, tuple[str, ...]]:
     """
     Make the patch of one owner, as the API server has it, and say of which containers no amount can
-    be written. None where everything is said already.
+    be written. None where everything is said already. With `burst`, or where it does so already, a
+    pod requests what is enough most of the time, and may use its target.
 
     Raises:
         InvalidError: its template cannot be read.
@@ -87,7 +103,13 @@ def patch_of(
     kind = OWNER_KINDS[key.kind]
     template = _template(raw, TEMPLATES[kind])
     pod = read_pod(template)
-    change = wanted(pod, targets_of(items), nodes)
+    targets = targets_of(items)
+    requests = targets
+    if (burst or names.BURST in pod.annotations) and not _is_capped(pod):
+        requests = requests_of(items)
+    change = wanted(pod, requests, nodes)
+    if requests != targets and not change.unsaid:
+        change = change._replace(annotations={**change.annotations, **_burst(pod, targets)})
     notes = tuple(
         f"{key.namespace} {title(items[0])}, container {name}: {why}"
         for name, why in change.unsaid.items()
@@ -99,7 +121,8 @@ def patch_of(
         inner = {part: inner}
     metadata = {"name": key.name, "namespace": key.namespace}
     body = {"apiVersion": kind.api_version, "kind": key.kind, "metadata": metadata, **inner}
-    return OwnerPatch(key.namespace, key.kind, key.name, body, _comments(items)), notes
+    comments = _comments(items, bursts=requests != targets)
+    return OwnerPatch(key.namespace, key.kind, key.name, body, comments), notes
 
 
 def kustomization(patches: Sequence[OwnerPatch], texts: Sequence[str]) -> dict[str, object]:
@@ -115,6 +138,16 @@ def kustomization(patches: Sequence[OwnerPatch], texts: Sequence[str]) -> dict[s
             for patch, text in zip(patches, texts, strict=True)
         ],
     }
+
+
+def _is_capped(pod: Pod) -> bool:
+    """Return whether a library holds the pod to what it requests, so that it cannot use more."""
+    return any(not _CAPPED.isdisjoint(item.gpu) for item in pod.containers)
+
+
+def _burst(pod: Pod, targets: Mapping[str, int]) -> dict[str, str]:
+    most = write_bytes(sum(targets.values()))
+    return {} if pod.annotations.get(names.BURST) == most else {names.BURST: most}
 
 
 def _template(raw: Object, parts: tuple[str, ...]) -> Object:
@@ -158,13 +191,19 @@ def _requests(
     return {"requests": same} if same else {}
 
 
-def _comments(items: Sequence[NeedSummary]) -> tuple[str, ...]:
+def _comments(items: Sequence[NeedSummary], *, bursts: bool) -> tuple[str, ...]:
     return tuple(
         f"{item.key.container} on {item.key.card}: "
         f"{limit_mebibytes(item.target_bytes, unknown='no target')}, confidence {item.confidence}, "
-        f"{item.reasons.target}"
+        f"{item.reasons.target}{_request_comment(item) if bursts else ''}"
         for item in items
     )
+
+
+def _request_comment(item: NeedSummary) -> str:
+    if item.request_bytes is None:
+        return ""
+    return f"; requests {limit_mebibytes(item.request_bytes)}: {item.reasons.request}"
 
 
 class Wanted(NamedTuple):

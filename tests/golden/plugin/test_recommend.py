@@ -142,9 +142,11 @@ OWNERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def patched(raw: dict[str, Any], changes: dict[str, Any]) -> tuple[OwnerPatch | None, list[str]]:
+def patched(
+    raw: dict[str, Any], changes: dict[str, Any], *, burst: bool = False
+) -> tuple[OwnerPatch | None, list[str]]:
     """Patch an owner, and write the patch and what is noted beside it."""
-    patch, notes = patch_of([need_summary(**changes)], raw, T4)
+    patch, notes = patch_of([need_summary(**changes)], raw, T4, burst=burst)
     lines = [f"  note: {note}" for note in notes]
     if patch is not None:
         comments = (f"  # {line}" for line in (patch.command, *patch.comments))

@@ -1,4 +1,4 @@
-"""What programs read of tables, and the dashboard's page of one look, value by value."""
+"""What programs read of tables and patches, and the dashboard's page of one look."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpufence import names
 from gpufence.capped import Ending
+from gpufence.need import NeedReasons
 from gpufence.quantity import GIB
 from gpufence.snapshot import EndedRow, PodActivityRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
@@ -17,6 +19,7 @@ from kubectl_gpufence.pods import SeenEvent, read_event
 from kubectl_gpufence.verbs.dashboard.model import page_model
 from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
 from kubectl_gpufence.view import records
+from tests.golden.plugin.test_recommend import EIGHT, OWNERS, owner, patched
 from tests.support.golden import assert_cases, assert_reviewed, leaves
 from tests.support.plugin import (
     agent,
@@ -213,3 +216,28 @@ def test_episodes_are_those_reviewed() -> None:
     cases = {title: leaves(page(found, *events)["episodes"]) for title, events in EPISODES.items()}
 
     assert_cases(FILES / "episodes.txt", cases)
+
+
+WHY = NeedReasons("it held that", "the peak", "9 days", "mostly less was held")
+LESS = {"request_bytes": 2 * GIB, "reasons": WHY}
+
+
+def test_a_patch_requests_what_is_enough_mostly_and_bursts_to_the_target() -> None:
+    """Only where that is asked for, or where the template bursts already."""
+    already, said = (
+        owner({"limits": EIGHT}, metadata={"annotations": {names.BURST: most}})
+        for most in ("10Gi", "6Gi")
+    )
+    capped = owner({"limits": {names.HAMI_MEMORY: "3000"}})
+    cases = {
+        title: patched(raw, {**LESS, **own}, burst=True) for title, (raw, own) in OWNERS.items()
+    }
+    cases |= {
+        "no less is enough": patched(*OWNERS["limits"], burst=True),
+        "no target": patched(already, {**LESS, "target_bytes": None}, burst=True),
+        "a library caps": patched(capped, LESS, burst=True),
+        "it bursts already": patched(already, LESS),
+        "it says so already": patched(said, LESS),
+    }
+
+    assert_cases(FILES / "bursts.txt", {title: lines for title, (_, lines) in cases.items()})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from gpufence.names import ENV_GIVE_BACK, ENV_REQUEST_BYTES
 from simulator.nvml.errors import CardFullError
 from simulator.nvml.groups import own_group
 from simulator.nvml.layout import NO_INSTANCE, Lists
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from simulator.workload.frameworks.budget import Framework
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_HOOK = (ENV_REQUEST_BYTES, ENV_GIVE_BACK)
+_PAUSE_SECONDS = 60.0
 ARENA_ATTEMPTS = 5
 
 
@@ -48,6 +53,8 @@ class FrameworkMemory:
         self._index = index
         self._program = program
         self.in_use = 0
+        self._cached = 0
+        self._gave_back_at = -math.inf
         self._holding: Holding | None = self._open_context()
         self.budget = self._open_framework(self._holding)
 
@@ -76,12 +83,31 @@ class FrameworkMemory:
         limit = self.budget.limit
         if size > self.in_use and limit is not None and size > limit:
             raise self._shortage(size - self.in_use, limit)
-        needed = self._program.context + max(self.budget.arena, size)
+        cached = max(self._cached - max(size - self.in_use, 0), 0)
+        needed = self._program.context + max(self.budget.arena, size + cached)
         try:
             self._holding.resize(needed)
         except CardFullError as error:
             raise self._shortage(size - self.in_use, None, error.free) from error
-        self.in_use = size
+        self.in_use, self._cached = size, cached
+
+    def need(self, size: int) -> None:
+        """Use less, and keep what was used for later."""
+        self._cached += max(self.in_use - size, 0)
+        self.in_use = min(self.in_use, size)
+
+    def look(self) -> None:
+        """
+        Give the cache back as the start-up hook does where its variables are: above the request, on
+        a card with less free than it says, and not twice a minute.
+        """
+        request, floor = (int(self._program.variables.get(name, 0)) for name in _HOOK)
+        now = time.monotonic()
+        if not request or self._device().free >= floor or now < self._gave_back_at + _PAUSE_SECONDS:
+            return
+        if self._cached and self.shown > request:
+            self._cached, self._gave_back_at = 0, now
+            self.resize(self.in_use)
 
     def resize_managed(self, size: int) -> None:
         """Use so much managed memory: no allocator caps it and NVML charges nobody with it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import signal
@@ -23,6 +24,7 @@ from simulator.workload.script import (
     Fork,
     Hold,
     Leave,
+    Need,
     Resize,
     Serve,
     Slide,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.05
 RETRY_SECONDS = 0.2
+LOOK_SECONDS = 1.0
 _LISTEN_SECONDS = 0.2
 _ALL = 100
 _SYS_EXIT = {"x86_64": 60}.get(platform.machine(), 93)  # of a thread alone, as no call of Python's
@@ -67,6 +70,14 @@ class TenantMemory(Protocol):
         """Use so much from now on; raises OutOfMemoryError if it cannot be."""
         ...
 
+    def need(self, size: int) -> None:
+        """Use no more than that, and keep the rest in the framework's cache."""
+        ...
+
+    def look(self) -> None:
+        """Give back from the cache what others need, as the start-up hook does each second."""
+        ...
+
     def resize_managed(self, size: int) -> None: ...
 
     def work(self, percent: int) -> None: ...
@@ -81,6 +92,7 @@ class ScriptRun:
         self._memories = list(memories)
         self._context = context
         self._is_worker = False
+        self._caching = False
 
     def follow(self, steps: Sequence[Step]) -> int:
         """Do all steps and return the exit code; without an `exit`, hold on until stopped."""
@@ -93,7 +105,7 @@ class ScriptRun:
                 self._serve(step.action)
             self._do(step)
         self._context.say("script done, holding on")
-        self._context.clock.pause(None)
+        self._pause(None)
         raise AssertionError("an endless pause ends by an exception only")
 
     def close(self) -> None:
@@ -109,30 +121,45 @@ class ScriptRun:
                 self._each(lambda memory: memory.resize(max(0, memory.in_use + delta)))
             case Slide():
                 self._slide(step.action)
+            case Need(size):
+                self._caching = True
+                self._each(lambda memory: memory.need(size))
             case Busy(percent):
                 self._each(lambda memory: memory.work(percent))
             case Wait() | Await():
                 self._wait(step.action)
             case Fork(workers):
                 self._fork(workers)
-            case Crash():
-                signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-                os.kill(os.getpid(), signal.SIGSEGV)
-            case Leave():
-                self._context.say(step.text)
-                threading.Thread(target=threading.Event().wait).start()
-                ctypes.CDLL(None).syscall(_SYS_EXIT, 0)
+            case Crash() | Leave():
+                self._go(step)
             case Exit() | Serve():
                 raise AssertionError("handled where the script is followed")
         shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
         self._context.say(f"{step.text}: {shown} on the card")
 
+    def _go(self, step: Step) -> None:
+        if isinstance(step.action, Crash):
+            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        self._context.say(step.text)
+        threading.Thread(target=threading.Event().wait).start()
+        ctypes.CDLL(None).syscall(_SYS_EXIT, 0)
+
     def _wait(self, what: Wait | Await) -> None:
         if isinstance(what, Wait):
-            self._context.clock.pause(what.seconds)
+            self._pause(what.seconds)
             return
         while not Path(what.path).exists():
-            self._context.clock.pause(TICK_SECONDS)
+            self._pause(TICK_SECONDS)
+
+    def _pause(self, seconds: float | None) -> None:
+        """Wait; a process with a cache looks meanwhile whether others need it."""
+        end = math.inf if seconds is None else self._context.clock.now() + seconds
+        while self._caching and (left := end - self._context.clock.now()) > 0:
+            self._context.clock.pause(min(left, LOOK_SECONDS))
+            self._each(lambda memory: memory.look())
+        if not self._caching:
+            self._context.clock.pause(seconds)
 
     def _serve(self, serve: Serve) -> NoReturn:
         """

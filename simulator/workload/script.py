@@ -9,6 +9,7 @@ The little language in which a workload is told what to do.
               | "shrink" SIZE                  give so much back at once
               | "shrink" SIZE "/s" "to" SIZE   give so much back each second
               | "free"                         give everything back but the context
+              | "need" SIZE                    use no more than that; the framework keeps the rest
               | "busy" NUMBER [ "%" ]          keep the card so busy
               | "wait" DURATION
               | "await" PATH                   wait until a file is there
@@ -63,6 +64,13 @@ class Slide:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """Use less, and let the framework's cache keep what it has beyond that."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Busy:
     percent: int
 
@@ -106,7 +114,7 @@ class Serve:
     queue: str
 
 
-Action = Hold | Resize | Slide | Busy | Wait | Await | Fork | Exit | Crash | Leave | Serve
+Action = Hold | Resize | Slide | Need | Busy | Wait | Await | Fork | Exit | Crash | Leave | Serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +252,7 @@ _ACTIONS: dict[str, Callable[[_Words], Action]] = {
     "grow": lambda words: _move(words, up=True),
     "shrink": lambda words: _move(words, up=False),
     "free": lambda _: Hold(0),
+    "need": lambda words: Need(words.size()),
     "busy": _busy,
     "wait": lambda words: Wait(words.seconds()),
     "await": lambda words: Await(words.take("write the path of a file")),

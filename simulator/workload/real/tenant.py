@@ -74,6 +74,13 @@ class RealMemory:
                 held = f"(refused at {self.in_use // MIB} MiB)"
                 raise OutOfMemoryError(f"{refused} {held}") from refused
 
+    def need(self, size: int) -> None:
+        while self.in_use > size:
+            self._pieces.pop()
+
+    def look(self) -> None:
+        """Do nothing: the start-up hook has a thread of its own."""
+
     def resize_managed(self, _: int) -> NoReturn:
         raise AssertionError("refused before the start")
 

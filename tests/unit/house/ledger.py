@@ -96,7 +96,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
     "test files": Figure(511, 470),
-    "test lines": Figure(91729, 60000),
+    "test lines": Figure(91755, 60000),
     "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

@@ -21,6 +21,7 @@ from simulator.workload.script import (
     Fork,
     Hold,
     Leave,
+    Need,
     Resize,
     Serve,
     Slide,
@@ -41,6 +42,7 @@ def actions(text: str) -> list[Action]:
         ("hold 1.5Gi managed", Hold(1536 * MIB, managed=True)),
         ("hold 1500M", Hold(1_500_000_000)),
         ("free", Hold(0)),
+        ("need 4Gi", Need(4 * GIB)),
         ("grow 512Mi", Resize(512 * MIB)),
         ("shrink 512Mi", Resize(-512 * MIB)),
         ("grow 512Mi/s to 6Gi", Slide(512 * MIB, 6 * GIB, up=True)),
@@ -123,8 +125,8 @@ class Stage:
             self.state, self.state.find("0"), 0, AllocatorProgram(FRAMEWORKS["none"], {})
         )
         workers = Workers(self.lines.append)
-        around = RunContext(self.pauses, workers, self.lines.append, patient=patient)
-        self.run = ScriptRun([self.memory], around)
+        self.around = RunContext(self.pauses, workers, self.lines.append, patient=patient)
+        self.run = ScriptRun([self.memory], self.around)
 
     def play(self, script: str) -> int:
         return self.run.follow(read_script(script))
@@ -212,6 +214,30 @@ def test_managed_memory_knows_no_cap(state: State) -> None:
         memory.resize_managed(20 * GIB)
 
     assert (0, 5 * GIB) == (memory.shown, state.cards[0].room.taken)
+
+
+@pytest.mark.parametrize(
+    ("request_gib", "floor_gib", "held_gib"), [(6, 12, 4), (11, 12, 10), (6, 4, 10), (0, 12, 10)]
+)
+def test_a_cache_goes_back_where_the_hook_would_give_it_back(
+    stage: Stage, request_gib: int, floor_gib: int, held_gib: int
+) -> None:
+    """What is not needed is kept, unless above the request and the card has less free than said."""
+    hook = {"GPUFENCE_REQUEST_BYTES": f"{request_gib * GIB}"}
+    hook |= {"GPUFENCE_GIVE_BACK_BYTES": f"{floor_gib * GIB}"}
+    program = AllocatorProgram(FRAMEWORKS["none"], hook)
+    memory = FrameworkMemory(stage.state, stage.state.find("0"), 0, program)
+    stage.run = ScriptRun([memory], stage.around)
+    stage.play("hold 10Gi; need 4Gi; after 2s need 4Gi; exit 0")
+
+    assert (4 * GIB, held_gib * GIB) == (memory.in_use, memory.shown)
+
+
+def test_a_cache_is_used_before_the_card(stage: Stage) -> None:
+    """What the framework has kept serves again."""
+    stage.play("hold 10Gi; need 4Gi; grow 3Gi; exit 0")
+
+    assert (7 * GIB, 10 * GIB) == (stage.memory.in_use, stage.memory.shown)
 
 
 @pytest.mark.parametrize(

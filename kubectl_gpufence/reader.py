@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from gpufence import names
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import SYSTEM_NAMESPACE
 from gpufence.setting_kinds import read_agents, read_url
@@ -76,6 +77,8 @@ NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
 HIDDEN_AGENTS: Final = (
     f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: none is asked"
 )
+CONTROLLER_LABEL: Final = f"app.kubernetes.io/name={names.CONTROLLER}"
+NO_CONTROLLER: Final = "no controller runs in this cluster: no owner is released"
 _AGENT_SECONDS: Final = 5.0
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -297,6 +300,25 @@ class ClusterReader:
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
 
+    def controller_pages(self, path: str) -> tuple[list[str | GpufenceError], str]:
+        """Read a page of each ready controller, or why not; or say why there is none to ask."""
+        if self.direct.controller:
+            url = f"{self.direct.controller}{path}"
+            return [_page_or_error(lambda: page(url, self.agent_seconds))], ""
+        try:
+            pods = self.listed(
+                core("namespaces", SYSTEM_NAMESPACE, "pods"),
+                read_status_pod,
+                {"labelSelector": CONTROLLER_LABEL},
+            )
+        except ForbiddenError:
+            return [], f"you may not list pods in {SYSTEM_NAMESPACE}, where the controller is"
+        ready = [pod for pod in pods if pod.ready]
+        if not ready:
+            return [], "no controller is ready: no owner is released" if pods else NO_CONTROLLER
+        read = partial(self.proxied, path=path)
+        return self.together(lambda pod: _page_or_error(lambda: read(pod)), ready), ""
+
     def _cluster(
         self, agents: AgentPods, read: Callable[[], SeenObjects], cut: SnapshotCut
     ) -> ClusterAnswers:
@@ -305,6 +327,13 @@ class ClusterReader:
             asked = beside.submit(self.agents, agents.pods, cut)
             objects = read()
             return cluster_of(objects, asked.result())
+
+
+def _page_or_error(ask: Callable[[], str]) -> str | GpufenceError:
+    try:
+        return ask()
+    except GpufenceError as error:
+        return error
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.find import events_about, find
 from kubectl_gpufence.verbs.explain.gone import Gone, gone_document, gone_lines
 from kubectl_gpufence.verbs.explain.record import PodRecord
+from kubectl_gpufence.verbs.explain.release import RELEASED, fate_of
 
 if TYPE_CHECKING:
     import argparse
@@ -43,6 +44,9 @@ examples:
   kubectl gpufence explain trainer-0 --sums   with the sums behind each value
   kubectl gpufence explain trainer-0 -o json | jq '.injected.containers'
 """
+
+
+_IDLE: Final = "idle"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,18 +73,39 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """
     found = find(call.namespace, call.pod, reader)
     if isinstance(found, Gone):
+        found, note = _with_release(found, reader)
         if call.output == "json":
             output.json(gone_document(found))
         else:
             output.lines(gone_lines(found, output.display))
+        output.notes(filter(None, [note]))
         return 0
     record = _read(call.namespace, found.raw, reader)._replace(lost=found.lost)
+    record, note = _with_fate(record, reader)
     if call.output == "json":
         output.json(document(record))
     else:
         output.lines(explanation(record, output.display, sums=call.sums))
-        output.notes(found.notes)
+        output.notes([*found.notes, *filter(None, [note])])
     return 0
+
+
+def _with_fate(record: PodRecord, reader: ClusterReader) -> tuple[PodRecord, str]:
+    """Ask what becomes of the owner of an idle pod."""
+    activity = None if record.row is None else record.row.activity
+    if activity is None or activity.state != _IDLE or not record.pod.owner:
+        return record, ""
+    fate = fate_of(reader, record.pod.namespace, record.pod.owner)
+    return record._replace(release=fate.sentence), fate.note
+
+
+def _with_release(gone: Gone, reader: ClusterReader) -> tuple[Gone, str]:
+    """Ask what has become of an owner without pods, which its Events say for an hour only."""
+    kind, _, name = gone.called.partition(" ")
+    if kind == "pod":
+        return gone, ""
+    fate = fate_of(reader, gone.namespace, f"{kind}/{name}")
+    return gone._replace(release=fate.sentence if fate.state == RELEASED else ""), fate.note
 
 
 def _read(namespace: str, raw: JsonObject, reader: ClusterReader) -> PodRecord:

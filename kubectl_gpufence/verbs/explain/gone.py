@@ -21,14 +21,15 @@ _ENDS = frozenset({names.EVICTED, names.CAP_REACHED})
 
 class Gone(NamedTuple):
     """
-    What somebody asked for, as `pod NAME` or `Deployment NAME`, the Events about it, and living
-    pods that were made like it, the newest first.
+    What somebody asked for, as `pod NAME` or `Deployment NAME`, the Events about it, living pods
+    that were made like it, the newest first, and what the controller says of an owner.
     """
 
     namespace: str
     called: str
     events: tuple[SeenEvent, ...] = ()
     successors: tuple[str, ...] = ()
+    release: str = ""
 
 
 def made_like(name: str, pods: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -82,6 +83,8 @@ def gone_document(gone: Gone) -> dict[str, object]:
 
 def what_next(gone: Gone) -> Sequence[str]:
     """Return what to type next."""
+    if gone.release:
+        return (gone.release,)
     if not gone.successors and not gone.events:
         return ("Create it again, and look at its Events within the hour that they are kept.",)
     if gone.events and gone.events[-1].reason == names.IDLE_RELEASED:

@@ -55,7 +55,7 @@ class PodRecord(NamedTuple):
     What the explanation is made from. `mode` is the namespace's label, empty where it has none
     and None where it cannot be read; `no_agent` says why none can be asked, `hidden` that they are
     not to be seen; `endings` are its containers that have failed, `lost` says that its owner has
-    lost pods.
+    lost pods, `release` what the controller makes of its owner.
     """
 
     pod: SeenPod
@@ -66,6 +66,7 @@ class PodRecord(NamedTuple):
     endings: tuple[Ending, ...] = ()
     hidden: bool = False
     lost: tuple[str, ...] = ()
+    release: str = ""
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -131,6 +132,8 @@ def what_will_be(record: PodRecord) -> Iterator[str]:
         yield f"No pod on this node is evicted at the moment: {snapshot.brake}."
     if not snapshot.fresh:
         yield "The agent cannot reach the API server: no pod on this node is evicted."
+    if record.release:
+        yield record.release
 
 
 def _switched_off(record: PodRecord, highest: str) -> str:

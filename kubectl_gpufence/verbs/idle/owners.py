@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.idle import read_owners, write_note
-from gpufence.names import CONTROLLER, RELEASED, SYSTEM_NAMESPACE
+from gpufence.names import RELEASED
 from gpufence.shape import as_object, objects
 from gpufence.snapshot import POD_ROWS
-from kube import ConflictError, ForbiddenError, core, workloads
+from kube import ConflictError, core, workloads
 from kube.owners import ApiOwner, owner_of
 from kube.workloads import read_owner
 from kubectl_gpufence.agents import silence_reason
 from kubectl_gpufence.owners import PODS, find_named, topmost_owners
-from kubectl_gpufence.pods import read_status_pod, see_pod
-from kubectl_gpufence.reader import LIVING, AddressError, page
+from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.reader import LIVING, NO_CONTROLLER, AddressError
 from kubectl_gpufence.verbs.idle.lines import OwnedPod, SeenOwners
 
 if TYPE_CHECKING:
@@ -91,11 +91,6 @@ def _wants(owner: ApiOwner) -> tuple[str, int | None, bool, str | None]:
     return owner.uid, owner.replicas, owner.active, owner.annotations.get(RELEASED)
 
 
-CONTROLLER_LABEL: Final = f"app.kubernetes.io/name={CONTROLLER}"
-NO_CONTROLLER: Final = (
-    "no controller runs in this cluster: no owner is released, and the agents' measurements are "
-    "shown"
-)
 _PAGE: Final = "/v1/owners"
 _UNSCHEDULABLE: Final = "Unschedulable"
 
@@ -116,19 +111,11 @@ def read_releases(reader: ClusterReader) -> tuple[OwnerReleases | None, str]:
     """
     Ask the controller, the replica that leads where there are several; or say why it says nothing.
     """
-    if reader.direct.controller:
-        url = f"{reader.direct.controller}{_PAGE}"
-        answers = [_read(lambda: page(url, reader.agent_seconds))]
-    else:
-        path = core("namespaces", SYSTEM_NAMESPACE, "pods")
-        try:
-            pods = reader.listed(path, read_status_pod, {"labelSelector": CONTROLLER_LABEL})
-        except ForbiddenError:
-            return None, f"you may not list pods in {SYSTEM_NAMESPACE}, where the controller is"
-        ready = [pod for pod in pods if pod.ready]
-        if not ready:
-            return None, "no controller is ready: no owner is released" if pods else NO_CONTROLLER
-        answers = reader.together(lambda pod: _read(lambda: reader.proxied(pod, _PAGE)), ready)
+    pages, missing = reader.controller_pages(_PAGE)
+    if not pages:
+        measured = ", and the agents' measurements are shown" if missing == NO_CONTROLLER else ""
+        return None, f"{missing}{measured}"
+    answers = [_read(each) for each in pages]
     found = [item for item in answers if not isinstance(item, str)]
     if not found:
         return None, f"the controller says nothing: {answers[0]}"
@@ -162,9 +149,11 @@ def _waits(raw: Object) -> bool:
     )
 
 
-def _read(ask: Callable[[], str]) -> OwnerReleases | str:
+def _read(page: str | GpufenceError) -> OwnerReleases | str:
     try:
-        return read_owners(ask())
+        if isinstance(page, GpufenceError):
+            raise page
+        return read_owners(page)
     except AddressError as error:
         return str(error)
     except GpufenceError as error:

@@ -9,7 +9,7 @@ from gpufence.idle import OwnerRelease, OwnerReleases, write_owners
 from gpufence.names import PROFILE_GROUP, PROFILES
 from gpufence.need import write_need
 from gpufence.need.profile import write_status
-from gpufence.snapshot import CUTS, write_snapshot
+from gpufence.snapshot import CUTS, PodActivityRow, write_snapshot
 from kube import ForbiddenError
 from kubectl_gpufence.agents import MOST_ASKED
 from kubectl_gpufence.cluster_view import NodeAgent, SeenObjects
@@ -29,6 +29,7 @@ from tests.support.plugin import (
     agent_pod,
     answered,
     listed,
+    pod_row,
     raw_node,
     raw_pod,
     snapshot,
@@ -211,6 +212,67 @@ AT_ADDRESSES: dict[str, Asked] = {
 def test_the_controller_is_asked_at_its_address(tmp_path: Path) -> None:
     """Its page is read past the API server; without it what agents say is shown all the same."""
     assert_cases(FILES / "addresses.txt", answered(tmp_path, AT_ADDRESSES))
+
+
+IDLE_POD = pod_row(activity=PodActivityRow("idle", 763.0, "NoKernels"))
+SOON = WORKER._replace(state="idle", rung="release", deadline=1_800_000_000.0, why="all idle")
+KEPT = WORKER._replace(state="kept", why="it is to be kept until 2030-01-01T00:00:00Z")
+LEADS = OwnerReleases(leader=True, at=0.0)
+KEEP = "Its owner is released (scaled to zero) at 2027-01-15T08:00:00Z if it stays idle: `kubectl"
+FATES = {
+    KEEP: page_of(LEADS._replace(owners=(KEPT._replace(name="other"), SOON))),
+    "Its owner is not released: it is to be kept until 2030": page_of(
+        LEADS._replace(owners=(KEPT,))
+    ),
+    "Its owner is not released: all idle": page_of(
+        LEADS._replace(owners=(SOON._replace(rung="warn"),))
+    ),
+    "No owner is released at the moment: the API server is away.": page_of(
+        AWAY._replace(owners=(SOON,))
+    ),
+    "WHAT TO DO": page_of(LEADS._replace(owners=(KEPT._replace(state="busy"),))),
+    "note: whether ReplicaSet/worker-7d9f is released is not known": reply(b"<html>"),
+}
+
+
+@pytest.mark.parametrize("expected", FATES)
+def test_an_idle_pod_hears_what_becomes_of_its_owner(desk: Desk, expected: str) -> None:
+    """The controller is asked where a pod is idle, and says whether its owner is released."""
+    raw = raw_pod()
+    owner = {"kind": "ReplicaSet", "name": "worker-7d9f", "uid": "r", "controller": True}
+    raw["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", **owner}]
+    desk.get(f"{PODS}/trainer-0", reply(raw))
+    desk.get(AGENT, reply(write_snapshot(snapshot(IDLE_POD)).encode()))
+    desk.get("/v1/owners", FATES[expected])
+    said = desk.run("explain", "trainer-0", "--controller", desk.server.url)
+
+    assert expected in " ".join((said.out + said.err).split())
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (listed(agent_pod("controller")), "kubectl gpufence wake -n team-a deployment/worker"),
+        (listed(), "Create it again"),
+        (DENIED, "whether Deployment/worker is released was not asked: you may not list pods"),
+    ],
+    ids=["controller", "none", "denied"],
+)
+def test_a_released_owner_is_known_without_its_events(
+    desk: Desk, answer: Answer, expected: str
+) -> None:
+    """They are kept for an hour; where the controller may not be asked, that is said."""
+    apps = "/apis/apps/v1"
+    kind = {"name": "deployments", "kind": "Deployment", "namespaced": True}
+    desk.get("/apis", reply({"groups": [{"preferredVersion": {"groupVersion": "apps/v1"}}]}))
+    desk.get(apps, reply({"resources": [{**kind, "shortNames": ["deploy"]}]}))
+    worker = {"name": "worker", "namespace": "team-a", "uid": "d", "resourceVersion": "1"}
+    desk.get(f"{apps}/namespaces/team-a/deployments/worker", reply({"metadata": worker}))
+    desk.get(SYSTEM, answer)
+    desk.get(f"{SYSTEM}/controller:8080/proxy/v1/owners", page_of(LEADS._replace(owners=(WORKER,))))
+    said = desk.run("explain", "deploy/worker")
+
+    assert expected in " ".join((said.out + said.err).split())
 
 
 def test_the_environment_names_agents_too(desk: Desk) -> None:

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_CONNECTIONS = 320
+"""An API server opens one for each admission that waits for us. Each takes 50 to 180 KiB."""
+
+LARGE_BYTES = 32 * 2**10
+MOST_LARGE = 64
 """
-An API server opens one for each admission that waits for us. Each takes up to a third of a MiB: the
-buffers of its TLS stay as large as what once came at a time.
+Connections on which more than LARGE_BYTES came at a time: each takes up to 400 KiB, since the
+buffers of its TLS stay as large as that.
 """
 
 MOST_HEAD_BYTES = 16 * 2**10
@@ -53,18 +57,22 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*parts, **named)
         self._head_bytes: int | None = 0
         self._head_timer: TimerHandle | None = None
+        self._unread_timer: TimerHandle | None = None
         self._requests = 0
+        self._large = False
         self._since = self._unread_since = time.monotonic()
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # uvicorn's
         super().connection_made(transport)
         self._wait_for_head()
         if len(self.connections) > MOST_CONNECTIONS:
-            idle = [each for each in self._all() if each is not self and each.is_idle()]
-            max(idle, key=BoundedProtocol.dispensable, default=self).transport.abort()
+            self._end_idlest(self._all(), otherwise=self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of every timer: each would keep the connection's buffers until it fires."""
         self._end_wait()
+        self._end_unread_wait()
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def forget(self) -> None:
@@ -77,6 +85,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since = time.monotonic()
         if self._head_bytes is not None:
             self._head_bytes += len(data)
+        if len(data) > LARGE_BYTES and not self._large:
+            self._become_large()
         super().data_received(data)
         if self._head_bytes is not None and self._head_bytes > MOST_HEAD_BYTES:
             self.transport.abort()
@@ -100,14 +110,22 @@ class BoundedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unread_since = time.monotonic()
-        self.loop.call_later(ANSWER_SECONDS, self._end_unread, self._unread_since)
+        self._end_unread_wait()
+        self._unread_timer = self.loop.call_later(ANSWER_SECONDS, self._give_up)
         waiting = [each for each in self._all() if each.flow.write_paused]
         if len(waiting) > MOST_UNREAD:
             min(waiting, key=BoundedProtocol.unread_since).transport.abort()
 
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_unread_wait()
+
     def is_idle(self) -> bool:
         """Return whether nobody waits for an answer here."""
         return not self._requests or bool(self.cycle.response_complete)
+
+    def is_large(self) -> bool:
+        return self._large
 
     def unread_since(self) -> float:
         return self._unread_since
@@ -117,6 +135,20 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _all(self) -> list[BoundedProtocol]:
         return [each for each in self.connections if isinstance(each, BoundedProtocol)]
+
+    def _become_large(self) -> None:
+        self._large = True
+        large = [each for each in self._all() if each.is_large()]
+        if len(large) > MOST_LARGE:
+            self._end_idlest(large)  # of those that are not, `endpoint.Bodies` bounds the bodies
+
+    def _end_idlest(
+        self, among: list[BoundedProtocol], otherwise: BoundedProtocol | None = None
+    ) -> None:
+        idle = [each for each in among if each is not self and each.is_idle()]
+        ended = max(idle, key=BoundedProtocol.dispensable, default=otherwise)
+        if ended is not None:
+            ended.transport.abort()
 
     def _show_the_door(self, why: str) -> None:
         self.transport.abort()
@@ -136,10 +168,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         self.transport.abort()
 
-    def _end_unread(self, since: float) -> None:
-        """End the connection where what was left unread at a time still is."""
-        if self.flow.write_paused and self._unread_since == since:
-            self.transport.abort()
+    def _end_unread_wait(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
 
 MOST_HANDSHAKES = 256

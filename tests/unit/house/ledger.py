@@ -92,12 +92,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(281, 275),
-    "product lines of code": Figure(33344, 26500),
+    "product lines of code": Figure(33370, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
     "test files": Figure(511, 470),
-    "test lines": Figure(91818, 60000),
+    "test lines": Figure(91833, 60000),
     "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

@@ -73,7 +73,8 @@ class Limits(NamedTuple):
     @property
     def request_bytes(self) -> int | None:
         """Return what others must leave to the pod on each card."""
-        return self.limit_bytes if self.promised_bytes is None else self.promised_bytes
+        known = [each for each in (self.limit_bytes, self.promised_bytes) if each is not None]
+        return min(known, default=None)
 
 
 def read_limits(

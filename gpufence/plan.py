@@ -102,7 +102,8 @@ class Plan(NamedTuple):
     """
     `namespace` holds the namespace's annotations that counted when the pod was created: whoever
     computes again at binding must not ask what they are by then. `profile` is whose amounts the
-    pod's are, None where nobody's but its own.
+    pod's are, None where nobody's but its own. Of `limit_bytes` a pod that bursts is promised
+    `request_bytes`, any other all, which is None.
     """
 
     mode: Mode
@@ -111,6 +112,7 @@ class Plan(NamedTuple):
     containers: Mapping[str, ContainerPlan] = MappingProxyType({})
     namespace: Mapping[str, str] = MappingProxyType({})
     profile: ProfileUsed | None = None
+    request_bytes: int | None = None
 
 
 def write_plan(plan: Plan) -> str:
@@ -159,6 +161,8 @@ def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
     namespace = f'"namespace":{_ENCODER.encode(dict(plan.namespace))},' if plan.namespace else ""
     if plan.profile is not None:
         namespace += f'"profile":{_ENCODER.encode(plan.profile._asdict())},'
+    if plan.request_bytes is not None:
+        namespace += f'"request":{_amount(plan.request_bytes)},'
     parts = ",".join([f"{quoted(name)}:{text}" for name, text in containers.items()])
     return (
         f'{{"v":{VERSION},"mode":"{plan.mode.name.lower()}","dialect":{quoted(plan.dialect)},'
@@ -188,6 +192,7 @@ def read_plan(text: str, alike: dict[object, Setting] | None = None) -> Plan:
         },
         namespace=as_texts(written.get("namespace"), f"{PLAN}.namespace"),
         profile=_profile(written.get("profile"), f"{PLAN}.profile"),
+        request_bytes=_bytes(written.get("request"), f"{PLAN}.request"),
     )
 
 

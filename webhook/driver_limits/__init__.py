@@ -169,17 +169,16 @@ def seen_by_held(
     looks like the card. What many cards have in common is read once.
     """
     different = {(id(limits), card.compute_capability): limits for card, limits in by_card}
-    found: dict[str, dict[tuple[int, int, tuple[int, int] | None], None]] = {}
+    found: dict[str, dict[LimitOnCard, None]] = {}
     for (_, capability), limits in different.items():
-        for name, part, cards, _ in limits.parts:
+        for name, part, cards, request in limits.parts:
             limit = held.limits.get(name)
             if limit is not None:
                 least = limit if part is None or part > limit else part
-                found.setdefault(name, {})[least, cards, capability] = None
-    return {
-        name: [LimitOnCard(*row[:2], held.limits[name], row[2], driver=True) for row in rows]
-        for name, rows in found.items()
-    }
+                promised = request if request is not None and request < least else None
+                row = LimitOnCard(least, cards, limit, capability, driver=True)
+                found.setdefault(name, {})[row._replace(request_bytes=promised)] = None
+    return {name: list(rows) for name, rows in found.items()}
 
 
 def written(limit_bytes: int) -> dict[str, str]:

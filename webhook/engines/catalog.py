@@ -34,7 +34,8 @@ class Engine(NamedTuple):
     could do nothing, or kill it. `hard` means that it keeps to what it is told, `hooked` that the
     start-up hook finds PyTorch in it. `void` are flags and variables of its own that make what it
     is told useless, `word` is what everybody who runs it should know. With `after_weights` its flag
-    is a part of what those leave free.
+    is a part of what those leave free. What `gives_back` memory that it has allocated is told how
+    far its pod may burst, any other server no more than the request.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Engine(NamedTuple):
     void: tuple[str, ...] = ()
     word: str = ""
     after_weights: bool = False
+    gives_back: bool = False
 
     @property
     def basis(self) -> Basis:
@@ -127,7 +129,7 @@ LMDEPLOY = Engine(
     levers.LMDEPLOY,
     after_weights=True,
 )
-COMFYUI = Engine("comfyui", levers.COMFYUI, hooked=True)
+COMFYUI = Engine("comfyui", levers.COMFYUI, hooked=True, gives_back=True)
 COMFYUI_BY_VARIABLE = COMFYUI._replace(rows=(levers.COMFYUI_ARGS,))
 DASK_CUDA = Engine("dask-cuda", levers.DASK_CUDA)
 SPARK = Engine("spark", levers.SPARK)
@@ -138,9 +140,10 @@ RAY = Engine(
     "ray",
     common=None,
     hooked=True,
+    gives_back=True,
 )
-RAY_LLM = RAY._replace()  # with vLLM in its image
-SSHD = Engine("sshd")
+RAY_LLM = RAY._replace(gives_back=False)  # with vLLM in its image
+SSHD = Engine("sshd", gives_back=True)
 
 BY_NAME: dict[str, Engine] = {
     engine.name: engine

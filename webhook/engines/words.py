@@ -120,6 +120,16 @@ def after_weights(engine: Engine, lever: Lever, figures: CardFigures) -> str:
     )
 
 
+def keeps(engine: Engine | None, request_bytes: int, limit_bytes: int) -> str:
+    """Say why a server of a pod that bursts is configured with the request alone."""
+    server = "a server that may run here" if engine is None else called(engine)
+    return (
+        f"{server}: configured with the request of {write_mebibytes(request_bytes)} and not the "
+        f"limit of {write_mebibytes(limit_bytes)}, since it never gives back what it has allocated;"
+        f" {names.BURST_SERVERS}: enabled configures it with the limit"
+    )
+
+
 def uncapped(mention: Mention, figures: CardFigures | None) -> str:
     """Say why PyTorch gets no cap, though nothing that plans by itself is seen to start."""
     return (

@@ -38,7 +38,9 @@ class PodTerms(NamedTuple):
 
     `fenced` is False where nothing enforces the limit; `bound` is True when the variables stand as
     they are and only their values can change. `args` lets a server's flag be set, `asks_args` says
-    that the pod itself asks for it. `reserve_override` replaces the table of reserves.
+    that the pod itself asks for it. `reserve_override` replaces the table of reserves. A pod that
+    `bursts` says how far; `burst_servers` lets its servers do so, too. A container `gives_back`
+    where such a pod has the start-up hook mounted there.
     """
 
     injecting: Injecting
@@ -50,12 +52,16 @@ class PodTerms(NamedTuple):
     processes: int
     headroom: Headroom
     reserve_override: int | None
+    bursts: bool = False
+    burst_servers: bool = False
+    gives_back: bool = False
 
 
 class LimitOnCard(NamedTuple):
     """
     A card that a container might meet, and its limit on each of so many; None where unknown. Where
-    the driver holds the container, that shows it its limit as the card.
+    the driver holds the container, that shows it its limit as the card. `request_bytes` is what is
+    promised of the limit, None for all of it.
     """
 
     limit_bytes: int | None
@@ -63,6 +69,11 @@ class LimitOnCard(NamedTuple):
     card_bytes: int | None
     compute_capability: tuple[int, int] | None
     driver: bool = False
+    request_bytes: int | None = None
+
+    @property
+    def bursts(self) -> bool:
+        return self.request_bytes is not None
 
 
 class Basis(IntEnum):

@@ -35,6 +35,7 @@ from webhook.frameworks.table import (
     FixedRow,
     FrameworkRow,
 )
+from webhook.rewrite.burst import VARIABLES as BURST_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -137,7 +138,7 @@ def _xla_rows(text: ContainerText) -> Iterator[FrameworkRow | FixedRow]:
         yield from (XLA, XLA_NEW_BLANK)
 
 
-SETTABLE = VARIABLES.union(row.env for row in (*TABLE, *GROWTH))
+SETTABLE = VARIABLES.union(BURST_VARIABLES, (row.env for row in (*TABLE, *GROWTH)))
 WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH], DRIVER_VARIABLES)
 
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")

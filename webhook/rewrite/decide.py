@@ -20,7 +20,7 @@ from webhook.rewrite.containers import read_containers
 from webhook.rewrite.injection import inject
 from webhook.rewrite.inputs import PodLimits
 from webhook.rewrite.neighbours import neighbour_words
-from webhook.rewrite.python_hook import HookObstacle, is_taken, plan_hook
+from webhook.rewrite.python_hook import HookMount, HookObstacle, is_taken, plan_hook
 
 if TYPE_CHECKING:
     from gpufence.plan import ContainerPlan
@@ -108,6 +108,7 @@ def decide(trial: Trial, manifest: Object, starts: Starts) -> PodDecision:
         containers={item.container.text.name: item.injection.plan for item in containers},
         namespace=inputs.namespace_texts,
         profile=inputs.profile,
+        request_bytes=limits.request_bytes if isinstance(limits, PodLimits) else None,
     )
     summary = _summary(inputs, plan)
     warnings = [*trial.hard, *trial.soft, *_notes(inputs)]
@@ -135,9 +136,11 @@ def _containers(
     limits = inputs.limits_of_all()
     decided = []
     for container, number in read_containers(manifest, wanted, inputs.options, starts):
-        injection = inject(container.text, tuple(limits[container.text.name]), terms, number)
         carrier = inputs.options.python_hook
         hook = plan_hook(container, hook_source, carrier, taken=taken) if hooked else None
+        if terms.bursts:
+            terms = terms._replace(gives_back=isinstance(hook, HookMount))
+        injection = inject(container.text, tuple(limits[container.text.name]), terms, number)
         decided.append(ContainerDecision(container, injection, hook))
     return decided
 
@@ -258,6 +261,8 @@ def _summary(inputs: PlanInputs, plan: Plan) -> str:
         return f"nothing is configured, its limit cannot be read: {limits.problem.sentence}"
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
     by = "" if inputs.profile is None else f", by profile {inputs.profile.name}"
+    if plan.request_bytes is not None:
+        limit = f"{limit}, {write_mebibytes(plan.request_bytes)} of it promised,"
     head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis}{by})"
     held = "" if inputs.driver is None else said_of(inputs.driver, inputs.mode)
     return f"{head}; {_course(inputs, limits, plan)}{held}{_where(inputs)}"

@@ -39,6 +39,7 @@ from webhook.frameworks.table import (
     smaller_share,
     value_for,
 )
+from webhook.rewrite.burst import BurstTold, told
 from webhook.rewrite.containers import ABSENT, ContainerText, own_rows, table_rows
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
 
 HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
 ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"
-
 
 _OF_FRAMEWORKS = frozenset(
     (
@@ -98,11 +98,12 @@ def inject(
     text: ContainerText, cards: tuple[LimitOnCard, ...], terms: PodTerms, number: int
 ) -> Injection:
     """Work out one container's settings; `number` is in the names of its slots."""
-    server = text.launch is not None
-    plain = not (server or text.variables or text.env_from or terms.args or terms.bound)
+    server, changes = text.launch is not None, terms.bound or terms.gives_back
+    plain = not (server or text.variables or text.env_from or terms.args or changes)
     if not plain or cards[0].driver:
-        figures = container_figures(cards, terms, servers=server)
-        return _injection(text, figures, terms, number)
+        burst = told(text.launch, cards, terms) if terms.bursts else BurstTold(cards)
+        figures = container_figures(burst.cards, terms, servers=server)
+        return _injection(text, figures, terms, number, burst)
     return own_settings(cards, terms, number, framework=text.framework)
 
 
@@ -134,9 +135,9 @@ def own_settings(
 
 
 def _injection(
-    text: ContainerText, figures: ContainerFigures, terms: PodTerms, number: int
+    text: ContainerText, figures: ContainerFigures, terms: PodTerms, number: int, burst: BurstTold
 ) -> Injection:
-    work = _Work(text, figures, terms, number)
+    work = _Work(text, figures, terms, number, burst)
     work.settle_all()
     cap, kept = work.cap()
     plan = ContainerPlan(
@@ -170,12 +171,18 @@ class _Work:
     """One container's settings in the making."""
 
     def __init__(
-        self, text: ContainerText, figures: ContainerFigures, terms: PodTerms, number: int
+        self,
+        text: ContainerText,
+        figures: ContainerFigures,
+        terms: PodTerms,
+        number: int,
+        burst: BurstTold,
     ) -> None:
         self.text = text
         self.figures = figures
         self.terms = terms
         self.number = number
+        self.burst = burst
         self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
         self.engine = text.launch.engine if text.launch is not None else None
         self.lever = self.engine.lever if self.engine is not None else None
@@ -211,7 +218,7 @@ class _Work:
         rows = table_rows(self.text, self.terms, aware=self.aware, driver=self.driver)
         if launch is not None and self.engine is not None:
             rows = chain(rows, own_rows(self.engine, launch, told=bool(self.edits)))
-        for row in rows:
+        for row in chain(rows, self.burst.rows):
             if row not in grown:
                 self._settle(row, really=really)
         if really:
@@ -303,6 +310,7 @@ class _Work:
 
     def _meet(self, launch: ServerLaunch) -> None:
         """Find out whether a known program stays within its share, told by its owner or by us."""
+        self.warnings += [self.burst.why] if self.burst.why else []
         if launch.evidence is UNREAD:
             self.refusal = words.unread(self.text.name)
         elif launch.evidence is not None and not self.driver:

@@ -66,7 +66,8 @@ class PodLimits(NamedTuple):
     The limits on each card, at least one; `unclear` are the problems of cards that gave none.
 
     `first` are those on the first card, for all that is the same on every card. `limit_bytes` is
-    the smallest limit there is. `fenced` is True where gpufence is to hold the pod to it.
+    the smallest limit there is, `request_bytes` the smallest request of a pod that bursts.
+    `fenced` is True where gpufence is to hold the pod to it.
     """
 
     by_card: list[tuple[CandidateCard, Limits]]
@@ -75,6 +76,7 @@ class PodLimits(NamedTuple):
     library_caps: bool
     fenced: bool
     unclear: tuple[Problem, ...]
+    request_bytes: int | None = None
 
 
 class PlanInputs(NamedTuple):
@@ -132,7 +134,9 @@ class PlanInputs(NamedTuple):
                 cards = rows[0].cards if rows else part.cards
                 size = part.limit_bytes if isolated else card.memory_bytes
                 capability = card.compute_capability
-                rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
+                request = part.request_bytes if part.request_bytes != part.limit_bytes else None
+                row = LimitOnCard(part.limit_bytes, cards, size, capability)
+                rows.append(row if request is None else row._replace(request_bytes=request))
         return found
 
 
@@ -251,6 +255,8 @@ def read_inputs(
             processes=options.processes,
             headroom=options.headroom,
             reserve_override=reserve_override,
+            bursts=options.burst is not None,
+            burst_servers=options.burst_servers,
         ),
         node=node,
     )
@@ -305,8 +311,7 @@ def _limits(
         if units is None or card.units != units:
             units = card.units
             declaration = read_declaration(pod, units)
-            bursts = options.burst is not None
-            differs = len(candidates) > 1 and (bursts or _differs_by_card(declaration))
+            differs = len(candidates) > 1 and _differs_by_card(declaration, options)
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
         elif differs:
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
@@ -328,6 +333,7 @@ def _limits(
         return min(unreadable, key=attrgetter("own_words"), default=failed[0])
     library_caps = all(each.library_caps for _, each in readable)
     amounts = [each.limit_bytes for _, each in readable if each.limit_bytes is not None]
+    bursts = any(each.promised_bytes is not None for _, each in readable)
     return PodLimits(
         by_card=readable,
         first=readable[0][1],
@@ -335,7 +341,13 @@ def _limits(
         library_caps=library_caps,
         fenced=not library_caps and any(each.enforced for _, each in readable),
         unclear=tuple(dict.fromkeys([item.problem for item in unreadable])),
+        request_bytes=_smallest_request(readable) if bursts else None,
     )
+
+
+def _smallest_request(readable: list[tuple[CandidateCard, Limits]]) -> int | None:
+    known = [each.request_bytes for _, each in readable if each.request_bytes is not None]
+    return min(known, default=None)
 
 
 def _ends(card: CandidateCard, largest_bytes: int) -> tuple[CandidateCard, ...]:
@@ -349,8 +361,9 @@ def _differ(ends: list[tuple[CandidateCard, Limits]]) -> bool:
     return len({(limits.limit_bytes, limits.parts) for _, limits in ends}) > 1
 
 
-def _differs_by_card(declaration: Declared | Undeclared | Unreadable) -> bool:
-    """Return whether an amount is a share of a card, and so another on each."""
-    return isinstance(declaration, Declared) and any(
-        claim.amount.share is not None for claim in declaration.claims
+def _differs_by_card(declaration: Declared | Undeclared | Unreadable, options: PodOptions) -> bool:
+    """Return whether an amount is a share of a card, or bound by it, and so another on each."""
+    return options.burst is not None or (
+        isinstance(declaration, Declared)
+        and any(claim.amount.share is not None for claim in declaration.claims)
     )

@@ -84,6 +84,8 @@ _words = {
     names.OOM_MESSAGE: ["enabled", "disabled"],
     names.INJECT: ["disabled", "enabled"],
     names.FRAMEWORK: ["vllm", "none"],
+    names.BURST: ["card", "3Gi", "250%", "much"],
+    names.BURST_SERVERS: ["enabled"],
     names.KAI_FRACTION: ["0.25"],
     names.PLAN: ["{}", '{"v":9}', "junk"],
     names.NODE: ["elsewhere"],
@@ -104,6 +106,8 @@ namespaces = st.fixed_dictionaries(
         names.MAX_MEMORY: st.just("2Gi"),
         names.IMPLIED_LIMITS: st.just("enabled"),
         names.PYTHON_HOOK: st.just("enabled"),
+        names.BURST: st.just("card"),
+        names.MAX_BURST: st.sampled_from(["2Gi", "lots"]),
     },
 )
 

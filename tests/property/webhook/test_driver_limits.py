@@ -242,6 +242,7 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     item = container(**resources) | draw(_starts) | {"env": draw(_own)}
     more = [container("beside") | {"env": variables(A="1")}] if draw(st.booleans()) else []
     said = annotations | draw(st.sampled_from([{}, {names.ARGS: "enabled"}]))
+    said |= draw(st.sampled_from([{}, {}, {names.BURST: "card"}, {names.BURST: "13Gi"}]))
     return pod(item, *more, annotations=said, **draw(_where))
 
 

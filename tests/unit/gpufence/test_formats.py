@@ -78,6 +78,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
         PLAN._replace(profile=ProfileUsed("deployment-web", 3)),
         Plan(Mode.OBSERVE, "nvidia", None),
         Plan(Mode.CAP, "nvidia", GIB, namespace={"gpufence.io/max-memory": "1Gi"}),
+        PLAN._replace(request_bytes=GIB),
         Plan(
             Mode.EVICT,
             "kai",
@@ -85,7 +86,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
             {"a": ContainerPlan(None, 1, Headroom.FACTOR, None, UNKNOWN)},
         ),
     ],
-    ids=["known", "by a profile", "nothing", "options of the namespace", "unknown card"],
+    ids=["known", "by a profile", "nothing", "options of the namespace", "burst", "unknown card"],
 )
 def test_what_is_written_reads_back(plan: Plan) -> None:
     """Known and unknown figures survive the way through the annotation."""
@@ -97,6 +98,7 @@ def test_what_is_written_reads_back(plan: Plan) -> None:
     [
         ("plan", {"mode": "off"}, "mode"),
         ("plan", {"limit": "much"}, "limit"),
+        ("plan", {"request": "much"}, "request"),
         ("plan", {"namespace": {"a": 1}}, "namespace[a]"),
         ("plan", {"profile": "x"}, "profile"),
         ("plan", {"profile": {"name": "x"}}, "profile.generation"),

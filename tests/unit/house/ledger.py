@@ -46,6 +46,7 @@ CORES_OWN = {"gpufence.idle": "controller"}
 """Releases are what the controller's core decides."""
 
 BUDGETS = {
+    "webhook.rewrite.burst": 45,
     "gpufence.burst": 90,
     "kubectl_gpufence.verbs.dashboard.episodes": 95,
     "agent.concerns.capped": 200,
@@ -92,12 +93,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(281, 275),
-    "product lines of code": Figure(33370, 26500),
+    "product lines of code": Figure(33414, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(54, 60),
-    "test files": Figure(511, 470),
-    "test lines": Figure(91833, 60000),
+    "test files": Figure(512, 470),
+    "test lines": Figure(91944, 60000),
     "product modules that unit tests import": Figure(187, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

@@ -85,6 +85,7 @@ class NamespaceOptions(NamedTuple):
 
     max_memory_bytes: int | None = None
     max_burst: Burst | None = None
+    quota_bytes: int | None = None
     implied_limits: bool = False
     evicts_undeclared: bool = False
     unreadable: tuple[Problem, ...] = ()
@@ -245,6 +246,11 @@ def _burst(text: str, field: str) -> Burst:
         raise InvalidError(error.problem._replace(remedy=_BURST_FORMS)) from error
 
 
+def _quota(text: str, field: str) -> int:
+    """Read what all pods of a namespace may ask for; 0 lets none in."""
+    return 0 if text == "0" else read_memory(text, field)
+
+
 def _processes(text: str, field: str) -> int:
     return whole_number(text, field, most=MOST_PROCESSES)
 
@@ -311,6 +317,7 @@ _POD_OPTIONS = (
 _NAMESPACE_OPTIONS = (
     _Option(names.MAX_MEMORY, "max_memory_bytes", read_memory),
     _Option(names.MAX_BURST, "max_burst", _burst),
+    _Option(names.QUOTA_MEMORY, "quota_bytes", _quota),
     _Option(names.IMPLIED_LIMITS, "implied_limits", _enabled),
     _Option(names.UNDECLARED_USE, "evicts_undeclared", _evict),
 )

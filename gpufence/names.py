@@ -29,6 +29,7 @@ WHY_PREFIX: Final = "gpufence-why-"  # + node: ConfigMap in which its agent keep
 WHY_KEY: Final = "records.json"  # its key
 WHY_LABEL: Final = "gpufence-why"  # its app.kubernetes.io/name
 WHY_RUNNING: Final = "running"  # the page with what has happened so far to pods that are there
+QUOTA_LEDGER: Final = "gpufence-quota"  # ConfigMap of pods that were let in a moment ago
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"  # label of what a program makes: its name
 PROFILE_GROUP: Final = "gpufence.io/v1alpha1"  # API of our own objects
 PROFILES: Final = "gpumemoryprofiles"  # there: what the models of one owner need, short gmp
@@ -61,6 +62,7 @@ FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and 
 FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
 MAX_BURST: Final = "gpufence.io/max-burst"  # namespace: ceiling of that
+QUOTA_MEMORY: Final = "gpufence.io/quota-memory"  # namespace: sum of amounts in annotations there
 IMPLIED_LIMITS: Final = "gpufence.io/implied-limits"  # namespace: enforce card / shared clients
 UNDECLARED_USE: Final = (
     "gpufence.io/undeclared"  # namespace: "evict" pods that hold memory and ask for no GPU
@@ -88,6 +90,7 @@ INJECTED_NOTHING: Final = "nothing"  # mode observe, or a library caps the pod b
 INJECTED_OPTED_OUT: Final = "opted-out"  # the pod asked for no settings
 SUMMARY: Final = "gpufence.io/summary"  # one line a person can read
 WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warned about
+COUNTED: Final = "gpufence.io/counted"  # under which the webhook counted it on the quota of memory
 SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source
 SITE_LINE: Final = "gpufence.io/site-line"  # the line by which site folders start that source
 GPU_IDLE: Final = "gpufence.io/GPUIdle"  # pod condition, by the agent: it does nothing on its cards
@@ -170,7 +173,10 @@ USER_KEYS: Final = (
     BURST,
     BURST_SERVERS,
 )
-WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE, SITE_LINE)
+WRITTEN_KEYS: Final = (
+    *(PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE, SITE_LINE),
+    COUNTED,
+)
 
 # Bookkeeping of schedulers on pods; forged at create, it makes them count wrong
 GPUSHARE_BOOKKEEPING: Final = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from gpufence import names
 from gpufence.claim_requests import class_key, classes_asked
@@ -29,6 +29,10 @@ ClaimsFound: TypeAlias = "Mapping[str, Object | str]"
 Each claim by the pod's own name for it, or why nobody can say what it gives; and the classes that
 they ask for.
 """
+CONFLICT: Final = "conflict"
+"""The reason of an UnknownError where somebody else has changed what was to be written."""
+SLOW: Final = "api-slow"
+"""The same where no answer came in time, and what was asked for may have been done."""
 _MOST_CLASSES = 8
 _resource = partial(group, names.RESOURCE_GROUP)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gpufence import names
 from gpufence.slices import newest, read_slice
-from kube import KubeError, NotFoundError, Source, core, group
+from kube import ConflictError, KubeError, NotFoundError, Source, core, group
 from kube.informers import Informers, Interner, Store
 from kube.informers.views import NamespaceView, name_of, view_namespace, view_node
-from webhook.claims import UnknownError, ask_claims, ask_devices
+from webhook.claims import CONFLICT, SLOW, UnknownError, ask_claims, ask_devices
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -72,6 +72,16 @@ class ClusterView:
         del namespace, pod
         return None
 
+    def follows(self, name: str) -> bool:
+        """Return whether an optional collection has been read, and is followed."""
+        del name
+        return False
+
+    async def ask(self, ask: Callable[[Client, float], JsonObject]) -> JsonObject:
+        """Ask the API server anything, within so many seconds. Raises UnknownError."""
+        del ask
+        raise UnknownError("no-cluster", "no cluster to ask")
+
     async def read_namespace(self, name: str) -> Mapping[str, str]:
         """Ask for the annotations of a namespace. Raises UnknownError."""
         del name
@@ -100,8 +110,8 @@ class ClusterView:
         return None
 
 
-class AmountSource(Protocol):
-    """Objects that a cluster may have, in which amounts of owners stand."""
+class Optional(Protocol):
+    """Objects that a cluster may have, and let us read."""
 
     name: str
 
@@ -109,6 +119,10 @@ class AmountSource(Protocol):
 
     @property
     def store(self) -> Store[Any]: ...
+
+
+class AmountSource(Optional, Protocol):
+    """Those in which amounts of owners stand."""
 
     def of_pod(self, namespace: str, pod: Object) -> OwnersAmounts | None: ...
 
@@ -123,10 +137,12 @@ class LiveCluster(ClusterView):
         deadline_seconds: float,
         watching: WatchSettings | None = None,
         sources: Sequence[AmountSource] = (),
+        more: Sequence[Optional] = (),
     ) -> None:
         super().__init__(deadline_seconds)
         self._client = client
         self._sources = sources
+        self._more = more
         self._pool = ThreadPoolExecutor(THREADS, "api")
         self._waiting = 0
         interner = Interner()
@@ -147,7 +163,7 @@ class LiveCluster(ClusterView):
         follow = self._informers.follow
         follow("nodes", nodes, self.nodes)
         follow("namespaces", namespaces, self.namespaces)
-        for each in self._sources:
+        for each in (*self._sources, *self._more):
             follow(each.name, each.source(interner), each.store, optional=True, vital=False)
         follow("slices", slices, published, optional=True, vital=False)
 
@@ -172,6 +188,9 @@ class LiveCluster(ClusterView):
     def amounts(self, namespace: str, pod: Object) -> OwnersAmounts | None:
         found = (each.of_pod(namespace, pod) for each in self._sources)
         return next(filter(None, found), None)
+
+    def follows(self, name: str) -> bool:
+        return self._informers.absent(name) is None and self._informers.state(name).synced
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
         _, found = view_namespace(await self._get(core, "namespaces", name))
@@ -200,28 +219,31 @@ class LiveCluster(ClusterView):
         return {name: round(now - seconds, 1) for name, seconds in silences.items()}
 
     async def _get(self, where: Callable[..., str], *segments: str, **query: str) -> JsonObject:
+        return await self.ask(
+            lambda client, seconds: client.get(where(*segments), query, timeout_seconds=seconds)
+        )
+
+    async def ask(self, ask: Callable[[Client, float], JsonObject]) -> JsonObject:
         if self._waiting >= _MOST_WAITING:
             raise UnknownError("busy", "too many questions wait for the API server")
         self._waiting += 1
         try:
             async with asyncio.timeout(self.deadline_seconds):
-                return await asyncio.get_running_loop().run_in_executor(
-                    self._pool, self._ask, where, segments, query
-                )
+                return await asyncio.get_running_loop().run_in_executor(self._pool, self._ask, ask)
         except TimeoutError as error:
             raise UnknownError(
-                "api-slow", f"no answer of the API server within {self.deadline_seconds:g} s"
+                SLOW, f"no answer of the API server within {self.deadline_seconds:g} s"
             ) from error
         finally:
             self._waiting -= 1
 
-    def _ask(
-        self, where: Callable[..., str], segments: tuple[str, ...], query: Mapping[str, str]
-    ) -> JsonObject:
+    def _ask(self, ask: Callable[[Client, float], JsonObject]) -> JsonObject:
         try:
-            return self._client.get(where(*segments), query, timeout_seconds=self.deadline_seconds)
+            return ask(self._client, self.deadline_seconds)
         except NotFoundError as error:
             raise UnknownError("not-found", str(error)) from error
+        except ConflictError as error:
+            raise UnknownError(CONFLICT, str(error)) from error
         except KubeError as error:
             raise UnknownError("api-error", str(error)) from error
         except ValueError as error:

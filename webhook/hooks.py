@@ -10,7 +10,8 @@ keeps the careful values it has.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gpufence import names
 from gpufence.dialects import declares
@@ -33,7 +34,7 @@ from webhook.review import (
     write_allowed,
     write_denied,
 )
-from webhook.rewrite import Refusal, Rewrite, rewrite
+from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
 
 if TYPE_CHECKING:
@@ -47,7 +48,46 @@ if TYPE_CHECKING:
     from webhook.review import Review
 
 OK = 200
-_NO_ANNOTATIONS: Mapping[str, str] = {}
+_NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
+
+
+class Admission(NamedTuple):
+    """
+    A pod that is let in as far as its own words go, as it is by now; `came` are the annotations
+    with which it came.
+    """
+
+    subject: Subject
+    mode: Mode
+    namespace: Mapping[str, str]
+    came: Mapping[str, str]
+    pod: JsonObject
+
+
+class CheckResult(NamedTuple):
+    """
+    What a check says: why the pod is not let in, empty where it is; what to warn of, and to write.
+    """
+
+    refusal: str = ""
+    warnings: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = _NO_ANNOTATIONS
+
+
+PASSED = CheckResult()
+
+
+class Check(Protocol):
+    """What a pod has to pass beside what its own words say."""
+
+    name: str
+    """Of a refusal, in the metrics."""
+
+    def concerns(self, namespace: Mapping[str, str]) -> bool:
+        """Return whether a namespace with these annotations asks for it."""
+        ...
+
+    async def check(self, admission: Admission) -> CheckResult: ...
 
 
 class PodHook:
@@ -57,10 +97,17 @@ class PodHook:
 
     expected = PODS
 
-    def __init__(self, mode: Mode, cluster: ClusterView, policy: WebhookPolicy) -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        cluster: ClusterView,
+        policy: WebhookPolicy,
+        checks: Sequence[Check] = (),
+    ) -> None:
         self._mode = mode
         self._cluster = cluster
         self._policy = policy
+        self._checks = checks
         url = policy.help_url
         # Among warnings a line of its own: API servers cut long ones.
         self._links = (f"see {url}#{Anchor.REFUSED}",) if url else ()
@@ -72,7 +119,19 @@ class PodHook:
         if annotations is None:
             annotations, reason = await self._read_annotations(review.subject.namespace)
         claims = await self._read_claims(review)
-        return self._decide(review, annotations, reason, claims)
+        checks = [each for each in self._checks if each.concerns(annotations)]
+        came = dict(part_of(part_of(review.object, "metadata"), "annotations")) if checks else {}
+        decision = self._decide(review, annotations, claims)
+        if isinstance(decision, Refusal):
+            return self._refused(review.subject, reason, decision.message)
+        admission = Admission(review.subject, self._mode, annotations, came, review.object)
+        results = []
+        for each in checks:
+            results.append(await each.check(admission))
+            if results[-1].refusal:
+                message = f"gpufence refuses this pod: {results[-1].refusal}"
+                return self._refused(review.subject, each.name, message)
+        return self._let_in(review, reason, decision, results)
 
     def unread(self, uid: str, why: str) -> Reply:
         """Refuse in evict what nobody can read: it would be let in without a limit."""
@@ -105,11 +164,11 @@ class PodHook:
         return await self._cluster.read_claims(review.subject.namespace, claims) if claims else {}
 
     def _decide(
-        self, review: Review, annotations: Mapping[str, str], reason: str, claims: ClaimsFound
-    ) -> Reply:
+        self, review: Review, annotations: Mapping[str, str], claims: ClaimsFound
+    ) -> Rewrite | Unchanged | Refusal:
         subject = review.subject
         try:
-            decision = rewrite(
+            return rewrite(
                 review.object,
                 self._mode,
                 annotations,
@@ -121,16 +180,26 @@ class PodHook:
         except InvalidError as error:
             sentence = "request.object is not shaped like a pod"
             raise BadReviewError("no-pod", sentence, subject.uid) from error
-        if isinstance(decision, Refusal):
-            return self._refused(subject, reason, decision.message)
+
+    def _let_in(
+        self,
+        review: Review,
+        reason: str,
+        decision: Rewrite | Unchanged,
+        results: Sequence[CheckResult],
+    ) -> Reply:
         if isinstance(decision, Rewrite):
-            result, operations = ReviewResult.REWRITTEN, decision.operations
-            what, why = "summary", decision.summary
+            operations, what, why = decision.operations, "summary", decision.summary
         else:
-            result, operations = ReviewResult.UNCHANGED, []
-            what, why = "reason", decision.reason
-        warnings = decision.warnings + self._links if decision.warnings else ()
-        audit = {"result": result.value, what: why}
+            operations, what, why = [], "reason", decision.reason
+        said = {key: text for each in results for key, text in each.annotations.items()}
+        if said:
+            operations = [*operations, *_operations(review.object, said)]
+        result = ReviewResult.REWRITTEN if operations else ReviewResult.UNCHANGED
+        warnings = (*decision.warnings, *(text for each in results for text in each.warnings))
+        if warnings:
+            warnings += self._links
+        subject, audit = review.subject, {"result": result.value, what: why}
         outcome = ReviewOutcome(result, subject, reason, why, len(operations), len(warnings))
         return Reply(OK, write_allowed(subject.uid, operations, warnings, audit), outcome)
 

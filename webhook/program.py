@@ -6,7 +6,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpufence.settings import read_settings, shown_settings
 from kube import connect
@@ -14,6 +14,7 @@ from service.itself import Itself
 from service.listen import listen
 from service.logs import tell_settings
 from webhook import metrics as names
+from webhook.checks.quota import QuotaMemory
 from webhook.cluster import LONGEST_REPLY_BYTES, THREADS, ClusterView, LiveCluster
 from webhook.metrics import Account, Gauge, Metrics, start_logging
 from webhook.profiles import Profiles
@@ -31,14 +32,19 @@ from webhook.settings import LISTEN, STATUS_LISTEN, WebhookSettings
 from webhook.tls import CertificateWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from socket import socket
 
     from kube import ClientSettings
-    from webhook.cluster import AmountSource
+    from webhook.checks import OptionalCheck
+    from webhook.cluster import AmountSource, Optional
+    from webhook.hooks import Check
     from webhook.metrics import RequestLog
     from webhook.policy import WebhookPolicy
     from webhook.settings import ServerSettings
+
+CHECKS: Final[tuple[Callable[[WebhookPolicy], OptionalCheck], ...]] = (QuotaMemory,)
+"""What pods have to pass besides: each is its folder in `webhook/checks`, and a row here."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,12 +86,16 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
         parts = _Parts(ClusterView(), certificate, metrics, Draining(), log)
         _serve(parts, policy, settings)
         return
-    profiles = Profiles()
-    live = live_cluster(access, policy, settings, profiles)
+    profiles, checks = Profiles(), [each(policy) for each in CHECKS]
+    more = [each.follows for each in checks]
+    live = live_cluster(access, policy, settings, (profiles,), more)
     _add_cluster_gauges(metrics, live, profiles)
+    for each in checks:
+        each.begin(live, settings.namespace)
+        metrics.add_source(each.families)
     live.start()
     try:
-        _serve(_Parts(live, certificate, metrics, Draining(), log), policy, settings)
+        _serve(_Parts(live, certificate, metrics, Draining(), log), policy, settings, checks)
     finally:
         live.stop()
 
@@ -100,7 +110,11 @@ def hook_source() -> str:
 
 
 def live_cluster(
-    access: ClientSettings, policy: WebhookPolicy, settings: ServerSettings, *sources: AmountSource
+    access: ClientSettings,
+    policy: WebhookPolicy,
+    settings: ServerSettings,
+    sources: Sequence[AmountSource] = (),
+    more: Sequence[Optional] = (),
 ) -> LiveCluster:
     """Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none."""
     patient = replace(
@@ -110,13 +124,16 @@ def live_cluster(
         pool_connections=THREADS,
     )
     deadline = settings.api_deadline_seconds
-    return LiveCluster(connect(patient), policy.default.units, deadline, sources=sources)
+    return LiveCluster(connect(patient), policy.default.units, deadline, sources=sources, more=more)
 
 
-def _serve(parts: _Parts, policy: WebhookPolicy, settings: ServerSettings) -> None:
+def _serve(
+    parts: _Parts, policy: WebhookPolicy, settings: ServerSettings, checks: Sequence[Check] = ()
+) -> None:
     _add_gauges(parts)
     account = Account(parts.metrics, parts.log)
-    admissions = admission_app(hooks_of(parts.cluster, policy), account, parts.draining)
+    hooks = hooks_of(parts.cluster, policy, checks)
+    admissions = admission_app(hooks, account, parts.draining)
     sockets: list[socket] = []
     try:
         for setting, address in (

@@ -30,12 +30,13 @@ from webhook.hooks import BindingHook, PodHook
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fastapi import FastAPI
 
     from webhook.cluster import ClusterView
     from webhook.endpoint import App, Hook
+    from webhook.hooks import Check
     from webhook.metrics import Account, Metrics
     from webhook.policy import WebhookPolicy
 
@@ -53,10 +54,13 @@ _COLLECT_SELDOM = (50_000, 20, 20)
 _log = logging.getLogger(__name__)
 
 
-def hooks_of(cluster: ClusterView, policy: WebhookPolicy) -> dict[str, tuple[str, Hook]]:
+def hooks_of(
+    cluster: ClusterView, policy: WebhookPolicy, checks: Sequence[Check] = ()
+) -> dict[str, tuple[str, Hook]]:
     """Make every hook, by its path."""
     hooks: dict[str, tuple[str, Hook]] = {
-        path: (str(mode), PodHook(mode, cluster, policy)) for mode, path in POD_PATHS.items()
+        path: (str(mode), PodHook(mode, cluster, policy, checks))
+        for mode, path in POD_PATHS.items()
     }
     hooks[BINDING_PATH] = ("bindings", BindingHook(cluster, policy))
     return hooks

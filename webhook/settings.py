@@ -84,6 +84,13 @@ class ServerSettings:
             kind=choice(("auto", "none")),
         ),
     )
+    namespace: str = field(
+        default=names.SYSTEM_NAMESPACE,
+        metadata=setting(
+            "GPUFENCE_NAMESPACE",
+            f"where the ConfigMap `{names.QUOTA_LEDGER}` is (component `quota`)",
+        ),
+    )
     log_level: str = field(
         default="info",
         metadata=setting(

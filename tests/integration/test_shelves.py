@@ -28,6 +28,19 @@ from agent.program import SETTINGS, AgentProgram, NoCluster
 from agent.settings import read_agent_settings
 made = AgentProgram(read_agent_settings({"GPUFENCE_NODE": "n1"}, SETTINGS), NoCluster())
 """
+WEBHOOK = """
+from kube import ClientSettings
+from webhook.program import CHECKS, live_cluster
+from webhook.server import hooks_of
+from webhook.settings import WebhookSettings
+chosen = WebhookSettings()
+policy = chosen.pods.policy()
+checks = [each(policy) for each in CHECKS]
+more = [each.follows for each in checks]
+made = live_cluster(ClientSettings(server="http://127.0.0.1:9"), policy, chosen.server, (), more)
+made.pages = {}
+hooks_of(made, policy, checks)
+"""
 START = """
 made.start()
 for page in made.pages.values():
@@ -49,6 +62,11 @@ class Program(NamedTuple):
 
 
 PROGRAMS = (
+    Program(
+        "webhook/checks",
+        WEBHOOK,
+        ("tests/golden/webhook/test_golden.py", "tests/unit/webhook/test_rewrite.py"),
+    ),
     Program(
         "controller/keepers",
         CONTROLLER,

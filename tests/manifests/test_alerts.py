@@ -29,6 +29,8 @@ CARD = {"node": "n1", "card": "GPU-1"}
 CLOCK = "0+60x60"
 CAP_HOOK = {"name": "cap.pods.gpufence.io"}
 CONTACT = 'gpufence_webhook_cluster_last_contact_timestamp_seconds{pod="a",source="nodes"}'
+USED = 'gpufence_quota_memory_used_bytes{namespace="team-a"}'
+QUOTA = 'gpufence_quota_memory_bytes{namespace="team-a"}'
 UNAVAILABLE = "kube_daemonset_status_number_unavailable"
 OURS = {"namespace": "gpufence-system", "daemonset": "gpufence-agent"}
 
@@ -131,6 +133,15 @@ CASES = [
             {CONTACT: "0x60"},
             {CONTACT: "0+60x60"},
             {"pod": "a", "source": "nodes"},
+        ),
+    ),
+    (
+        "GpufenceQuotaPassed",
+        Case(
+            {USED: "9x60", QUOTA: "8x60"},
+            {USED: "8x60", QUOTA: "8x60"},
+            {"namespace": "team-a"},
+            minute=1,
         ),
     ),
     (

@@ -256,7 +256,7 @@ def _with_code(node: Any) -> Any:
         entries["metadata"] = {**node["metadata"], "annotations": annotations}
     if node.get("kind") == "ConfigMap":
         for file in (DEPLOY / _DASHBOARDS).glob("*.json"):
-            if file.name in node["data"]:
+            if file.name in node.get("data", ()):
                 told = f'{file.name}: {{{{ .Files.Get "{_DASHBOARDS}/{file.name}" | toJson }}}}'
                 entries["data"][file.name] = Code((told,))
     return entries

@@ -89,7 +89,7 @@ def _without_quota(fenced: list[str], installation: Installation) -> Iterator[Fi
     if not free or installation.quotas.hidden:
         return
     text = f"{counted(len(free), 'fenced namespace')} without a quota on GPU memory: {named(free)}"
-    remedy = "a ResourceQuota with requests.<resource of your sharing system> (docs/operations.md)"
+    remedy = "a ResourceQuota with requests.<resource of your sharing system> (docs/quota.md)"
     yield look(_QUOTAS, text, remedy) if limited else ok(_QUOTAS, text)
 
 

@@ -34,6 +34,7 @@ SHELVES = (
     *(
         "kubectl_gpufence.verbs.recommend",
         "kubectl_gpufence.verbs.why",
+        "webhook.checks",
         "webhook.command",
         "webhook.profiles",
         "gpufence.need",
@@ -48,6 +49,8 @@ CORES_OWN = {"gpufence.idle": "controller"}
 BUDGETS = {
     "webhook.rewrite.burst": 45,
     "gpufence.burst": 90,
+    "webhook.checks": 420,
+    "gpufence.quota": 60,
     "kubectl_gpufence.verbs.dashboard.episodes": 95,
     "agent.concerns.capped": 200,
     "gpufence.capped": 240,

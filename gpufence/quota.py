@@ -35,7 +35,7 @@ _NO_WORDS: Final = NamespaceOptions()
 _UNITS: Final = Units()  # what annotations count is the same on every node
 
 
-class Asked(NamedTuple):
+class AskedMemory(NamedTuple):
     """
     Bytes on each of so many cards; with a `share` (numerator, denominator) that part of a card, and
     no more than the bytes.
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
         return each * self.cards
 
 
-def asked_of(pod: Pod) -> Asked | None:
+def asked_of(pod: Pod) -> AskedMemory | None:
     """
     Return what a pod asks for by annotations alone; None where it asks for nothing, or by resources
     too. What cannot be read counts as the smallest amount that can, a burst as what is promised.
@@ -69,9 +69,9 @@ def asked_of(pod: Pod) -> Asked | None:
         return None
     if len(found.parts) <= 1:
         cards = max([part.cards for part in found.parts], default=1)
-        return Asked(found.request_bytes or 0, cards, share)
+        return AskedMemory(found.request_bytes or 0, cards, share)
     parts = {part.container: (part.request_bytes or 0) * part.cards for part in found.parts}
-    return Asked(max(phase_sums(pod, parts)))
+    return AskedMemory(max(phase_sums(pod, parts)))
 
 
 def amount_key(annotations: Mapping[str, str]) -> str:

@@ -110,7 +110,7 @@ class ClusterView:
         return None
 
 
-class Optional(Protocol):
+class OptionalSource(Protocol):
     """Objects that a cluster may have, and let us read."""
 
     name: str
@@ -121,7 +121,7 @@ class Optional(Protocol):
     def store(self) -> Store[Any]: ...
 
 
-class AmountSource(Optional, Protocol):
+class AmountSource(OptionalSource, Protocol):
     """Those in which amounts of owners stand."""
 
     def of_pod(self, namespace: str, pod: Object) -> OwnersAmounts | None: ...
@@ -137,7 +137,7 @@ class LiveCluster(ClusterView):
         deadline_seconds: float,
         watching: WatchSettings | None = None,
         sources: Sequence[AmountSource] = (),
-        more: Sequence[Optional] = (),
+        more: Sequence[OptionalSource] = (),
     ) -> None:
         super().__init__(deadline_seconds)
         self._client = client

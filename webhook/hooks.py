@@ -77,7 +77,7 @@ class CheckResult(NamedTuple):
 PASSED = CheckResult()
 
 
-class Check(Protocol):
+class PodCheck(Protocol):
     """What a pod has to pass beside what its own words say."""
 
     name: str
@@ -102,7 +102,7 @@ class PodHook:
         mode: Mode,
         cluster: ClusterView,
         policy: WebhookPolicy,
-        checks: Sequence[Check] = (),
+        checks: Sequence[PodCheck] = (),
     ) -> None:
         self._mode = mode
         self._cluster = cluster

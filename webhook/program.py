@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from kube import ClientSettings
     from webhook.checks import OptionalCheck
-    from webhook.cluster import AmountSource, Optional
-    from webhook.hooks import Check
+    from webhook.cluster import AmountSource, OptionalSource
+    from webhook.hooks import PodCheck
     from webhook.metrics import RequestLog
     from webhook.policy import WebhookPolicy
     from webhook.settings import ServerSettings
@@ -114,7 +114,7 @@ def live_cluster(
     policy: WebhookPolicy,
     settings: ServerSettings,
     sources: Sequence[AmountSource] = (),
-    more: Sequence[Optional] = (),
+    more: Sequence[OptionalSource] = (),
 ) -> LiveCluster:
     """Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none."""
     patient = replace(
@@ -128,7 +128,7 @@ def live_cluster(
 
 
 def _serve(
-    parts: _Parts, policy: WebhookPolicy, settings: ServerSettings, checks: Sequence[Check] = ()
+    parts: _Parts, policy: WebhookPolicy, settings: ServerSettings, checks: Sequence[PodCheck] = ()
 ) -> None:
     _add_gauges(parts)
     account = Account(parts.metrics, parts.log)

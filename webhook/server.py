@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from webhook.cluster import ClusterView
     from webhook.endpoint import App, Hook
-    from webhook.hooks import Check
+    from webhook.hooks import PodCheck
     from webhook.metrics import Account, Metrics
     from webhook.policy import WebhookPolicy
 
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 def hooks_of(
-    cluster: ClusterView, policy: WebhookPolicy, checks: Sequence[Check] = ()
+    cluster: ClusterView, policy: WebhookPolicy, checks: Sequence[PodCheck] = ()
 ) -> dict[str, tuple[str, Hook]]:
     """Make every hook, by its path."""
     hooks: dict[str, tuple[str, Hook]] = {

@@ -126,10 +126,11 @@ def without_row(text: str, package: str) -> str:
     (statement,) = found
     (alias,) = statement.names
     lines = text.splitlines(keepends=True)
-    gone = [lines[statement.lineno - 1], f"    {alias.name},\n"]
+    del lines[statement.lineno - 1]
+    left, rows = re.subn(rf"\n    {alias.name},(?=\n)|(?<=\(){alias.name},", "", "".join(lines))
 
-    assert [1, 1] == [lines.count(line) for line in gone]
-    return "".join(line for line in lines if line not in gone)
+    assert 1 == rows
+    return left
 
 
 @pytest.mark.nightly

@@ -17,7 +17,9 @@ WORKLOADS = (WORKLOAD[0], "workloads")
 NOTEBOOKS = (NOTEBOOK[0], "notebooks")
 AS_NODE = "impersonate-on:associated-node:"
 IMPERSONATE = Right("authentication.k8s.io", "nodes", "impersonate:associated-node")
-PROFILES = {"gpufence-webhook-profiles": "gpufence-webhook"}
+OPTIONAL = dict.fromkeys(
+    ("gpufence-webhook-profiles", "gpufence-webhook-quota"), "gpufence-webhook"
+)
 CERTS = "gpufence-certs"
 HELD = {
     "gpufence-webhook": {"gpufence-webhook"},
@@ -52,15 +54,18 @@ WITHHELD = {Right("", "secrets", "create")}
 
 
 def granted(account: str) -> list[dict[str, Any]]:
-    """Return the rules of every role of that name; component need adds to the webhook's."""
-    of_need = [
-        item for item in objects(COMPONENTS / "need") if item["metadata"]["name"] in PROFILES
+    """Return the rules of every role of that name; two components add to the webhook's."""
+    more = [
+        item
+        for component in ("need", "quota")
+        for item in objects(COMPONENTS / component)
+        if item["metadata"]["name"] in OPTIONAL
     ]
     roles = [
         item
-        for item in [*objects(), *of_need]
+        for item in [*objects(), *more]
         if item["kind"] in {"Role", "ClusterRole"}
-        and PROFILES.get(item["metadata"]["name"], item["metadata"]["name"]) == account
+        and OPTIONAL.get(item["metadata"]["name"], item["metadata"]["name"]) == account
     ]
     return [rule for role in roles for rule in role["rules"]]
 

@@ -15,6 +15,8 @@ from service.exposition import Family, write_page
 from service.itself import Itself
 from tests.support.agent.node import ABOUT, ConcernedNode, busy_state
 from webhook import metrics as webhook_metrics
+from webhook.checks.quota import QuotaMemory
+from webhook.policy import WebhookPolicy
 
 _FAMILY = re.compile(r"^# TYPE (\S+) (\w+)$", re.MULTILINE)
 _OLD = re.compile(r"^# HELP (\S+) Deprecated", re.MULTILINE)
@@ -69,6 +71,7 @@ def _of_webhook() -> webhook_metrics.Metrics:
         )
     )
     metrics.add_source(Itself("webhook").families)
+    metrics.add_source(QuotaMemory(WebhookPolicy()).families)
     return metrics
 
 

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from webhook.hooks import Check
+from webhook.hooks import PodCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from service.exposition import Metric
-    from webhook.cluster import LiveCluster, Optional
+    from webhook.cluster import LiveCluster, OptionalSource
 
 
-class OptionalCheck(Check, Protocol):
+class OptionalCheck(PodCheck, Protocol):
     """A row of the program's list is a class of such, made of the policy."""
 
     @property
-    def follows(self) -> Optional:
+    def follows(self) -> OptionalSource:
         """Return what the cluster is to follow for it."""
         ...
 

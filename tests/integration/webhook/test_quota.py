@@ -210,6 +210,7 @@ def test_a_refusal_says_what_is_used_and_asked(pair: Pair) -> None:
 
 
 def test_a_dry_run_reserves_nothing(pair: Pair) -> None:
+    """It is answered as the pod would be."""
     with pair.namespace("10Gi") as name:
         for _ in range(3):
             pair.create(name, "6Gi", dry_run=True)
@@ -234,6 +235,7 @@ def test_what_a_pod_had_is_free_once_it_is_gone_or_has_ended(pair: Pair) -> None
 
 
 def test_a_quota_that_changes_counts_at_once(pair: Pair) -> None:
+    """The next pod is measured by it."""
     with pair.namespace("4Gi") as name:
         with pytest.raises(ForbiddenError):
             pair.create(name, "6Gi")
@@ -275,6 +277,7 @@ def tried(site: WebhookSite, namespace: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["observe", "cap"])
 def test_the_modes_below_warn(pair: Pair, mode: str) -> None:
+    """The pod is made, and its creator reads what evict would refuse."""
     with pair.namespace("4Gi", mode) as name:
         answer = asked(pair.replicas[0], name, asking("a", "6Gi"), mode)
 

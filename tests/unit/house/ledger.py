@@ -49,7 +49,7 @@ CORES_OWN = {"gpufence.idle": "controller"}
 BUDGETS = {
     "webhook.rewrite.burst": 45,
     "gpufence.burst": 90,
-    "webhook.checks": 420,
+    "webhook.checks": 450,
     "gpufence.quota": 60,
     "kubectl_gpufence.verbs.dashboard.episodes": 95,
     "agent.concerns.capped": 200,

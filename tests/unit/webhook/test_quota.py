@@ -7,9 +7,9 @@ import pytest
 
 from webhook.checks.quota.reservations import (
     NO_LEDGER,
-    Asking,
-    Counted,
+    InUse,
     Ledger,
+    NewPod,
     Reservation,
     merged,
     read_ledger,
@@ -25,18 +25,18 @@ TICKET = ticket_of("a", "t0")
 OTHER = ticket_of("b", "t1")
 
 
-def asking(amount: int = 4, **more: Any) -> Asking:
+def asking(amount: int = 4, **more: Any) -> NewPod:
     usual: dict[str, Any] = {"namespace": "team", "name": "a", "quota": 10} | more
     usual = {"ticket": "", "refusable": True, **usual}
-    return Asking(amount=amount, fresh=ticket_of("a", f"f{amount}"), **usual)
+    return NewPod(amount=amount, fresh=ticket_of("a", f"f{amount}"), **usual)
 
 
 def ledger(*reservations: Reservation) -> Ledger:
     return {"team": {each.ticket: each for each in reservations}}
 
 
-def counted(used: int = 0, pods: int = 0) -> Mapping[str, Counted]:
-    return {"team": Counted(used, pods)}
+def counted(used: int = 0, pods: int = 0) -> Mapping[str, InUse]:
+    return {"team": InUse(used, pods)}
 
 
 def test_pods_are_let_in_one_after_the_other() -> None:
@@ -56,6 +56,7 @@ def test_what_is_seen_counts_once() -> None:
 
 
 def test_below_evict_a_pod_counts_that_does_not_fit() -> None:
+    """It is made all the same."""
     (verdict,), after = settle([asking(12, refusable=False)], {}, (), NO_LEDGER)
 
     assert not verdict.fits
@@ -63,6 +64,7 @@ def test_below_evict_a_pod_counts_that_does_not_fit() -> None:
 
 
 def test_a_dry_run_counts_nothing() -> None:
+    """It is answered by what is in use."""
     reserved = ledger(Reservation(TICKET, 8))
     (verdict,), after = settle([asking(4, dry_run=True)], {}, (), reserved)
 
@@ -91,6 +93,7 @@ def test_a_second_pass_takes_the_place_of_the_first() -> None:
     ],
 )
 def test_a_copied_ticket_is_worth_nothing(reserved: Reservation, seen: tuple[str, ...]) -> None:
+    """The pod counts beside what the ticket was given for."""
     used = counted(8 if seen else 0)
     (verdict,), _ = settle([asking(4, ticket=reserved.ticket)], used, seen, ledger(reserved))
 
@@ -118,6 +121,7 @@ def test_alone_a_replica_lets_in_one_at_a_time() -> None:
 
 
 def test_alone_the_next_comes_in_once_the_last_was_seen() -> None:
+    """What other replicas have written does not delay it."""
     reserved = ledger(Reservation(TICKET, 2))
     (early,), _ = settle_alone([asking(5)], {}, (), reserved, [TICKET])
     (later,), _ = settle_alone([asking(5)], counted(2, 1), [TICKET], reserved, [TICKET])
@@ -141,6 +145,7 @@ def test_a_ledger_is_read_as_it_was_written() -> None:
     "text", ["", "{}", '[1,["t"],["t",-1,0],["t","1",0],[null,1,0]]', f'[["{"t" * 65}",1,0]]']
 )
 def test_what_is_no_reservation_is_left_out(text: str) -> None:
+    """Whoever may write the ConfigMap stops no pod."""
     assert {} == read_ledger({"team": text})
 
 

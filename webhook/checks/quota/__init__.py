@@ -19,7 +19,7 @@ from gpufence.quantity import MIB, write_bytes
 from gpufence.quota import amount_key, asked_of
 from service.exposition import Family
 from webhook.checks.quota.desk import Desk
-from webhook.checks.quota.reservations import Asking, ticket_of
+from webhook.checks.quota.reservations import NewPod, ticket_of
 from webhook.checks.quota.tally import Tally
 from webhook.hooks import PASSED, CheckResult
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from gpufence.pods import Pod
-    from webhook.checks.quota.reservations import Counted, Verdict
+    from webhook.checks.quota.reservations import InUse, RoomVerdict
     from webhook.cluster import LiveCluster
     from webhook.hooks import Admission
     from webhook.policy import WebhookPolicy
@@ -110,7 +110,7 @@ class QuotaMemory:
         read = {name: _quota(view.annotations).bytes for name, view in said}
         return {name: amount for name, amount in read.items() if amount is not None}
 
-    def _look(self, namespaces: Collection[str]) -> tuple[Mapping[str, Counted], Collection[str]]:
+    def _look(self, namespaces: Collection[str]) -> tuple[Mapping[str, InUse], Collection[str]]:
         if self._cluster is None:
             return {}, ()
         return self.follows.counted(namespaces, self._cluster.fleet()), self.follows.seen
@@ -131,9 +131,9 @@ def _read(admission: Admission) -> Pod | None:
         return None
 
 
-def _asking(admission: Admission, amount: int, quota: int) -> Asking:
+def _asking(admission: Admission, amount: int, quota: int) -> NewPod:
     subject = admission.subject
-    return Asking(
+    return NewPod(
         namespace=subject.namespace,
         name=subject.name,
         amount=amount,
@@ -145,7 +145,7 @@ def _asking(admission: Admission, amount: int, quota: int) -> Asking:
     )
 
 
-def _too_much(admission: Admission, pod: Pod, amount: int, verdict: Verdict) -> str:
+def _too_much(admission: Admission, pod: Pod, amount: int, verdict: RoomVerdict) -> str:
     if verdict.doubtful:
         return _DOUBTFUL
     key = amount_key(pod.annotations)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from kube import Client, JsonObject
-    from webhook.checks.quota.reservations import Asking, Counted, Ledger, Verdict
+    from webhook.checks.quota.reservations import InUse, Ledger, NewPod, RoomVerdict
 
 _PAUSE_SECONDS: Final = 0.02  # until a watch may have shown the pod that another waits for
 _MOST_AT_ONCE: Final = 256
@@ -45,8 +45,8 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    asking: Asking
-    answer: asyncio.Future[Verdict]
+    asking: NewPod
+    answer: asyncio.Future[RoomVerdict]
     since: float
 
 
@@ -75,11 +75,11 @@ class Desk:
         api: AskApi,
         namespace: str,
         patience_seconds: float,
-        look: Callable[[Collection[str]], tuple[Mapping[str, Counted], Collection[str]]],
+        look: Callable[[Collection[str]], tuple[Mapping[str, InUse], Collection[str]]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
-        self._path = core("namespaces", namespace, "configmaps", names.QUOTA_LEDGER)
+        self._namespace = namespace
         self._patience = patience_seconds
         self._look = look
         self._monotonic = monotonic
@@ -91,9 +91,9 @@ class Desk:
         self._since: dict[str, float] = {}
         self.trouble = ""
 
-    async def settle(self, asking: Asking) -> Verdict:
+    async def settle(self, asking: NewPod) -> RoomVerdict:
         """Decide about one pod, with all others that wait meanwhile."""
-        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RoomVerdict] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(asking, answer, self._monotonic()))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._serve())
@@ -122,14 +122,14 @@ class Desk:
                 self._waiting[:0] = again
                 await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _round(self, asked: Sequence[Asking], seconds: float) -> list[Verdict]:
+    async def _round(self, asked: Sequence[NewPod], seconds: float) -> list[RoomVerdict]:
         try:
             async with asyncio.timeout(seconds):
                 verdicts = await self._written(asked)
         except (UnknownError, TimeoutError) as error:
             said = str(error) or f"not written within {self._patience:g} s"
             if not self.trouble:
-                _log.warning("%s: each replica decides by itself: %s", self._path, said)
+                _log.warning("%s: each replica decides by itself: %s", names.QUOTA_LEDGER, said)
             self._stale, self.trouble = True, said
             known = self._known()
             alone = set(tickets_of(known)) - set(tickets_of(self._read.ledger))
@@ -139,11 +139,11 @@ class Desk:
             self.trouble = ""
         return verdicts
 
-    async def _written(self, asked: Sequence[Asking]) -> list[Verdict]:
+    async def _written(self, asked: Sequence[NewPod]) -> list[RoomVerdict]:
         """Decide, and write that down; anew as long as another replica was faster."""
         while True:
             if self._stale or self._unknown(asked):
-                await self._ask(partial(_get, self._path))
+                await self._ask(partial(_get, self._namespace))
             known = self._known()
             verdicts, after = settle(asked, *self._looked(asked), known)
             if after == known:
@@ -158,10 +158,10 @@ class Desk:
                 self._remember(after, verdicts)
                 return verdicts
 
-    def _looked(self, asked: Sequence[Asking]) -> tuple[Mapping[str, Counted], Collection[str]]:
+    def _looked(self, asked: Sequence[NewPod]) -> tuple[Mapping[str, InUse], Collection[str]]:
         return self._look({each.namespace for each in asked})
 
-    def _unknown(self, asked: Sequence[Asking]) -> bool:
+    def _unknown(self, asked: Sequence[NewPod]) -> bool:
         """Return whether a pod has a ticket that another replica may have given it just now."""
         known = {"", *tickets_of(self._known())}
         return any(each.ticket not in known for each in asked)
@@ -179,7 +179,7 @@ class Desk:
         self._own = without(self._own, old)
         return without(known, old)
 
-    def _remember(self, ledger: Ledger, verdicts: Sequence[Verdict]) -> None:
+    def _remember(self, ledger: Ledger, verdicts: Sequence[RoomVerdict]) -> None:
         """Keep what this replica has let in, should the ledger be lost or out of reach."""
         ours = {each.ticket for each in verdicts} | set(tickets_of(self._own))
         self._own = without(ledger, set(tickets_of(ledger)) - ours)
@@ -189,7 +189,7 @@ class Desk:
             raise UnknownError("crowded", f"more than {MOST_RESERVED} pods are being made")
         changes = write_changes(self._read.data, ledger)
         body = {"metadata": {"resourceVersion": self._read.version}, "data": changes}
-        await self._ask(partial(_patch, self._path, body))
+        await self._ask(partial(_patch, self._namespace, body))
 
     async def _ask(self, ask: Callable[[Client, float], JsonObject]) -> None:
         said = await self._api(ask)
@@ -198,9 +198,13 @@ class Desk:
         self._read, self._stale = _Read(version, data, read_ledger(data)), False
 
 
-def _get(path: str, client: Client, seconds: float) -> JsonObject:
-    return client.get(path, timeout_seconds=seconds)
+def _path(namespace: str) -> str:
+    return core("namespaces", namespace, "configmaps", names.QUOTA_LEDGER)
 
 
-def _patch(path: str, body: JsonObject, client: Client, seconds: float) -> JsonObject:
-    return client.patch(path, body, PatchType.MERGE, timeout_seconds=seconds)
+def _get(namespace: str, client: Client, seconds: float) -> JsonObject:
+    return client.get(_path(namespace), timeout_seconds=seconds)
+
+
+def _patch(namespace: str, body: JsonObject, client: Client, seconds: float) -> JsonObject:
+    return client.patch(_path(namespace), body, PatchType.MERGE, timeout_seconds=seconds)

@@ -39,7 +39,7 @@ NO_LEDGER: Final[Ledger] = MappingProxyType({})
 _NONE: Final[Mapping[str, Reservation]] = MappingProxyType({})
 
 
-class Asking(NamedTuple):
+class NewPod(NamedTuple):
     """
     A pod that is being created. `ticket` is the one it came with, `fresh` one that no pod has;
     `refusable` where it is refused if there is no room, and not only warned.
@@ -55,14 +55,14 @@ class Asking(NamedTuple):
     dry_run: bool = False
 
 
-class Counted(NamedTuple):
+class InUse(NamedTuple):
     """What the live pods of a namespace use, and the tickets of all that were seen there."""
 
     used: int = 0
     pods: int = 0
 
 
-class Verdict(NamedTuple):
+class RoomVerdict(NamedTuple):
     """
     What was in use before, by how many pods; whether another fits; under which ticket it counts,
     empty where it does not. One is `doubtful` that may fit or not, by what others have let in.
@@ -81,8 +81,8 @@ def ticket_of(name: str, token: str) -> str:
 
 
 def settle(
-    asked: Iterable[Asking], counted: Mapping[str, Counted], seen: Collection[str], ledger: Ledger
-) -> tuple[list[Verdict], Ledger]:
+    asked: Iterable[NewPod], counted: Mapping[str, InUse], seen: Collection[str], ledger: Ledger
+) -> tuple[list[RoomVerdict], Ledger]:
     """
     Decide about pods one after the other; return what becomes of each, and the ledger with those
     that are let in. What a watch has brought no longer counts as reserved.
@@ -91,7 +91,7 @@ def settle(
     verdicts = []
     for each in asked:
         there = now.get(each.namespace, _NONE)
-        verdict, after = _settle(each, counted.get(each.namespace, Counted()), seen, there)
+        verdict, after = _settle(each, counted.get(each.namespace, InUse()), seen, there)
         verdicts.append(verdict)
         if after is not there:
             now[each.namespace] = after
@@ -99,8 +99,8 @@ def settle(
 
 
 def _settle(
-    asked: Asking, counted: Counted, seen: Collection[str], there: Mapping[str, Reservation]
-) -> tuple[Verdict, Mapping[str, Reservation]]:
+    asked: NewPod, counted: InUse, seen: Collection[str], there: Mapping[str, Reservation]
+) -> tuple[RoomVerdict, Mapping[str, Reservation]]:
     own = _own(asked, seen, there)
     waiting = [
         each.amount for ticket, each in there.items() if ticket not in seen and each is not own
@@ -108,28 +108,28 @@ def _settle(
     used, pods = counted.used + sum(waiting), counted.pods + len(waiting)
     fits = used + asked.amount <= asked.quota
     if asked.dry_run:
-        return Verdict(used, pods, fits), there
+        return RoomVerdict(used, pods, fits), there
     if own is not None:
         there = {ticket: each for ticket, each in there.items() if each is not own}
     if not fits and asked.refusable:
-        return Verdict(used, pods, fits), there
+        return RoomVerdict(used, pods, fits), there
     ticket = asked.fresh if own is None else own.ticket
     reserved = Reservation(ticket, asked.amount, ticket != asked.fresh)
-    return Verdict(used, pods, fits, ticket), {**there, ticket: reserved}
+    return RoomVerdict(used, pods, fits, ticket), {**there, ticket: reserved}
 
 
 def settle_alone(
-    asked: Iterable[Asking],
-    counted: Mapping[str, Counted],
+    asked: Iterable[NewPod],
+    counted: Mapping[str, InUse],
     seen: Collection[str],
     ledger: Ledger,
     unwritten: Collection[str],
-) -> tuple[list[Verdict], Ledger]:
+) -> tuple[list[RoomVerdict], Ledger]:
     """
     Decide without the other replicas: of each namespace one pod at a time, the next once a watch
     has shown that. So no replica passes a quota by more than that one.
     """
-    verdicts: list[Verdict] = []
+    verdicts: list[RoomVerdict] = []
     alone = set(unwritten)
     for each in asked:
         (verdict,), after = settle([each], counted, seen, ledger)
@@ -144,7 +144,7 @@ def settle_alone(
 
 
 def _own(
-    asked: Asking, seen: Collection[str], there: Mapping[str, Reservation]
+    asked: NewPod, seen: Collection[str], there: Mapping[str, Reservation]
 ) -> Reservation | None:
     """
     Return what was reserved for a pod before, by a write whose answer was lost or by an earlier

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.pods import Pod, read_pod
-from gpufence.quota import ENDED, Asked, asked_of
+from gpufence.quota import ENDED, AskedMemory, asked_of
 from kube import Source, core
 from kube.informers import Store
 from kube.replies import part_of, texts_of
-from webhook.checks.quota.reservations import Counted
+from webhook.checks.quota.reservations import InUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ class CountedPod(NamedTuple):
     """
 
     namespace: str
-    asked: Asked
+    asked: AskedMemory
     ticket: str
     place: Pod | None = None
 
@@ -59,13 +59,13 @@ class Tally:
         keep = partial(self._keep, interner)
         return Source(path=core("pods"), keep=keep, query={"fieldSelector": _LIVE})
 
-    def counted(self, namespaces: Iterable[str], fleet: Fleet) -> dict[str, Counted]:
+    def counted(self, namespaces: Iterable[str], fleet: Fleet) -> dict[str, InUse]:
         """Return what the pods of some namespaces use; `seen` is of the same moment."""
         if self._changes != self.store.changes:
             self._look()
         return {name: self._sum(self._by_namespace.get(name, ()), fleet) for name in namespaces}
 
-    def amount(self, asked: Asked, pod: Pod, fleet: Fleet) -> int:
+    def amount(self, asked: AskedMemory, pod: Pod, fleet: Fleet) -> int:
         """Return how much a pod asks for on the largest card that it has or may get."""
         if asked.share is None:
             return asked.on(0)
@@ -86,12 +86,12 @@ class Tally:
         while len(self.seen) > MOST_SEEN:
             self.seen.pop(next(iter(self.seen)))
 
-    def _sum(self, pods: Iterable[CountedPod], fleet: Fleet) -> Counted:
+    def _sum(self, pods: Iterable[CountedPod], fleet: Fleet) -> InUse:
         amounts = [
             each.asked.on(0) if each.place is None else self.amount(each.asked, each.place, fleet)
             for each in pods
         ]
-        return Counted(sum(amounts), len(amounts))
+        return InUse(sum(amounts), len(amounts))
 
     def _keep(self, interner: Interner, item: JsonObject) -> tuple[str, CountedPod | None]:
         metadata = part_of(item, "metadata")
@@ -113,7 +113,7 @@ class Tally:
         self._coming.clear()
 
 
-def _asked(item: JsonObject) -> tuple[Asked, Pod] | None:
+def _asked(item: JsonObject) -> tuple[AskedMemory, Pod] | None:
     try:
         pod = read_pod(item)
         asked = asked_of(pod)

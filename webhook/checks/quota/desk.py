@@ -140,14 +140,22 @@ class Desk:
         return verdicts
 
     async def _written(self, asked: Sequence[NewPod]) -> list[RoomVerdict]:
-        """Decide, and write that down; anew as long as another replica was faster."""
+        """
+        Decide, and write that down; anew as long as another replica was faster. Where there is
+        nothing to write, as in dry runs, no conflict tells that, so the ledger is read.
+        """
+        is_read = False
         while True:
             if self._stale or self._unknown(asked):
+                is_read = True
                 await self._ask(partial(_get, self._namespace))
             known = self._known()
             verdicts, after = settle(asked, *self._looked(asked), known)
-            if after == known:
+            if after == known and (is_read or not any(each.fits for each in verdicts)):
                 return verdicts
+            if after == known:
+                self._stale = True
+                continue
             try:
                 await self._write(after)
             except UnknownError as error:

@@ -55,7 +55,7 @@ class Output:
     def notes(self, notes: Iterable[str]) -> None:
         """Say aside what is missing from an answer, so that pipes carry the answer alone."""
         for note in notes:
-            self.err.write(_writable(_aside(f"note: {note}", self.err), self.err))
+            self.err.write(_writable(_aside(f"note: {printable(note)}", self.err), self.err))
         self.err.flush()
 
     def show(self, listing: Rows[R], form: str) -> None:

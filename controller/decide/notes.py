@@ -15,6 +15,7 @@ from controller.decide.owners import RELEASED
 from controller.decide.room import NodeLeft
 from controller.model import Act, Standing, Step, Way
 from gpufence import names
+from gpufence.event_text import event_text, shortened
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
 from gpufence.text import minutes
 from gpufence.times import write_moment
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from controller.decide.room import Places
     from controller.model import ClusterState, OwnerKey, OwnerState, PodState, ReleaseRules
 
+_MOST_TYPED: Final = 63
 _CONTESTS: Final = 2
 """Once may be chance."""
 
@@ -68,11 +70,12 @@ def release_act(owner: OwnerState, why: str, now: float, threshold: float) -> Ac
     if old is not None:
         releasing = old._replace(phase=ReleasePhase.RELEASING, at=now, replicas=replicas, why=why)
     back = f"{command('wake', owner)} brings it back"
+    message = event_text(f"released {replicas_text(replicas)}: {why};", last=back)
     return Act(
         step=Step.RELEASE,
         key=owner.key,
         reason=names.IDLE_RELEASED,
-        message=f"released {replicas_text(replicas)}: {why}; {back}",
+        message=message,
         note=releasing,
         done=releasing._replace(phase=ReleasePhase.RELEASED),
         replicas=0,
@@ -83,9 +86,10 @@ def release_act(owner: OwnerState, why: str, now: float, threshold: float) -> Ac
 
 
 def command(verb: str, owner: OwnerState) -> str:
-    """Return the command of the plugin for an owner."""
+    """Return the command of the plugin for an owner; a name too long to be typed is cut."""
     key = owner.key
-    return f"kubectl gpufence {verb} -n {key.namespace} {key.kind.lower()}/{key.name}"
+    name = shortened(key.name, _MOST_TYPED)
+    return f"kubectl gpufence {verb} -n {key.namespace} {key.kind.lower()}/{name}"
 
 
 def _before(note: ReleaseNote) -> ReleaseNote | None:

@@ -24,6 +24,7 @@ from controller.decide.owners import (
 from controller.decide.room import Places, waited_for, waiting_pods
 from controller.model import Act, Announcement, NoticeGiven, ReleaseDecision, Standing, Step, Way
 from gpufence import names
+from gpufence.event_text import event_text, shortened
 from gpufence.idle import IdleRung, ReleasePhase
 from gpufence.times import write_moment
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         ReleaseRules,
     )
 
+_MOST_NAMED: Final = 63
 _SLACK_SECONDS: Final = 1.0
 _IDLE_WARN: Final = f"nothing is done at it, since {names.IDLE} is warn"
 
@@ -226,9 +228,10 @@ def _announce(item: Due, said: Announcement) -> Act:
     what = replicas_text(owner.replicas or 0)
     at = write_moment(said.deadline)
     if owner.rung is IdleRung.WARN:
-        message = f"{item.why}: {what} would be released at {at}; {_IDLE_WARN}"
+        message = f"{what} would be released at {at}: {item.why}; {_IDLE_WARN}"
     else:
-        message = f"{item.why}: {what} will be released at {at}; {command('keep', owner)} keeps it"
+        keep = f"{command('keep', owner)} keeps it"
+        message = event_text(f"{what} will be released at {at}: {item.why};", last=keep)
     return Act(
         Step.ANNOUNCE,
         owner.key,
@@ -256,7 +259,8 @@ class Due(NamedTuple):
 
     @property
     def why(self) -> str:
-        waits = f", and {self.waiter} waits for their GPUs" if self.waiter else ""
+        waiter = shortened(self.waiter, _MOST_NAMED)
+        waits = f", and {waiter} waits for their GPUs" if waiter else ""
         return f"all its pods have been idle since {write_moment(self.since)}{waits}"
 
 

@@ -2,10 +2,21 @@
 
 from dataclasses import replace
 
-from controller.decide import refused, released
-from controller.model import Announcement, NoticeGiven, OwnerState, PodState, Way
+import pytest
+
+from controller.decide import decide, refused, released
+from controller.model import (
+    Announcement,
+    NoticeGiven,
+    OwnerState,
+    PodState,
+    ReleaseRules,
+    Step,
+    Way,
+)
 from gpufence import names
 from gpufence.errors import annotation_problem
+from gpufence.event_text import MOST_HELP_URL, MOST_TEXT, Anchor, shortened, with_link
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy, WithoutGpu
 from gpufence.pods import ClaimUse
 from tests.golden.controller.passes import (
@@ -275,3 +286,30 @@ STANDINGS: Cases = {
 def test_standings_are_those_reviewed() -> None:
     """Since when all pods of an owner are idle, what is unknown, and what stands against it."""
     assert_decided("standings", STANDINGS, standings)
+
+
+HELP_URL = "https://wiki.example.com/".ljust(MOST_HELP_URL, "x")
+
+
+@pytest.mark.parametrize("name", ["w" * 63, "w" * 253, "evil\x1b[2J\u202e<script>"])
+def test_whatever_it_is_called_an_event_of_a_release_ends_with_its_command(name: str) -> None:
+    """The longest names of pods that wait leave room for when it goes, and for what to type."""
+    pods = [idle_pod("x-0")]
+    owner = owner_state(*pods, name=name, replicas=10**30)
+    waiter = waiting_pod("p" * 253, namespace="n" * 63, requests={names.NVIDIA_GPU: 2})
+    told = {owner.uid: NoticeGiven(Announcement(NOW - 300, NOW))}
+    world = cluster(owner, pods=[waiter], nodes=[node_room()])
+    acts = [*decide(world, EMPTY, ReleaseRules()).acts]
+    acts += decide(world, replace(EMPTY, announced=told), ReleaseRules()).acts
+    said = [with_link(act.message, HELP_URL, Anchor.RELEASED) for act in acts]
+
+    assert [Step.ANNOUNCE, Step.RELEASE] == [act.step for act in acts]
+    assert [] == [text for text in said if len(text) > MOST_TEXT or not text.isprintable()]
+    assert said[0].startswith(f"{10**30} replicas will be released at 2027-01-15T08:0")
+    assert said[1].startswith(f"released {10**30} replicas: all its pods have been idle since")
+    for verb, does, text in zip(
+        ("keep", "wake"), ("keeps it", "brings it back"), said, strict=True
+    ):
+        named = shortened(name, 63)
+        assert f"kubectl gpufence {verb} -n team-a deployment/" in text
+        assert f"{named} {does} {HELP_URL}#released" in text

@@ -4,6 +4,7 @@ import pytest
 
 from gpufence import names
 from gpufence.errors import GpufenceError
+from gpufence.idle import OwnerRelease, OwnerReleases, write_owners
 from gpufence.quantity import GIB
 from gpufence.records import NodeRecords, Record, write_records
 from gpufence.snapshot import EndedRow, PodActivityRow, write_snapshot
@@ -34,7 +35,7 @@ EVENT = {
 CALLS = (
     *("top", "top pods -o wide", "top cards", "top nodes", "top -A -o json"),
     *("explain trainer-0", "explain gone-0", "why worker-0", "why --last 9 -A", "recommend -A"),
-    *(f"inspect {NODE}", "idle -A -o wide"),
+    *(f"inspect {NODE}", "idle -A -o wide", "why deploy/fresh", "explain deploy/fresh"),
 )
 
 
@@ -72,13 +73,26 @@ def hostile(desk: Desk) -> Desk:
     records = NodeRecords(NODE, HOSTILE, (record, record._replace(name=HOSTILE)))
     page = f"{SYSTEM}/gpufence-agent-x:8080/proxy/v1/why"
     desk.get(page, reply(write_records(records).encode()))
-    desk.get("/api/v1/namespaces/team-a/events", listed(EVENT))
     gone = {**EVENT, "involvedObject": {**EVENT["involvedObject"], "name": "gone-0"}}  # type: ignore[dict-item]  # it is one
-    desk.get("/api/v1/namespaces/team-a/events", listed(EVENT, gone))
+    fresh = {
+        **EVENT,
+        "involvedObject": {"kind": "Deployment", "namespace": "team-a", "name": "fresh"},
+        "reason": "FailedCreate",
+        "message": f"gpufence refuses this pod: {HOSTILE}",
+    }
+    desk.get("/api/v1/namespaces/team-a/events", listed(EVENT, gone, fresh))
     for path in (PODS, "/api/v1/pods"):
         desk.get(path, listed(spoiled()))
     desk.get(f"{PODS}/trainer-0", reply(spoiled()))
-    desk.get("/apis", reply({"groups": []}))
+    desk.get("/apis", reply({"groups": [{"preferredVersion": {"groupVersion": "apps/v1"}}]}))
+    kind = {"name": "deployments", "kind": "Deployment", "shortNames": ["deploy"]}
+    desk.get("/apis/apps/v1", reply({"resources": [{**kind, "namespaced": True}]}))
+    worker = {"name": "fresh", "namespace": "team-a", "uid": "d", "resourceVersion": "1"}
+    at = "/apis/apps/v1/namespaces/team-a/deployments/fresh"
+    desk.get(at, reply({"metadata": worker}))
+    owner = OwnerRelease("team-a", "apps/v1", "Deployment", "fresh", state="kept", why=HOSTILE)
+    said = OwnerReleases(leader=True, at=0.0, brake=HOSTILE, owners=(owner,))
+    desk.get(f"{SYSTEM}/gpufence-agent-x:8080/proxy/v1/owners", reply(write_owners(said).encode()))
     desk.get("/apis/gpufence.io/v1alpha1/gpumemoryprofiles", refusal(404, "NotFound"))
     desk.get(f"{PODS}/gone-0", refusal(404, "NotFound"))
     return desk

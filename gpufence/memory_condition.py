@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 MOST_CARDS: Final = 16
 _MOST_READ: Final = 1024
 _AMOUNTS: Final = re.compile(
-    r"(?<!\d)(\d{1,9}|\?) of (\d{1,9}) MiB on (?:card (\d{1,4})|any card)", re.ASCII
+    r"(?<!\d)(\d{1,9}|\?) of (\d{1,9}) MiB on (?:card (\d{1,4})|any card)"
+    r"(?: \(request (\d{1,9})\))?",
+    re.ASCII,
 )
 
 
@@ -29,34 +31,44 @@ class MemoryReason(StrEnum):
     """How a pod stands against its limit: the reasons of its condition, from harmless to final."""
 
     WITHIN = "WithinLimit"
+    BORROWING = "Borrowing"
     UNKNOWN = "NotMeasured"
     OVER = "OverLimit"
     CAPPED = "CapReached"
+    RECALLED = "Recalled"
     EVICTED = "BeingEvicted"
 
 
 STATUSES: Final = {
     MemoryReason.WITHIN: "True",
+    MemoryReason.BORROWING: "True",
     MemoryReason.UNKNOWN: "Unknown",
     MemoryReason.OVER: "False",
     MemoryReason.CAPPED: "False",
+    MemoryReason.RECALLED: "False",
     MemoryReason.EVICTED: "False",
 }
 _BEGINNINGS: Final = {
     MemoryReason.WITHIN: "holds",
+    MemoryReason.BORROWING: "borrows above its request:",
     MemoryReason.UNKNOWN: "not measured:",
     MemoryReason.OVER: "over its limit:",
     MemoryReason.CAPPED: "ended at its cap:",
+    MemoryReason.RECALLED: "to give back what it borrows, which another pod needs:",
     MemoryReason.EVICTED: "is being evicted:",
 }
 
 
 class HeldOnCard(NamedTuple):
-    """What a pod holds, None where that is unknown, and may; `card` is None for all it may use."""
+    """
+    What a pod holds, None where that is unknown, and may; `card` is None for all it may use. Its
+    request is None where that is its limit.
+    """
 
     card: int | None
     used_bytes: int | None
     limit_bytes: int
+    request_bytes: int | None = None
 
 
 class MemoryCondition(NamedTuple):
@@ -87,10 +99,13 @@ def read_memory_condition(conditions: Iterable[Object]) -> MemoryCondition | Non
 def _amounts(item: HeldOnCard) -> str:
     where = "any card" if item.card is None else f"card {item.card}"
     used = mebibytes(item.used_bytes, unit="", unknown="?")
-    return f"{used} of {limit_mebibytes(item.limit_bytes)} on {where}"
+    request = item.request_bytes
+    of_that = "" if request is None else f" (request {limit_mebibytes(request, unit='')})"
+    return f"{used} of {limit_mebibytes(item.limit_bytes)} on {where}{of_that}"
 
 
 def _read(found: re.Match[str]) -> HeldOnCard:
-    used, limit, card = found.groups()
+    used, limit, card, request = found.groups()
     held = None if used == "?" else int(used) * MIB
-    return HeldOnCard(None if card is None else int(card), held, int(limit) * MIB)
+    of_that = None if request is None else int(request) * MIB
+    return HeldOnCard(None if card is None else int(card), held, int(limit) * MIB, of_that)

@@ -80,8 +80,8 @@ def limit_for(most: MostHeld, reserve_bytes: int, margin_percent: int = MARGIN_P
 
 def request_for(mostly_bytes: int, margin_percent: int = MARGIN_PERCENT) -> int:
     """
-    Return what to request where a limit above it may be used: frameworks are told that one, so this
-    has to hold what they hold, and no rule of shares.
+    Return what to request where a limit above it may be used: frameworks are configured by that
+    one, so this has to hold what is held, and no rule of shares.
     """
     return _steps(_more(mostly_bytes, margin_percent))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpufence import names
@@ -50,7 +51,8 @@ class PodLine(NamedTuple):
     """
     One pod on one card. `pod` is missing for pods that only the agent counts as using a GPU,
     `row`, `use` and `snapshot` where nothing is measured, and then `state` says why. `activity` is
-    what the pod does, as far as a measurement that is not old says so.
+    what the pod does, as far as a measurement that is not old says so. The request is None where
+    that is the limit.
     """
 
     node: str
@@ -67,6 +69,7 @@ class PodLine(NamedTuple):
     told_bytes: int | None
     used_bytes: int | None
     activity: ActivityRow | PodActivityRow | None
+    request_bytes: int | None = None
     said: SaidUse | None = None
 
     @property
@@ -119,6 +122,7 @@ def pod_line(
     if limit is None and pod is not None:  # which takes long to work out where no plan says it
         limit = pod.limit_bytes
     doing = row if use is None else use
+    request = use.promised_bytes if use else said.on_card.request_bytes if said else None
     return PodLine(
         *(node, pod, row, use, snapshot, state),
         namespace=known.namespace if known else "",
@@ -129,6 +133,7 @@ def pod_line(
         told_bytes=pod.told_bytes if pod else use.allowance_bytes if use else None,
         used_bytes=use.used_bytes if use else said.on_card.used_bytes if said else None,
         activity=doing.activity if doing and row and fresh else None,
+        request_bytes=request,
         said=said,
     )
 
@@ -274,6 +279,30 @@ def verdict_on(line: PodLine) -> Cell:
     return Cell(word, Tone.BAD) if word else cell
 
 
+def _borrowed(line: PodLine) -> int | None:
+    return None if line.use is None else line.use.borrowed_bytes
+
+
+def _owed(line: PodLine) -> int | None:
+    return None if line.use is None else line.use.owed_bytes
+
+
+def borrowed_by(line: PodLine) -> Cell:
+    return Cell(line.nothing if line.use is None else held(_borrowed(line) or None, none=NOT_THERE))
+
+
+def owed_to(line: PodLine) -> Cell:
+    """Return what a pod requests and does not hold, in parentheses while others may borrow it."""
+    text = line.nothing if line.use is None else held(_owed(line) or None, none=NOT_THERE)
+    return Cell(f"({text})", Tone.FAINT) if line.use and line.use.lends else Cell(text)
+
+
+def _request(line: PodLine) -> int | None:
+    return line.limit_bytes if line.request_bytes is None else line.request_bytes
+
+
+_MAY_BORROW: Final = attrgetter("request_bytes")
+
 POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("namespace", lambda line: line.namespace, "NAMESPACE", shrinks=True, spare=5),
     Field("name", lambda line: line.name, "POD", shrinks=True),
@@ -284,6 +313,7 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("owner", lambda line: line.owner, "OWNER", wide=4),
     Field("dialect", lambda line: line.dialect, "DIALECT", wide=2),
     Field("injected", lambda line: line.pod.injected if line.pod else ""),
+    amount("request", _request, "REQUEST", allowed, spare=8)._replace(some=_MAY_BORROW),
     amount("limit", lambda line: line.limit_bytes, "LIMIT", allowed, spare=7),
     amount("told", lambda line: line.told_bytes, "CAP", cell=told, spare=4),
     amount("used", lambda line: line.used_bytes, "USED", cell=held_on_card),
@@ -298,6 +328,9 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
         order=lambda line: share_of(line.used_bytes, line.limit_bytes),
         largest_first=True,
     ),
+    amount("borrowed", _borrowed, "BORROWED", cell=borrowed_by)._replace(some=_MAY_BORROW),
+    amount("owed", _owed, "OWED", cell=owed_to, spare=3)._replace(some=_MAY_BORROW),
+    Field("lends", lambda line: line.use.lends if line.use else None, some=_MAY_BORROW),
     Field("outcome", lambda line: line.use.outcome if line.use else line.state),
     Field("over", lambda line: line.use.over_seconds if line.use else None),
     Field("due", lambda line: line.use.due_seconds if line.use else None),

@@ -58,7 +58,7 @@ class RecordedPlan:
 class Declaration:
     """
     What a pod declares, as the agents reckon it, or why it declares nothing. An implied amount is
-    not `enforced` unless its namespace asks for that.
+    not `enforced` unless its namespace asks for that. The request is None where it is the limit.
     """
 
     limit_bytes: int | None = None
@@ -66,6 +66,7 @@ class Declaration:
     basis: str = ""
     why_not: str = ""
     enforced: bool = True
+    request_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,8 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
         return Declaration(dialect=UNASKED, why_not=f"{limits.basis}; of a card it may hold {most}")
     amount = limits.limit_bytes
     why_not = "" if amount is not None else "the size of its card is not known"
-    return Declaration(amount, str(limits.dialect), limits.basis, why_not, limits.enforced)
+    said = (str(limits.dialect), limits.basis, why_not, limits.enforced, limits.promised_bytes)
+    return Declaration(amount, *said)
 
 
 def owner_of(metadata: Object) -> str:

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 _WORDS: Final[Mapping[str, VerdictText]] = {
     MemoryReason.WITHIN: VERDICTS["within"],
+    MemoryReason.BORROWING: VERDICTS["borrowing"],
     MemoryReason.UNKNOWN: VERDICTS["unknown"],
     MemoryReason.OVER: VerdictText("over", Tone.BAD, "It is over its limit."),
     MemoryReason.CAPPED: VerdictText("capped", Tone.BAD, "A container of it ended at its cap."),
+    MemoryReason.RECALLED: VERDICTS["recalled"],
     MemoryReason.EVICTED: VERDICTS["evict"],
 }
 

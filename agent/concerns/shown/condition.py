@@ -31,6 +31,12 @@ MOST_AT_ONCE: Final = 5
 """Of one node's pods, in one look: an agent that starts has all of them to write."""
 _PARTS: Final = 10
 _NO_LIMIT: Final = "no limit applies to it, or its agent does not say what it holds"
+_SAID: Final = {
+    Outcome.EVICT: MemoryReason.EVICTED,
+    Outcome.RECALLED: MemoryReason.RECALLED,
+    Outcome.BORROWING: MemoryReason.BORROWING,
+}
+_AT_ONCE: Final = frozenset({MemoryReason.RECALLED, MemoryReason.EVICTED})
 _RANKS: Final = {reason: rank for rank, reason in enumerate(MemoryReason)}
 
 
@@ -98,7 +104,12 @@ def due(
 def _words(pod: PodOnNode, verdicts: Sequence[Verdict]) -> Words | None:
     uses = [(verdict.use, verdict.over) for verdict in verdicts if verdict.use is not None]
     cards = [
-        HeldOnCard(use.card.index, use.certain_bytes if over else use.used_bytes, use.limit_bytes)
+        HeldOnCard(
+            use.card.index,
+            use.certain_bytes if over else use.used_bytes,
+            use.limit_bytes,
+            pod.request_on(use.card.uuid),
+        )
         for use, over in uses
         if use.limit_bytes is not None
     ]
@@ -120,8 +131,8 @@ def _ended_at_cap(pod: PodOnNode) -> bool:
 
 
 def _reason(verdict: Verdict) -> MemoryReason:
-    if verdict.outcome is Outcome.EVICT:
-        return MemoryReason.EVICTED
+    if verdict.outcome in _SAID:
+        return _SAID[verdict.outcome]
     if verdict.over:
         return MemoryReason.OVER
     unknown = verdict.use is not None and verdict.use.used_bytes is None
@@ -135,7 +146,7 @@ def _is_news(has: Words, last: LastWord, shown: str, now: float) -> bool:
         return reason is not MemoryReason.UNKNOWN or shown != STATUSES[reason]
     passed = now - last.at
     if reason is not last.words.reason:
-        return reason is MemoryReason.EVICTED or passed >= PAUSE_SECONDS
+        return reason in _AT_ONCE or passed >= PAUSE_SECONDS
     if shown != STATUSES[reason]:
         return passed >= PAUSE_SECONDS
     return passed >= last.pause and _has_moved(has.cards, last.words.cards)

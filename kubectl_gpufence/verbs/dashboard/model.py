@@ -179,11 +179,20 @@ def _pod(line: PodLine) -> dict[str, object]:
         "cap": _ratio(line.told_bytes, line.limit_bytes),
         "bytes": line.used_bytes,
         "most": line.limit_bytes,
+        **_loan(line),
         "idle": _cell(idle_for(line)),
         "since": None if idle is None else idle.idle_seconds,
         "verdict": _verdict(line),
         "endings": [_ending(item) for item in (line.pod.endings if line.pod else ())],
     }
+
+
+def _loan(line: PodLine) -> dict[str, object]:
+    """Write what is the pod's own of its limit, where that is less."""
+    request = line.request_bytes
+    if request is None:
+        return {}
+    return {"request": allowed(request), "own": _ratio(request, line.limit_bytes)}
 
 
 def _verdict(line: PodLine) -> dict[str, object]:

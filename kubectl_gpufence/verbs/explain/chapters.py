@@ -20,6 +20,7 @@ from kubectl_gpufence.cluster_view import card_of, is_stale
 from kubectl_gpufence.endings import stumbling
 from kubectl_gpufence.said import said_sentences
 from kubectl_gpufence.verbs.explain.injected import injected
+from kubectl_gpufence.verbs.explain.loans import loan_sentences
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.verdicts import activity_sentence, fence_sentence, verdict
 from kubectl_gpufence.view import (
@@ -131,6 +132,8 @@ def _limits(record: PodRecord) -> Iterator[str]:
         amount = readable(declaration.limit_bytes)
         rest = "" if declaration.enforced else ", implied by the card and not enforced"
         yield f"= {amount} on each card ({declaration.dialect}: {declaration.basis}){rest}"
+        if (request := declaration.request_bytes) not in (None, declaration.limit_bytes):
+            yield f"  of which {allowed(request)} are its request, and the rest may be borrowed"
     elif planned is None:
         what = "" if declaration.dialect == UNASKED else " no limit:"
         yield f"={what} {declaration.why_not}"
@@ -188,8 +191,9 @@ def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iter
     first, second = f"    {amounts}  {share}", coloured(verdict(row, use, snapshot.brake), display)
     fits = width_of(f"{first}  {second}") <= min(display.width or WIDTH, WIDTH)
     yield from [f"{first}  {second}"] if fits else [first, f"    {second}"]
-    if use.fence:
-        yield from wrapped(fence_sentence(use.fence), "      ", display, first="    ")
+    about = [fence_sentence(use.fence)] if use.fence else []
+    for sentence in (*about, *loan_sentences(use, snapshot)):
+        yield from wrapped(sentence, "      ", display, first="    ")
     for process in use.processes:
         where = f" in container {process.container}" if process.container else ""
         line = f"PID {process.pid}{where}: {held(process.used_bytes)}"

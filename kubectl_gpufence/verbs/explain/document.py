@@ -12,6 +12,7 @@ from gpufence.plan import Done
 from kubectl_gpufence.cluster_view import card_of, is_stale
 from kubectl_gpufence.said import said_document
 from kubectl_gpufence.verbs.explain.chapters import why_unmeasured
+from kubectl_gpufence.verbs.explain.loans import loan_document
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.view import exact
 
@@ -141,6 +142,7 @@ def _use(use: UseRow, snapshot: Snapshot) -> dict[str, object]:
         "fence": use.fence,
         "over": use.over_seconds,
         "due": use.due_seconds,
+        **loan_document(use),
         "processes": [
             {"pid": item.pid, "container": item.container, "used": exact(item.used_bytes)}
             for item in use.processes

@@ -14,6 +14,7 @@ from kubectl_gpufence.endings import what_helps
 from kubectl_gpufence.pods import read_event
 from kubectl_gpufence.refusals import REFUSED
 from kubectl_gpufence.said import said_follows
+from kubectl_gpufence.verbs.explain.loans import what_to_give_back
 from kubectl_gpufence.verdicts import what_follows
 from kubectl_gpufence.view import UNKNOWN, allowed, held
 
@@ -209,6 +210,7 @@ def _about_use(record: PodRecord) -> Iterator[str]:
     for use in () if row is None else row.uses:
         yield from _too_much(record, use.used_bytes, use.limit_bytes, len(use.processes))
         yield from _about_processes(record, use)
+        yield from what_to_give_back(use)
     for item in () if record.said is None else record.said.cards:
         yield from _too_much(record, item.used_bytes, item.limit_bytes, 1)
 

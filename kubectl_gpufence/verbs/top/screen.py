@@ -221,9 +221,8 @@ def screen(
 
 def titles_of(what: str, namespace: str) -> tuple[str, ...]:
     """Return by which columns a table can be sorted, from left to right."""
-    return tuple(
-        item.title for item in columns_of(SHEETS[what].fields, without=_left_out(namespace))
-    )
+    columns = columns_of(SHEETS[what].fields, without=_left_out(namespace))
+    return tuple(item.title for item in columns if item.some is None)
 
 
 def page_of(size: ScreenSize) -> int:

@@ -1,6 +1,6 @@
 """What programs read of tables and patches, and the dashboard's page of one look."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,23 +9,29 @@ import pytest
 
 from gpufence import names
 from gpufence.capped import Ending
+from gpufence.memory_condition import HeldOnCard, MemoryReason
 from gpufence.need import NeedReasons
-from gpufence.quantity import GIB
-from gpufence.snapshot import EndedRow, PodActivityRow
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import EndedRow, PodActivityRow, PodRow
 from kubectl_gpufence.card_lines import CARD_FIELDS, NODE_FIELDS, card_lines, node_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.pod_lines import POD_FIELDS, idle_for, pod_lines, verdict_on
-from kubectl_gpufence.pods import SeenEvent, read_event
+from kubectl_gpufence.pods import SeenEvent, SeenPod, read_event, see_pod
 from kubectl_gpufence.verbs.dashboard.model import page_model
+from kubectl_gpufence.verbs.explain.chapters import explanation
+from kubectl_gpufence.verbs.explain.document import document
+from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
-from kubectl_gpufence.view import records
+from kubectl_gpufence.view import Display, columns_of, records, table
 from tests.golden.plugin.test_recommend import EIGHT, OWNERS, owner, patched
 from tests.support.golden import assert_cases, assert_reviewed, leaves
 from tests.support.plugin import (
+    UID,
     agent,
     card_row,
     cluster,
     pod_row,
+    raw_saying,
     seen_pod,
     snapshot,
     use_row,
@@ -241,3 +247,58 @@ def test_a_patch_requests_what_is_enough_mostly_and_bursts_to_the_target() -> No
     }
 
     assert_cases(FILES / "bursts.txt", {title: lines for title, (_, lines) in cases.items()})
+
+
+BORROWER = pod_row(
+    use_row(4 * GIB, limit_bytes=6 * GIB, promised_bytes=3 * GIB, borrowed_bytes=GIB)._replace(
+        outcome="borrowing", allowance_bytes=4300 * MIB
+    )
+)
+RECALLED = BORROWER._replace(
+    uses=(BORROWER.uses[0]._replace(outcome="recalled", due_seconds=12.0),)
+)
+LENDER = pod_row(use_row(GIB, owed_bytes=2 * GIB, lends=True), uid="u2", name="lender")
+BUSY = LENDER._replace(uses=(LENDER.uses[0]._replace(lends=False),))
+BURST = seen_pod(annotations={names.BURST: "200%"})
+SAYS = HeldOnCard(0, 4 * GIB, 6 * GIB, 3 * GIB)
+SAID = see_pod(raw_saying(MemoryReason.BORROWING, SAYS, annotations={names.BURST: "200%"}), None)
+
+
+def bursting(*rows: PodRow) -> ClusterAnswers:
+    return cluster(BURST, agents=(agent(snapshot(*rows)),))
+
+
+def top(found: ClusterAnswers, display: Display | None = None, *, wide: bool = False) -> list[str]:
+    return table(columns_of(POD_FIELDS, wide=wide), pod_lines(found, ""), display or Display())
+
+
+def explained(row: PodRow, *others: PodRow, pod: SeenPod = BURST) -> list[str]:
+    record = PodRecord(pod, "evict", agent(snapshot(row, *others)))
+    return explanation(record, Display(100))
+
+
+LENT = bursting(BORROWER, LENDER)
+MISSED = bursting(RECALLED, BUSY)
+BURST_SHOWN: dict[str, Callable[[], Iterable[str]]] = {
+    "top": lambda: top(LENT),
+    "top, recalled": lambda: top(MISSED, Display(100)),
+    "top, narrow": lambda: top(MISSED, Display(80)),
+    "top, wide": lambda: top(LENT, wide=True),
+    "top, by its own condition": lambda: top(cluster(SAID, may_ask=False)),
+    "explain, borrowing": lambda: explained(BORROWER, LENDER),
+    "explain, recalled": lambda: explained(RECALLED, BUSY),
+    "explain, lending": lambda: explained(LENDER._replace(uid=UID), RECALLED, pod=seen_pod()),
+    "explain, idle where no pod borrows": lambda: explained(LENDER._replace(uid=UID)),
+    "json": lambda: leaves(records(POD_FIELDS, pod_lines(LENT, ""))),
+    "page": lambda: leaves(page(LENT)["pods"]),
+    "explain, json": lambda: leaves(
+        document(PodRecord(BURST, "evict", agent(snapshot(RECALLED))))["measured"]
+    ),
+}
+
+
+def test_what_is_borrowed_is_shown_where_any_pod_may_borrow() -> None:
+    """Request, loan and what is owed, in parentheses while others may borrow that."""
+    cases = {title: [f"  {line}" for line in show()] for title, show in BURST_SHOWN.items()}
+
+    assert_cases(FILES / "burst-shown.txt", cases)

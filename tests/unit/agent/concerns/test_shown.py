@@ -8,13 +8,21 @@ import pytest
 
 from agent.concern import Concern
 from agent.concerns.shown.concern import ShownConcern, ShownPolicy
-from agent.concerns.shown.condition import MOST_AT_ONCE, MOST_PAUSE_SECONDS, UNKNOWN_SECONDS
+from agent.concerns.shown.condition import (
+    MOST_AT_ONCE,
+    MOST_PAUSE_SECONDS,
+    UNKNOWN_SECONDS,
+    Words,
+    due,
+    words_of,
+)
+from agent.model.decision import Outcome, Verdict
 from agent.model.pod import ContainerFailure, PodCondition, PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from gpufence.capped import Ending, Given
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
 from tests.support.agent.node import QUICK, Node, running
 
 TENTH = LIMIT // 10
@@ -234,3 +242,48 @@ def test_only_a_status_that_is_new_has_turned() -> None:
     (second,) = node.told(10)
 
     assert (True, False) == (first.turned, second.turned)
+
+
+BURSTING = replace(OBSERVED, limits={CARDS[0].uuid: PodLimit(LIMIT, share_bytes=GIB)})
+
+
+def of_loan(outcome: Outcome, used: int = 2 * GIB) -> dict[str, Words]:
+    return words_of([Verdict(BURSTING, outcome, on_card(BURSTING, used))])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "used", "expected"),
+    [
+        (Outcome.WITHIN, GIB, ("True", "holds 1024")),
+        (Outcome.BORROWING, 2 * GIB, ("True", "borrows above its request: 2048")),
+        (
+            Outcome.RECALLED,
+            2 * GIB,
+            ("False", "to give back what it borrows, which another pod needs: 2048"),
+        ),
+    ],
+)
+def test_a_pod_that_may_borrow_says_its_request(
+    outcome: Outcome, used: int, expected: tuple[str, str]
+) -> None:
+    """It is right while it borrows, and wrong once it is asked for that."""
+    (said,), _ = due(pods_on_node([BURSTING]), of_loan(outcome, used), {}, 0.0)
+
+    status, beginning = expected
+    assert (status, f"{beginning} of 3072 MiB on card 0 (request 1024)") == (
+        said.status,
+        said.message,
+    )
+
+
+def test_that_a_pod_is_asked_for_a_loan_is_said_at_once() -> None:
+    """It has seconds to give it back; that it has done so can wait for a minute."""
+    pods = pods_on_node([BURSTING])
+    _, said = due(pods, of_loan(Outcome.BORROWING), {}, 0.0)
+    asked, said = due(pods, of_loan(Outcome.RECALLED), said, 1.0)
+    given, said = due(pods, of_loan(Outcome.WITHIN, GIB), said, 2.0)
+    later, _ = due(pods, of_loan(Outcome.WITHIN, GIB), said, 62.0)
+
+    assert [["Recalled"], [], ["WithinLimit"]] == [
+        [item.reason for item in each] for each in (asked, given, later)
+    ]

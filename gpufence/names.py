@@ -243,7 +243,6 @@ OS: Final = "kubernetes.io/os"  # node label: windows has none of our variables
 DEFAULT_SCHEDULER: Final = "default-scheduler"  # what the API server writes where nobody chose
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"  # label the API server sets on namespaces
 MIRROR: Final = "kubernetes.io/config.mirror"  # static pods as the API shows them
-STATIC_HASH: Final = "kubernetes.io/config.hash"  # the UID a static pod's cgroup carries
 
 # Environment of the user's containers
 PYTORCH_CONF: Final = "PYTORCH_ALLOC_CONF"  # PyTorch >= 2.10

@@ -119,13 +119,3 @@ def write_fraction(part: int, whole: int) -> str:
         digits = counted * 10**decimals // whole
     scale = 10**decimals
     return f"{digits // scale}.{digits % scale:0{decimals}d}"
-
-
-def original_fraction(limit_bytes: int, card_bytes: int) -> float:
-    """
-    Return the one-decimal rule of the gpushare user guide: for comparison, never for use.
-
-    It says 0.0, no cap at all, below a fourteenth of the card, and overshoots by up to a tenth of
-    the card (docs/adr/0003-exact-fractions.md has the table).
-    """
-    return round(limit_bytes * 0.7 / card_bytes, 1)

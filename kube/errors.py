@@ -107,12 +107,7 @@ class NotFoundError(ReplyError):
 
 
 class ConflictError(ReplyError):
-    @property
-    def already_exists(self) -> bool:
-        """
-        Return whether a create came second, rather than a write to a stale version or a wrong uid.
-        """
-        return self.reason == "AlreadyExists"
+    pass
 
 
 class GoneError(ReplyError):

@@ -77,11 +77,6 @@ def _admitting(client: Client, kinds: Kinds, owner: ApiOwner) -> ApiOwner | None
     )
 
 
-def read_scale(client: Client, owner: ApiOwner) -> Scale:
-    """Ask for the replicas of an owner. Raises KubeError."""
-    return _scale(f"GET {owner.path}/scale", client.get(f"{owner.path}/scale"))
-
-
 def set_replicas(client: Client, owner: ApiOwner, replicas: int) -> ApiOwner:
     """
     Scale an owner that is still as it was read, and return it as it is now.

@@ -77,19 +77,15 @@ class AgentCluster:
         )
         self._conditions = ConditionWriter(settings)
         self._acts = Acts(settings, self._context, self._claims.of_pod)
-        self._waiting: list[Callable[[Client], None]] = [
+        self._waiting: tuple[Callable[[Client], None], ...] = (
             self._view.follow_node,
             self._claims.start,
             self._events.start,
             self._conditions.start,
-        ]
+        )
         self._finding = Repeating(
             "identity", self._find_out, forbidden=REMEDY, backoff=settings.backoff
         )
-
-    def when_acting(self, begin: Callable[[Client], None]) -> None:
-        """Call this when the identity to act by is known; to be registered before the start."""
-        self._waiting.append(begin)
 
     def start(self) -> None:
         """Begin to watch, publish and write on other threads; returns at once."""

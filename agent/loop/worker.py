@@ -70,11 +70,6 @@ class Worker:
         """Return the acts that are under way, or whose answers have not been fetched."""
         return tuple(self._outstanding)
 
-    @property
-    def answered(self) -> bool:
-        """Return whether all answers are there to be fetched."""
-        return self._finished.qsize() == len(self._outstanding)
-
     def take(self, verdicts: Sequence[Verdict]) -> None:
         """Carry these out, begun in this order."""
         wanted = min(len(self._outstanding) + len(verdicts), self._most_threads)

@@ -97,7 +97,7 @@ def test_disruption_budget_is_named_as_a_cause(server: ApiServer, client: Client
 
 
 def test_created_twice_is_told_from_changed_meanwhile(server: ApiServer, client: Client) -> None:
-    """Only AlreadyExists says that an object was there before."""
+    """The reason says whether an object was there before, or has changed."""
     server.on(f"POST {PODS}", reply(status(409, "AlreadyExists"), 409))
     server.on(f"PUT {POD}", reply(status(409, "Conflict"), 409))
 
@@ -106,7 +106,7 @@ def test_created_twice_is_told_from_changed_meanwhile(server: ApiServer, client:
     with pytest.raises(ConflictError) as second:
         client.put(POD, {})
 
-    assert (True, False) == (first.value.already_exists, second.value.already_exists)
+    assert ("AlreadyExists", "Conflict") == (first.value.reason, second.value.reason)
 
 
 NO_API_SERVER = "is this the address of a Kubernetes API server"

@@ -112,7 +112,7 @@ def test_refusals_of_the_server_have_their_classes(client: Client, namespace: st
     with pytest.raises(InvalidRequestError, match="400 BadRequest"):
         client.post(path, event(namespace, "no-config-map"))
 
-    assert (True, False) == (twice.value.already_exists, stale.value.already_exists)
+    assert ("AlreadyExists", "Conflict") == (twice.value.reason, stale.value.reason)
 
 
 def test_a_token_nobody_issued_is_forbidden(
@@ -170,7 +170,7 @@ def test_another_uid_is_a_conflict(client: Client, namespace: str) -> None:
             eviction("p", "00000000-0000-0000-0000-000000000000"),
         )
 
-    assert not caught.value.already_exists
+    assert "Conflict" == caught.value.reason
 
 
 def test_an_eviction_is_accepted(client: Client, namespace: str) -> None:

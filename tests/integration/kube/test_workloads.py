@@ -18,7 +18,6 @@ from kube.workloads import (
     bring_to,
     find_owner,
     read_owner,
-    read_scale,
     set_replicas,
     write_note,
 )
@@ -152,7 +151,7 @@ def test_replicas_are_set_on_who_has_not_changed(
     noted = write_note(client, scaled, '{"v":1}')
 
     assert 3 == owner.replicas
-    assert 0 == read_scale(client, owner).wanted
+    assert not client.get(f"{owner.path}/scale")["spec"].get("replicas")
     assert (0, '{"v":1}') == (noted.replicas, noted.annotations[names.RELEASED])
 
 

@@ -189,7 +189,7 @@ class Node:
         self.api = ApiServer()
         self.api.open.set()
         self.killed: list[Verdict] = []
-        self.worker = Worker(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
+        self.worker = WatchedWorker(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
         self.concerns = Concerns(self.shelves())
         ports = Ports(self.cards, self.processes, self.api, self.clock, timestamp)
         self.loop = Loop(ports, Rules(node="n1", policy=policy), self.worker, self.concerns)
@@ -244,6 +244,14 @@ class Node:
     def _kill(self, verdict: Verdict) -> ActResult:
         self.killed.append(verdict)
         return ActResult(Answer.ACCEPTED)
+
+
+class WatchedWorker(Worker):
+    """A worker of which a test may ask whether its acts have ended."""
+
+    @property
+    def answered(self) -> bool:
+        return self._finished.qsize() == len(self._outstanding)
 
 
 def _is_of(process: Occupant, pod: PodOnNode) -> bool:

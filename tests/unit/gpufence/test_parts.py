@@ -17,7 +17,6 @@ from gpufence.share import (
     Allowance,
     ShareTerms,
     allowance,
-    original_fraction,
     reserve_bytes,
     smallest_limit,
     write_fraction,
@@ -123,15 +122,6 @@ def test_a_starved_process_gets_the_least_that_starts(
 def test_a_fraction_is_never_zero_and_never_above_one(part: int, whole: int, text: str) -> None:
     """Six decimals rounded down, more where they would say zero, which means "no limit" to most."""
     assert text == write_fraction(part, whole)
-
-
-@pytest.mark.parametrize(
-    ("limit", "card", "fraction"),
-    [(GIB, 15 * GIB, 0.0), (GIB, 11 * GIB, 0.1), (3803 * MIB, 7606 * MIB, 0.3)],
-)
-def test_the_original_rule_loses_small_limits(limit: int, card: int, fraction: float) -> None:
-    """One decimal says "no cap" to a fifteenth of a card and more than the limit to an eleventh."""
-    assert fraction == original_fraction(limit, card)
 
 
 GPU = {names.NVIDIA_GPU: "1"}

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from agent.loop.worker import Worker
 from agent.model.decision import Action, ActResult, Answer, Brake, Outcome, Verdict
 from agent.model.pod import pods_on_node
 from agent.model.policy import EvictionPolicy
 from gpufence import names
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, pod
-from tests.support.agent.node import QUICK, ApiServer, Clock, Node, running
+from tests.support.agent.node import QUICK, ApiServer, Clock, Node, WatchedWorker, running
 from tests.support.observing import eventually
 
 OVER = LIMIT + 300 * MIB
@@ -157,7 +156,7 @@ def test_a_stuck_pod_is_killed_where_that_is_enabled() -> None:
 def test_an_act_that_comes_too_late_is_cancelled() -> None:
     """An act that had to wait for another one for too long is not carried out."""
     clock, api = Clock(), ApiServer()
-    worker = Worker(api.carry_out, api.carry_out, clock, 3.0, most_threads=1)
+    worker = WatchedWorker(api.carry_out, api.carry_out, clock, 3.0, most_threads=1)
     acts = [Verdict(pod(name), Outcome.EVICT, action=Action.EVICT) for name in ("a", "b")]
     worker.take(acts)
     assert eventually(lambda: len(api.acts) == 1)
@@ -170,7 +169,7 @@ def test_an_act_that_comes_too_late_is_cancelled() -> None:
 
     assert [Answer.ACCEPTED, Answer.CANCELLED] == [item.result.answer for item in finished]
     assert (tuple(acts), ()) == (outstanding, worker.outstanding)
-    Worker(api.carry_out, api.carry_out, Clock(), 3.0).close(1)  # one that never began
+    WatchedWorker(api.carry_out, api.carry_out, Clock(), 3.0).close(1)  # one that never began
 
 
 def test_a_pod_that_is_gone_is_not_acted_on() -> None:

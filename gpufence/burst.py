@@ -56,6 +56,7 @@ class Burst(NamedTuple):
 
 
 def with_burst(
+    burst: Burst,
     found: Limits,
     declared: Declared,
     pod: Pod,
@@ -67,9 +68,7 @@ def with_burst(
     Raise the limits of a pod that says a burst, and keep what they were as its request; on a card
     of unknown size they stay.
     """
-    burst, request = options.burst, found.limit_bytes
-    if burst is None:
-        return found
+    request = found.limit_bytes
     said = _obstacle(declared, found, options, namespace)
     if said is None and request is not None and card_bytes is not None and request < card_bytes:
         limit, said = _within(burst, request, card_bytes, namespace)

@@ -115,7 +115,7 @@ def limits_on(
         found = found._replace(promised_bytes=declaration.promised.on_card(card_bytes))
     if options.burst is None:
         return found
-    return with_burst(found, declaration, pod, options, namespace, card_bytes)
+    return with_burst(options.burst, found, declaration, pod, options, namespace, card_bytes)
 
 
 def _parts(

@@ -365,7 +365,10 @@ def test_a_kubelet_reports_and_a_scheduler_binds(policies: WebhookSite, fenced: 
 
 @pytest.mark.parametrize(
     "key",
-    [names.MEMORY, names.PROCESSES_PER_CARD, names.INJECT, "gpufence.io/memory.main", "gpu-memory"],
+    [
+        *(names.MEMORY, names.BURST, names.PROCESSES_PER_CARD, names.INJECT),
+        *("gpufence.io/memory.main", "gpu-memory"),
+    ],
 )
 def test_a_binding_changes_no_limit(policies: WebhookSite, fenced: str, key: str) -> None:
     """Who may bind a pod cannot write on its Binding what it may hold."""

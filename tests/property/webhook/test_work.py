@@ -91,6 +91,7 @@ class Hostile(NamedTuple):
     containers: int
     items: tuple[Item, ...]
     memory: str
+    burst: str
     enabled: frozenset[str]
     forged: tuple[tuple[str, Text], ...]
     keys: str
@@ -101,6 +102,7 @@ class Hostile(NamedTuple):
         asked = container("{name}", **{names.NVIDIA_GPU: "1"})
         written = [orjson.dumps(asked | item.written()) for item in self.items]
         annotations = {f"{self.keys}{n}": "1" for n in range(self.annotations)}
+        annotations |= {names.BURST: self.burst} if self.burst else {}
         annotations |= {names.MEMORY: self.memory, **dict.fromkeys(self.enabled, "enabled")}
         annotations |= {key: str(text) for key, text in self.forged}
         lists = {name: orjson.Fragment(_many(name, count)) for name, count in self.lists}
@@ -179,6 +181,7 @@ _hostile = st.builds(
     containers=st.sampled_from([1, 2, 7, 60, 64]),
     items=st.lists(_items, min_size=1, max_size=3).map(tuple),
     memory=st.sampled_from(["6Gi", "60Gi", "9" * 100, "1e99999", "0.1", "700Mi"]),
+    burst=st.sampled_from(["", "card", "60Gi", "9" * 100 + "%"]),
     enabled=st.frozensets(st.sampled_from([names.ARGS, names.PYTHON_HOOK, names.GROWTH])),
     forged=st.lists(
         st.tuples(st.sampled_from([names.PLAN, names.FRAMEWORK, "x"]), _texts), max_size=1

@@ -42,6 +42,7 @@ def test_agent_enforces_the_limits_of_the_shared_vectors(vector: Vector) -> None
     if limit is not None and "parts" in expected:
         assert expected["enforced"] == found.enforced
         assert {name: part["limit"] for name, part in expected["parts"].items()} == limit.parts
+        assert expected.get("promised", wanted) == (limit.share_bytes or limit.limit_bytes)
 
 
 def test_all_that_is_read() -> None:

@@ -62,6 +62,13 @@ def test_the_hook_reads_by_what_it_gives_back() -> None:
     assert str(1536 * MIB) == exact[f"{names.ENV_PREFIX}{names.ENV_GIVE_BACK}"]
 
 
+def test_processes_share_the_request_of_their_container() -> None:
+    """The hook of each of several processes keeps to an equal part."""
+    made, _ = rewritten(asking({**HOOK, names.PROCESSES_PER_CARD: "4"}))
+
+    assert str(GIB) == environment(made)[names.ENV_REQUEST_BYTES]
+
+
 @pytest.mark.parametrize(
     "said", [BURST, {names.PYTHON_HOOK: "enabled"}, {**HOOK, names.INJECT: "disabled"}]
 )

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from gpufence.annotations import read_pod_options
 from gpufence.errors import Finding, look, ok, shown, unknown, wrong
 from gpufence.mode import MODES
-from gpufence.names import EVICTED, IDLE
+from gpufence.names import EVICTED, IDLE, QUOTA_MEMORY
+from gpufence.quantity import write_mebibytes
+from gpufence.quota import ENDED, asked_of
 from kubectl_gpufence.cluster_view import named
 from kubectl_gpufence.verbs.doctor.installation import IDLE_WORDS
 from kubectl_gpufence.view import counted
@@ -36,7 +38,9 @@ def check_tenants(installation: Installation) -> Iterator[Finding]:
     pods = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
     yield from _unreadable(pods)
     yield from _evicted_again(installation)
-    yield from _without_quota(sorted(fenced), installation)
+    yield from _without_quota(sorted(fenced.values()), installation)
+    for item in fenced.values():
+        yield from _above_quota(item, [pod for pod in pods if pod.namespace == item.name])
 
 
 def _of_namespace(item: LabelledNamespace) -> Iterator[Finding]:
@@ -82,15 +86,36 @@ def _evicted_again(installation: Installation) -> Iterator[Finding]:
         )
 
 
-def _without_quota(fenced: list[str], installation: Installation) -> Iterator[Finding]:
-    """Name the namespaces without a quota on GPUs; where none has one, that is nobody's mistake."""
+def _without_quota(
+    fenced: list[LabelledNamespace], installation: Installation
+) -> Iterator[Finding]:
+    """Name the namespaces without a quota on GPUs; where none has one, that is no mistake."""
     limited = set(filter(None, installation.quotas.value or []))
-    free = [name for name in fenced if name not in limited]
+    limited |= {item.name for item in fenced if item.quota_bytes is not None}
+    free = [item.name for item in fenced if item.name not in limited]
     if not free or installation.quotas.hidden:
         return
     text = f"{counted(len(free), 'fenced namespace')} without a quota on GPU memory: {named(free)}"
     remedy = "a ResourceQuota with requests.<resource of your sharing system> (docs/quota.md)"
     yield look(_QUOTAS, text, remedy) if limited else ok(_QUOTAS, text)
+
+
+def _above_quota(item: LabelledNamespace, pods: list[SeenPod]) -> Iterator[Finding]:
+    """Find what a namespace's pods have above its quota for amounts in annotations."""
+    if item.quota_bytes is None:
+        return
+    used = sum(_asked_by(pod) for pod in pods if pod.phase not in ENDED)
+    if used > item.quota_bytes:
+        quota, asked = write_mebibytes(item.quota_bytes), write_mebibytes(used)
+        text = f"pods of {item.name} ask for {asked}, above its {QUOTA_MEMORY} of {quota}"
+        yield look(_QUOTAS, text, "delete some, or raise it (docs/runbooks/GpufenceQuotaPassed.md)")
+
+
+def _asked_by(pod: SeenPod) -> int:
+    """Return what a pod asks for by annotations; a share counts once its node tells its card."""
+    asked = asked_of(pod.pod)
+    cards = () if pod.on_node is None else pod.on_node.cards
+    return 0 if asked is None else asked.on(max((card.memory_bytes for card in cards), default=0))
 
 
 def _what(problem: Problem) -> str:

@@ -52,13 +52,15 @@ class MaybeHidden(Generic[T]):
 class LabelledNamespace(NamedTuple):
     """
     A namespace and the values of its labels for mode and idle GPUs; None where it has none, or is
-    on its way out. `problems` are annotations that nobody can read.
+    on its way out. `problems` are annotations that nobody can read, `quota_bytes` what its pods may
+    ask for by annotations together.
     """
 
     name: str
     mode: str | None
     idle: str | None = None
     problems: tuple[Problem, ...] = ()
+    quota_bytes: int | None = None
 
 
 class SliceCards(NamedTuple):
@@ -230,7 +232,8 @@ def read_labelled(raw: Object) -> LabelledNamespace:
     if "deletionTimestamp" in as_object(raw.get("metadata"), "metadata"):
         return LabelledNamespace(name_of(raw), None)
     labels, words = labels_of(raw), annotations_of(raw)
-    problems = read_namespace_options(words).unreadable
+    options = read_namespace_options(words)
+    problems, mode = options.unreadable, labels.get(MODE)
     if MODE in labels:  # whose pods take the rest of its words over
         problems += read_pod_options(words, frozenset()).unreadable
-    return LabelledNamespace(name_of(raw), labels.get(MODE), labels.get(IDLE), problems)
+    return LabelledNamespace(name_of(raw), mode, labels.get(IDLE), problems, options.quota_bytes)

@@ -17,6 +17,7 @@ from gpufence.cards import Instance, NodeCards
 from gpufence.fences import Fence
 from gpufence.mode import Mode
 from gpufence.plan import Done, Setting, write_setting
+from gpufence.pods import read_pod
 from gpufence.quantity import GIB, MIB
 from gpufence.share import ShareTerms, allowance
 from gpufence.times import read_moment
@@ -113,6 +114,16 @@ def quota(*counted: str) -> Changes:
     return {"namespaces": TEAMS, "quotas": of(read_quota(raw))}
 
 
+def above_quota() -> Changes:
+    """Build a team of three pods, of which one has ended, and whose quota holds one."""
+    metadata = {"name": "team-a", "labels": {names.MODE: "evict"}}
+    team = {"metadata": {**metadata, "annotations": {names.QUOTA_MEMORY: "10Gi"}}}
+    asking = read_pod(pod(annotations={names.MEMORY: "6Gi"}))
+    made = replace(seen_pod(), namespace="team-a", pod=asking)
+    pods = (made, made, replace(made, phase="Succeeded"))
+    return {"namespaces": of(read_labelled(team)), "pods": of(*pods)}
+
+
 AWAY: Any = {"deployment": MaybeHidden(), "slices": of()}
 URL = "https://127.0.0.1:4433"
 SHORT = (0.0, verb_cases.NOW + verb_cases.DAY)
@@ -177,6 +188,7 @@ STATES: dict[str, Changes] = {
     "a quota on CPU": quota("cpu"),
     "a quota on GPU memory": quota("cpu", "requests.aliyun.com/gpu-mem"),
     "a quota on claims": quota("gpu.deviceclass.resource.k8s.io/devices"),
+    "above the quota for annotations": above_quota(),
     "quotas are hidden": {"namespaces": TEAMS, "quotas": HIDDEN},
 }
 

@@ -77,7 +77,7 @@ BUDGETS = {
     "kubectl_gpufence.verbs.verify": 120,
     "webhook.driver_limits": 280,
     "kubectl_gpufence.verbs.doctor.checks_driver": 120,
-    "kubectl_gpufence.verbs.doctor.checks_tenants": 75,
+    "kubectl_gpufence.verbs.doctor.checks_tenants": 92,
     "kubectl_gpufence.verbs.doctor.starting": 50,
     "kubectl_gpufence.verbs.doctor.trial_pod": 65,
 }
@@ -97,12 +97,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(281, 275),
-    "product lines of code": Figure(33528, 26500),
+    "product lines of code": Figure(33530, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
     "test files": Figure(515, 470),
-    "test lines": Figure(92779, 60000),
+    "test lines": Figure(92791, 60000),
     "product modules that unit tests import": Figure(189, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),

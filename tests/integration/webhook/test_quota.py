@@ -234,6 +234,23 @@ def test_what_a_pod_had_is_free_once_it_is_gone_or_has_ended(pair: Pair) -> None
             pair.wait_for_used(name, 0)
 
 
+def test_a_share_counts_as_that_of_the_largest_card(pair: Pair) -> None:
+    """Before the pod has a node, and of that node's card afterwards."""
+    labels = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))
+    half = {names.KAI_FRACTION: "0.5"}
+    with (
+        pair.site.known_nodes(pair.replicas[0], ("quota-t4", 15, labels)),
+        pair.namespace("10Gi") as name,
+    ):
+        made = pair.site.create(name, objects.annotated(objects.pod("k-0"), **half))
+        pair.wait_for_used(name, objects.T4_MIB // 2 * 2**20)
+        with pytest.raises(ForbiddenError, match='"0.5" asks for 7680Mi of GPU memory'):
+            pair.site.create(name, objects.annotated(objects.pod("k-2"), **half))
+        pair.site.bind(name, made, "quota-t4")
+        wait_until(lambda: pair.site.pod(name, "k-0")["spec"].get("nodeName"))
+        pair.wait_for_used(name, objects.T4_MIB // 2 * 2**20)
+
+
 def test_a_quota_that_changes_counts_at_once(pair: Pair) -> None:
     """The next pod is measured by it."""
     with pair.namespace("4Gi") as name:

@@ -85,7 +85,8 @@ class Record(NamedTuple):
     threshold did, of which `hold_seconds` are allowed. `owed_bytes` is what the card's pods were
     promised and did not hold yet, `free_bytes` what was free for that. `enough_bytes` is the limit
     that would do. Of a container that ended at its cap, `given_bytes` is what its framework may
-    allocate, and it is `certain` where its own words say so.
+    allocate, and it is `certain` where its own words say so. `request_bytes` is None where that is
+    the limit.
     """
 
     kind: str
@@ -115,6 +116,13 @@ class Record(NamedTuple):
     given_bytes: int | None = None
     asked_bytes: int | None = None
     certain: bool = False
+    request_bytes: int | None = None
+
+    @property
+    def recalled(self) -> bool:
+        """Return whether it was evicted for what it borrowed, within its limit."""
+        within = (self.used_bytes or 0) <= (self.limit_bytes or 0)
+        return self.kind == EVICTED and self.request_bytes is not None and within
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
@@ -156,8 +164,8 @@ def read_records(text: str) -> NodeRecords:
 
 
 def record_object(record: Record) -> dict[str, object]:
-    """Return a record as it is written, with all its fields."""
-    return _RECORD._replace(defaults={}).write(record)
+    """Return a record as it is written, with all its fields, the request where there is one."""
+    return _RECORD._replace(defaults={"request": None}).write(record)
 
 
 def together(one: Iterable[Record], other: Iterable[Record]) -> tuple[Record, ...]:
@@ -235,6 +243,7 @@ _LEFT_OUT = (
     ("given", MAYBE_BYTES),
     ("asked", MAYBE_BYTES),
     ("certain", FLAG),
+    ("request", MAYBE_BYTES),
 )
 _RECORD: Final = RowKind(
     Record,

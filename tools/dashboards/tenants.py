@@ -126,6 +126,16 @@ _MEMORY = Section(
             unit="percentunit",
             steps=((1.0, BAD),),
         ),
+        Panel(
+            "Memory borrowed, by namespace",
+            "What pods hold above their requests, of what idle pods were promised. It is asked "
+            "back as soon as those need it.",
+            (Query(f"sum by (namespace) ({_figure('borrowed_bytes')})", "{{namespace}}"),),
+            Kind.STACK,
+            "bytes",
+            width=24,
+            missing="none",
+        ),
     ),
 )
 _USE = Section(

@@ -161,7 +161,11 @@ def _of_pod(kind: str, pod: PodOnNode, card: Card | None, past: PastUse) -> Reco
     if card is None:
         return known
     return known._replace(
-        card=card.uuid, index=card.index, model=card.full_model, total_bytes=card.memory_bytes
+        card=card.uuid,
+        index=card.index,
+        model=card.full_model,
+        total_bytes=card.memory_bytes,
+        request_bytes=pod.request_on(card.uuid),
     )
 
 

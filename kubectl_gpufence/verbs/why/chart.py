@@ -173,6 +173,8 @@ def _legend(record: Record, brush: Brush, evict: int | None) -> Iterator[str]:
     yield f"{brush.within} held   {brush.above} above the limit"
     if record.limit_bytes is not None:
         yield f"{brush.limit} limit {allowed(record.limit_bytes)}{_passed(record, 'limit')}"
+    if record.request_bytes is not None:
+        yield f"  request {allowed(record.request_bytes)}, above which it borrows"
     if evict is not None:
         bound = held(evict * MIB)
         yield f"{brush.threshold} time counts above {bound}{_passed(record, 'evict')}"

@@ -101,6 +101,13 @@ def why(record: Record) -> Iterator[str]:
         yield from _capped(record)
     elif record.kind == RUNNING:
         yield "Nothing has been done to it."
+    elif record.recalled:
+        yield (
+            f"It borrowed what it held above its request of {allowed(record.request_bytes)}, and "
+            f"did not give it back when the card's other pods needed their own: "
+            f"{held(record.free_bytes)} were free, and {held(record.owed_bytes)} promised and not "
+            "held yet."
+        )
     elif record.shortage:
         yield (
             f"The card was short of memory: {held(record.free_bytes)} were free, and its pods were "
@@ -147,6 +154,11 @@ def what_to_type(record: Record) -> Iterator[str]:
         yield would_do(enough, total or None)
     elif record.kind == RUNNING:
         yield "Nothing."
+    elif record.recalled:
+        yield (
+            f"Request more than {allowed(record.request_bytes)}, or let its framework empty its "
+            "caches after each peak."
+        )
     else:
         yield "Request an amount of GPU memory, or keep it off the card."
     namespace = quote(printable(record.namespace))

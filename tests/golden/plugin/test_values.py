@@ -22,8 +22,10 @@ from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
+from kubectl_gpufence.verbs.why.story import FoundRecord, story
 from kubectl_gpufence.view import Display, columns_of, records, table
 from tests.golden.plugin.test_recommend import EIGHT, OWNERS, owner, patched
+from tests.support import verb_cases
 from tests.support.golden import assert_cases, assert_reviewed, leaves
 from tests.support.plugin import (
     UID,
@@ -277,6 +279,13 @@ def explained(row: PodRow, *others: PodRow, pod: SeenPod = BURST) -> list[str]:
     return explanation(record, Display(100))
 
 
+LOAN = verb_cases.ENDED._replace(
+    limit_bytes=6 * GIB,
+    request_bytes=3 * GIB,
+    enough_bytes=None,
+    thresholds=(),
+    course=tuple(each._replace(limit=6144) for each in verb_cases.ENDED.course),
+)
 LENT = bursting(BORROWER, LENDER)
 MISSED = bursting(RECALLED, BUSY)
 BURST_SHOWN: dict[str, Callable[[], Iterable[str]]] = {
@@ -289,6 +298,7 @@ BURST_SHOWN: dict[str, Callable[[], Iterable[str]]] = {
     "explain, recalled": lambda: explained(RECALLED, BUSY),
     "explain, lending": lambda: explained(LENDER._replace(uid=UID), RECALLED, pod=seen_pod()),
     "explain, idle where no pod borrows": lambda: explained(LENDER._replace(uid=UID)),
+    "why": lambda: story(FoundRecord("gpu-1", LOAN), Display(100)),
     "json": lambda: leaves(records(POD_FIELDS, pod_lines(LENT, ""))),
     "page": lambda: leaves(page(LENT)["pods"]),
     "explain, json": lambda: leaves(

@@ -68,6 +68,7 @@ def test_what_is_written_is_read() -> None:
         peak_bytes=4 * GIB,
         limit_bytes=3 * GIB,
         shortage=True,
+        request_bytes=2 * GIB,
         over_seconds=12.5,
         owed_bytes=GIB,
         neighbours=(Neighbour(None, GIB),),
@@ -256,7 +257,7 @@ def test_a_page_that_users_are_led_to() -> None:
 
 def test_a_record_for_programs_has_every_field() -> None:
     """What is left out in the object of a node, since it is usual, is said to programs."""
-    written = record_object(record())
+    written = record_object(record()._replace(request_bytes=GIB))
 
     assert len(Record._fields) == len(written)
     assert EVICTED in written.values()

@@ -21,6 +21,7 @@ from agent.concerns.history.record import (
 )
 from agent.concerns.history.ring import MOST_RINGS, Rings, peak_of
 from agent.model.decision import ActResult, Answer, Outcome, Verdict
+from agent.model.pod import PodLimit
 from agent.model.sample import Trouble
 from gpufence import names
 from gpufence.errors import GpufenceError
@@ -286,3 +287,18 @@ def test_the_page_is_one_document() -> None:
     page = json.loads(node.concerns.pages()[PAGE]())
 
     assert {"v": 1, "node": NODE, "since": "1970-01-01T00:16:40Z", "records": []} == page
+
+
+def test_the_request_of_a_pod_that_may_borrow_is_recorded() -> None:
+    """It is left out where it is the limit, and an eviction within the limit was for a loan."""
+    limits = {CARDS[0].uuid: PodLimit(LIMIT, share_bytes=GIB)}
+    node = RecordedNode()
+    with running(node=node):
+        node.add(pod("borrower", limits=limits), 2 * GIB, 1)
+        node.add(pod("other"), GIB, 2)
+        node.tick(5)
+        other, borrower = sorted(node.records("running"), key=lambda each: each.name != "other")
+
+    assert (None, GIB) == (other.request_bytes, borrower.request_bytes)
+    assert not borrower.recalled
+    assert borrower._replace(kind="evicted").recalled

@@ -17,6 +17,7 @@ from gpufence.snapshot import PodActivityRow
 from kubectl_gpufence.cluster_view import NodeAgent
 from kubectl_gpufence.endings import read_endings, what_helps
 from kubectl_gpufence.pods import SeenEvent, SeenPod, read_recorded, see_pod
+from kubectl_gpufence.refusals import of_owner, ours
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.gone import Gone, gone_document, gone_lines, is_about, made_like
@@ -291,6 +292,42 @@ def test_ends_of_containers_are_those_reviewed() -> None:
         FILES / "endings.txt",
         {**ended, **{f"helps: {title}": helps(*case) for title, case in HELPS.items()}},
     )
+
+
+CREATING = "Error creating: "
+NOT_MADE = {
+    "ReplicaSet/worker-7d9f": f"{CREATING}gpufence refuses this pod: too little",
+    "ReplicaSet/worker-b-7d9f": "gpufence refuses this pod: another owner",
+    "Deployment/worker": "gpufence refuses this pod: the owner itself",
+    "ReplicaSet/worker-88bb": "exceeded quota: gpus",
+    "StatefulSet/mine": "gpufence refuses this pod: the notebook's",
+    "StatefulSet/mine-too": "gpufence refuses this pod: by its name",
+    "StatefulSet/miner": "gpufence refuses this pod: not by its name",
+}
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        ("Deployment/worker", ["too little", "the owner itself"]),
+        ("ReplicaSet/worker-b-7d9f", ["another owner"]),
+        ("StatefulSet/mine", ["the notebook's"]),
+        ("Notebook/mine", ["the notebook's", "by its name"]),
+        ("Job/worker", []),
+    ],
+)
+def test_refusals_are_those_of_our_webhook_about_an_owner(owner: str, expected: list[str]) -> None:
+    """Of a kind above the usual ones what is called like it; without the API server's words."""
+    events = [
+        SeenEvent(f"2026-01-02T03:04:0{place}Z", "FailedCreate", 1, message, f"team-a/{about}")
+        for place, (about, message) in enumerate(NOT_MADE.items())
+    ]
+    other = events[0]._replace(reason="Failed")
+    found = of_owner(ours(reversed([*events, other])), owner)
+
+    assert [f"gpufence refuses this pod: {why}" for why in expected] == [
+        event.message for event in found
+    ]
 
 
 LOST = "pod worker-7d9f-x2x4k"

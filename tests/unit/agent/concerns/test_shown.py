@@ -221,6 +221,20 @@ def test_few_pods_of_a_node_say_something_in_a_second() -> None:
     assert "OverLimit" == node.api.said[0].reason
 
 
+def test_pods_that_swing_for_an_hour_write_less_than_one_condition_in_four_seconds() -> None:
+    """On a node of 110 pods, of which each moves by a third of its limit all the time."""
+    node = Telling()
+    for number in range(110):
+        node.add(pod(f"p{number}", mode=Mode.OBSERVE), GIB, number + 1)
+    node.told(110 // MOST_AT_ONCE)
+    said = 0
+    for look in range(180):
+        node.cards.held[0].update(dict.fromkeys(range(1, 111), (1 + look % 2) * GIB))
+        said += len(node.told(1, 20))
+
+    assert 110 < said < 3600 / 4
+
+
 def test_a_pod_that_is_gone_is_forgotten() -> None:
     """Its successor begins with a word of its own."""
     node = Telling()

@@ -54,7 +54,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         help=f"ask this agent here, past the API server, and no other; instead of {AGENTS}",
     )
     parser.add_argument(
-        "--controller", metavar="URL", help=f"the same of the controller; instead of {CONTROLLER}"
+        "--controller", metavar="URL", help=f"ask the controller here; instead of {CONTROLLER}"
     )
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
 examples:
-  kubectl gpufence idle                       who holds GPUs in vain, the most of it first
+  kubectl gpufence idle                       owners of unused GPUs, the most memory first
   kubectl gpufence idle -A -o wide            of all namespaces, with evidence and reasons
 
 columns:
   IDLE       for how long all pods of the owner have done nothing; "?" is unknown, never idle
-  HELD       the GPU memory its processes hold, and GIB-H how much of it for how long in vain
+  HELD       the GPU memory its processes hold; GIB-H that times the idle time
   RELEASE    when the controller takes its replicas; in parentheses where nothing is done at it
-  WAITING    whose pods wait for just these GPUs
+  WAITING    pods that wait for exactly these GPUs
 """
 
 

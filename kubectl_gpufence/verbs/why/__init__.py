@@ -28,7 +28,7 @@ examples:
   kubectl gpufence why --last 3 -A            the last ends of all namespaces
 
 It asks the agents, and reads ConfigMaps gpufence-why-NODE where they do not answer. Pods that were
-rejected never ran: of those of an owner it shows why, by its Events.
+rejected never ran: `why deploy/NAME` shows the refusal, from its owner's Events.
 """
 _MOST_LAST: Final = 1000
 
@@ -36,7 +36,7 @@ _MOST_LAST: Final = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_text = "a pod's name, or deploy/NAME and the like, of pods that are gone"
     parser.add_argument("pod", metavar="POD|OWNER", type=_named, nargs="?", help=help_text)
-    parser.add_argument("--last", type=_count, metavar="N", help="so many of the last ends")
+    parser.add_argument("--last", type=_count, metavar="N", help="show the last N ends")
     add_scope(parser)
     add_output(parser, "text", "json")
     parser.set_defaults(refusal=_refusal)

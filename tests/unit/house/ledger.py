@@ -102,7 +102,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
     "test files": Figure(515, 470),
-    "test lines": Figure(92835, 60000),
+    "test lines": Figure(92886, 60000),
     "product modules that unit tests import": Figure(189, 90),
     "settings": Figure(97, 85),
     "verbs of the plugin": Figure(12, 10),
@@ -110,7 +110,7 @@ RECORDED = {
     "metrics under an old name": Figure(8, 0),
     "median lines of a function": Figure(7, None),
     "95 of 100 functions have at most": Figure(24, None),
-    "lines over 88 columns in a thousand": Figure(83, None),
+    "lines over 88 columns in a thousand": Figure(82, None),
 }
 
 

@@ -96,6 +96,11 @@ class Concern:
         """Return what pods shall say of themselves since the last tick."""
         return ()
 
+    def idle(self, now: float) -> Mapping[str, float]:
+        """Return for how long pods have done nothing, by UID, where that is known."""
+        del now
+        return {}
+
     def families(self, last: TickResult | None, now: float) -> Sequence[Metric]:
         """
         Return its metrics, times by the agent's clock; `last` is None where the last look is too
@@ -150,6 +155,14 @@ class Concerns:
             found += self._try(each, "events", each.notices, nothing)
             conditions += self._try(each, "conditions", each.conditions, unsaid)
         return Said(found, conditions)
+
+    def idle(self, now: float) -> dict[str, float]:
+        """Return of which pods it is known for how long they have done nothing."""
+        nothing: Mapping[str, float] = {}
+        found = [
+            self._try(each, "idle", partial(each.idle, now), nothing) for each in self._concerns
+        ]
+        return {uid: seconds for each in found for uid, seconds in each.items()}
 
     def node_row(self) -> dict[str, object]:
         nothing: Mapping[str, object] = {}

@@ -18,7 +18,7 @@ from gpufence.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
@@ -139,7 +139,7 @@ def _pods(
         additions = [rows.get(uid, _NO_ROWS) for rows in more]
         of_pod = verdicts.get(uid, {})
         of_cards = tuple(
-            _use(use, of_pod.get(uuid), current=current)._replace(
+            _use(use, of_pod.get(uuid), last.decision.lending, current=current)._replace(
                 **_together(each.uses.get(uuid, {}) for each in additions)
             )
             for uuid, use in sorted(uses.get(uid, {}).items())
@@ -172,7 +172,9 @@ def _together(additions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: item for each in additions for key, item in each.items()}
 
 
-def _use(use: PodOnCard, verdict: Verdict | None, *, current: bool) -> UseRow:
+def _use(
+    use: PodOnCard, verdict: Verdict | None, lending: Container[str], *, current: bool
+) -> UseRow:
     uuid = use.card.uuid
     limit = use.pod.limits.get(uuid)
     return UseRow(
@@ -188,6 +190,7 @@ def _use(use: PodOnCard, verdict: Verdict | None, *, current: bool) -> UseRow:
         promised_bytes=use.pod.request_on(uuid),
         borrowed_bytes=use.borrowed_bytes if current else 0,
         owed_bytes=use.owed_bytes if current else 0,
+        lends=current and use.owed_bytes > 0 and use.pod.uid in lending,
     )
 
 

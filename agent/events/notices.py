@@ -7,7 +7,7 @@ they say changes, and otherwise often enough for the damping to see that it last
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from agent.events import sentences
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent.events.episodes import Notice
     from agent.model.decision import ActResult, CardFinding, Decision, Verdict
     from agent.model.sample import Sample
+    from agent.model.use import PodOnCard, UseKey
 
 REPEAT_SECONDS: Final = 10.0
 """Far less than an episode of the damping lasts without cause."""
@@ -30,10 +31,11 @@ UNFENCED: Final = "unfenced"
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The causes of what was said last, and when that was."""
+    """The causes of what was said last, when that was, and what pods missed of what they lent."""
 
     causes: frozenset[object] = frozenset()
     at: float | None = None
+    missing: Mapping[UseKey, PodOnCard] = field(default_factory=dict)
 
 
 NOTHING_ANNOUNCED = Announced()
@@ -47,7 +49,15 @@ def new_notices(
     recent = before.at is not None and decision.at - before.at < REPEAT_SECONDS
     if recent and causes == before.causes:
         return before, ()
-    return Announced(causes, decision.at), notices(decision, node)
+    missing = {
+        (use.pod.uid, uuid): use
+        for uuid, finding in decision.findings.items()
+        for use in finding.missing
+    }
+    there = {item.pod.uid for item in decision.verdicts} - decision.lending
+    back = [use for key, use in before.missing.items() if key not in missing and key[0] in there]
+    said = *notices(decision, node), *(each for use in back for each in sentences.returned(use))
+    return Announced(causes, decision.at, missing), said
 
 
 def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
@@ -136,6 +146,7 @@ def _causes(decision: Decision) -> frozenset[object]:
             finding.unattributed_bytes is not None,
             _blamed(finding),
             finding.unjudged,
+            tuple(use.pod.uid for use in finding.missing),
         )
         for uuid, finding in decision.findings.items()
     )
@@ -150,7 +161,7 @@ def _blamed(finding: CardFinding) -> tuple[object, ...]:
 
 def _is_silent(verdict: Verdict) -> bool:
     """Return whether nothing is ever said of a verdict: most of them, most of the time."""
-    harmless = verdict.outcome is Outcome.WITHIN or verdict.outcome is Outcome.IDLE
+    harmless = verdict.outcome in {Outcome.WITHIN, Outcome.IDLE, Outcome.BORROWING}
     more = verdict.containers_over or verdict.ineffective or verdict.told_larger_bytes
     return harmless and not more
 
@@ -158,7 +169,7 @@ def _is_silent(verdict: Verdict) -> bool:
 def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
     if verdict.outcome is Outcome.UNDECLARED:
         yield from sentences.undeclared(verdict)
-    if verdict.over:
+    if verdict.over or verdict.recalled:
         yield from _of_excess(verdict)
     else:
         for excess in verdict.containers_over:
@@ -170,12 +181,12 @@ def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
 
 
 def _of_excess(verdict: Verdict) -> tuple[Notice, ...]:
-    """Return the one thing to say of a pod over its limit, the most that can be said."""
+    """Return the one thing to say of a pod that holds too much, the most that can be said."""
     if verdict.outcome is Outcome.WOULD_EVICT:
         return sentences.would_evict(verdict)
     if verdict.outcome is Outcome.STUCK:
         return sentences.termination_stuck(verdict)
-    return sentences.limit_exceeded(verdict)
+    return sentences.limit_exceeded(verdict) if verdict.over else sentences.recalled(verdict)
 
 
 def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
@@ -186,6 +197,8 @@ def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
             yield sentences.unattributed(node, finding)
         if finding.unjudged:
             yield sentences.unjudged(node, finding.card.card, finding.unjudged_seconds)
+        for use in finding.missing:
+            yield from sentences.lent(use)
         shortage = finding.shortage
         if shortage is not None and shortage.cause is not None:
             yield sentences.short(node, finding.card.card, shortage.missing_bytes, shortage.cause)

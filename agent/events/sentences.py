@@ -27,6 +27,7 @@ from gpufence.text import limit_mebibytes, mebibytes, minutes
 
 if TYPE_CHECKING:
     from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Verdict
+    from agent.model.use import PodOnCard
     from gpufence.cards import Card
 
 MOST_PIDS: Final = 4
@@ -62,9 +63,35 @@ def would_evict(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(names.WOULD_EVICT, verdict, first, _remedy(verdict), stays)
 
 
+def recalled(verdict: Verdict) -> tuple[Notice, ...]:
+    first = f"Asked to give GPU memory back: {_use_of(verdict)}."
+    follows = "Other pods need what it borrows."
+    if verdict.pod.mode is not Mode.EVICT:
+        follows += f" Mode {verdict.pod.mode}: nothing happens."
+    elif verdict.due_seconds:
+        follows += f" It is evicted if it keeps that for {minutes(verdict.due_seconds)} more."
+    return _on_pod(names.RECALLED, verdict, first, follows, _remedy(verdict))
+
+
+def lent(use: PodOnCard) -> tuple[Notice, ...]:
+    first = (
+        f"Of {mebibytes(use.owed_bytes)} that it is still owed on {named_card(use.card)}, other "
+        "pods hold some and are asked for it."
+    )
+    return _of_lender(use, first, "They give it back, or are evicted.")
+
+
+def returned(use: PodOnCard) -> tuple[Notice, ...]:
+    first = f"As much as it is still owed on {named_card(use.card)} is free again."
+    return _of_lender(use, first, topic="back")
+
+
 def evicted(verdict: Verdict) -> tuple[Notice, ...]:
-    first = f"Evicted: {_use_of(verdict)}, for {minutes(verdict.over_seconds)}."
+    over = "" if _by_loan(verdict) else f", for {minutes(verdict.over_seconds)}"
+    first = f"Evicted: {_use_of(verdict)}{over}."
     short = "The card was short of memory." if verdict.by_shortage else ""
+    if _by_loan(verdict):
+        short = "Other pods needed what it borrowed."
     return _on_pod(names.EVICTED, verdict, first, _remedy(verdict), short, owner_too=True)
 
 
@@ -219,7 +246,7 @@ def _blame(cause: Blame) -> str:
         if not pod.limits or not pod.enforced:
             return f"{who} without a limit that is enforced: give it one, or move the pod."
         why = _clipped(pod.exempt) or f"in mode {pod.mode} it stays"
-        return f"{who} above its limit, and {why}: move it, or raise the mode."
+        return f"{who} above its {cause.above}, and {why}: move it, or raise the mode."
     who = "No process that the driver shows holds" if cause.hidden else "Processes of no pod hold"
     return f"{who} {held}: look with nvidia-smi and ps on the node."
 
@@ -273,6 +300,16 @@ def _on_pod(
     return pod_notices(reason, verdict.pod, text, topic=topic, anchor=anchor, owner_too=owner_too)
 
 
+def _of_lender(use: PodOnCard, first: str, *more: str, topic: str = "") -> tuple[Notice, ...]:
+    text = event_text(first, *more, last=explain_command(use.pod.name))
+    return pod_notices(names.LENT, use.pod, text, topic=f"{use.card.uuid}/{topic}", anchor=None)
+
+
+def _by_loan(verdict: Verdict) -> bool:
+    """Return whether a pod is within its limit, and all there is against it is what it borrows."""
+    return verdict.recalled and not verdict.over
+
+
 def _on_node(
     reason: str, node: str, first: str, *more: str, last: str = "", topic: str = ""
 ) -> Notice:
@@ -284,6 +321,9 @@ def _use_of(verdict: Verdict) -> str:
     use = verdict.use
     counted = None if use is None else use.counted_bytes
     least = "at least " if use is not None and use.used_bytes is None else ""
+    if use is not None and _by_loan(verdict):
+        loan = f"{mebibytes(counted)}, {mebibytes(use.borrowed_bytes)} above its request"
+        return f"{least}{loan}, on {_where(verdict)}{_by(verdict)}"
     return f"{least}{_of(counted, verdict.limit_bytes)} on {_where(verdict)}{_by(verdict)}"
 
 

@@ -91,14 +91,17 @@ def tick_of(
         node_brake=brake,
         suspended=_suspended(uses, memory, policy, now),
         shortages={
-            uuid: shortage_of(
-                observation.cards[uuid],
-                account,
-                [use for use in uses if use.card.uuid == uuid],
-                terminating,
-                _coming(observation, uuid, terminating, evicted, policy, now),
-            )
+            uuid: found
             for uuid, account in short.items()
+            if (
+                found := shortage_of(
+                    observation.cards[uuid],
+                    account,
+                    [use for use in uses if use.card.uuid == uuid],
+                    terminating,
+                    _coming(observation, uuid, terminating, evicted, policy, now),
+                )
+            ).missing_bytes
         },
         looks=looks,
         list_gaps={
@@ -134,7 +137,8 @@ def brake_of_shortage(use: PodOnCard, shortage: Shortage, tick: Tick) -> Brake |
     waited = tick.memory.held_up.get(uuid, EMPTY)
     spent = waited.level_seconds + (tick.now - waited.at if waited.over else 0.0)
     coming = sum(freed for whose, freed in shortage.coming if whose != namespace)
-    may_wait = not use.evict_over or spent < tick.policy.termination_seconds
+    harmless = not use.evict_over and not use.recalled
+    may_wait = harmless or spent < tick.policy.termination_seconds
     if coming >= shortage.missing_bytes and may_wait:
         return Brake.TERMINATING
     return _cap_brake(tick.evicted, namespace, uuid, tick.policy)
@@ -288,6 +292,7 @@ def _waiting(verdict: Verdict, otherwise: Outcome = Outcome.QUEUED) -> Outcome:
     return Outcome.STUCK if verdict.outcome is Outcome.STUCK else otherwise
 
 
-def _rank(verdict: Verdict) -> tuple[int, str, str]:
-    excess = 0 if verdict.use is None else verdict.use.excess_bytes
-    return -excess, verdict.pod.uid, verdict.uuid
+def _rank(verdict: Verdict) -> tuple[int, int, str, str]:
+    use = verdict.use
+    excess, loan = (0, 0) if use is None else (use.excess_bytes, use.borrowed_bytes)
+    return -excess, -loan, verdict.pod.uid, verdict.uuid

@@ -10,8 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.judge.brakes import brake_of, chosen, counted, held_up, tick_of
+from agent.judge.loans import lenders_of, lending_of, missing_lenders
 from agent.judge.reason import hold_seconds, offended, refused, verdict_on, within
-from agent.judge.standing import account_of, cures, finding, lasting, shortage_of, standing
+from agent.judge.standing import (
+    account_of,
+    cures,
+    finding,
+    lasting,
+    recalls,
+    shortage_of,
+    standing,
+)
 from agent.judge.time import carried
 from agent.model.decision import Action, Answer, Brake, Decision, Outcome, Verdict
 from agent.model.memory import EMPTY, NO_REFUSALS, NO_WATCH, Bucket, Memory, PodMemory
@@ -19,7 +28,7 @@ from agent.model.use import PodOnCard
 from gpufence.mode import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from agent.judge.brakes import Tick
     from agent.judge.standing import CardAccount
@@ -44,7 +53,11 @@ def judge(
     What cannot be known is never held against a pod.
     """
     pods, cards = observation.pods, observation.cards
-    accounts = {uuid: account_of(card, pods, policy) for uuid, card in cards.items()}
+    lenders = lenders_of(observation, memory, now) if pods.bursting else {}
+    lending = frozenset[str]()
+    if pods.bursting:
+        lending = lending_of(observation, lenders, memory.started_at, policy, now)
+    accounts = {uuid: account_of(card, pods, policy, lending) for uuid, card in cards.items()}
     uses = _uses(observation, accounts, memory, policy)
     everyone = [use for of_pod in uses.values() for use in of_pod]
     tick = tick_of(observation, everyone, accounts, memory, policy, now, outstanding)
@@ -58,9 +71,12 @@ def judge(
     nobodys, short = _troubles(cards, tick)
     suspects = {uuid for item in remembered.values() for uuid in item.watches}
     suspects |= {uuid for uuid, card in cards.items() if card.listed_at is None}
+    recalled = {item.uuid for item in verdicts if item.recalled}
     findings = {
         uuid: finding(
-            card, accounts[uuid], nobodys[uuid], short[uuid], tick, suspect=uuid in suspects
+            *(card, accounts[uuid], nobodys[uuid], short[uuid], tick),
+            suspect=uuid in suspects,
+            missing=missing_lenders(card, lending) if uuid in recalled else (),
         )
         for uuid, card in cards.items()
     }
@@ -74,6 +90,7 @@ def judge(
         findings=findings,
         suspensions=tuple(tick.suspended.values()),
         deadline=min(awaited, default=math.inf),
+        lending=lending,
     )
     renewed = {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed}
     listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards} | renewed
@@ -89,6 +106,7 @@ def judge(
         short={uuid: bucket for uuid, bucket in short.items() if bucket is not EMPTY},
         looks=tick.looks,
         judged={uuid: now - found.unjudged_seconds for uuid, found in findings.items()},
+        lenders=lenders,
     )
 
 
@@ -157,7 +175,8 @@ def _judge_pod(
     watches: dict[str, Watch] = {}
     for use in uses:
         uuid = use.card.uuid
-        if uuid not in past.watches and (use.limit_bytes is None or use.report_over is False):
+        untimed = use.limit_bytes is None or (use.report_over, use.recalled) == (False, False)
+        if uuid not in past.watches and untimed:
             verdicts.append(_without_time(use, tick))
         else:
             card = observation.cards[uuid]
@@ -202,12 +221,13 @@ def objection(
     policy: EvictionPolicy,
     now: float,
     look_seconds: float = 0.0,
+    lending: Container[str] = (),
 ) -> str:
     """
     Return why an act must not be carried out after all; nothing if it must.
 
     The observation was made after the one that was judged, attributed with that one before it, in a
-    look that took `look_seconds`.
+    look that took `look_seconds`. `lending` are the idle pods, as it was judged.
     """
     pod = observation.pods.by_uid.get(verdict.pod.uid)
     if pod is None:
@@ -218,7 +238,7 @@ def objection(
     gap = policy.gap_after(look_seconds)
     readable = card is not None and card.listed_at is not None and now - card.listed_at <= gap
     why = objection_of_pod(pod, verdict) or ("" if readable else "the card cannot be read")
-    return why or _of_use(pod, verdict, observation, policy)
+    return why or _of_use(pod, verdict, observation, policy, lending)
 
 
 def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
@@ -267,11 +287,15 @@ def settle(
 
 
 def _of_use(
-    pod: PodOnNode, verdict: Verdict, observation: Observation, policy: EvictionPolicy
+    pod: PodOnNode,
+    verdict: Verdict,
+    observation: Observation,
+    policy: EvictionPolicy,
+    lending: Container[str],
 ) -> str:
     card = observation.cards[verdict.uuid]
     use = card.pods.get(pod.uid)
-    account = account_of(card, observation.pods, policy)
+    account = account_of(card, observation.pods, policy, lending)
     use = None if use is None else standing(use, account, policy)
     if use is None or use.limit_bytes is None or use.mps:
         return "it holds nothing on the card that counts"
@@ -280,6 +304,8 @@ def _of_use(
         (use,) = (item for item in uses if item.pod is pod)
         coming = [("", item.certain_bytes) for item in uses if item.pod.terminating]
         shortage = shortage_of(card, account, uses, coming=tuple(coming))
+        if verdict.recalled and use.recalled and recalls(use, shortage):
+            return ""
         if shortage.missing_bytes and (use.short_over or use.taking) and cures(use, shortage):
             return ""
         return "its eviction does not end a shortage any more"
@@ -291,9 +317,10 @@ def _accepted(memory: Memory, verdict: Verdict, policy: EvictionPolicy, now: flo
     evicted = (*memory.evicted, counted(verdict, now))
     if verdict.action is Action.KILL:
         return replace(memory, evicted=evicted)
-    return replace(
-        memory,
-        evicted=evicted,
-        terminating={**memory.terminating, pod.uid: memory.terminating.get(pod.uid, now)},
-        offences=offended(memory.offences, pod.lineage, now, policy),
-    )
+    # To borrow is no offence: a loan lengthens no hold.
+    offences = memory.offences
+    if not verdict.recalled:
+        offences = offended(offences, pod.lineage, now, policy)
+    since = memory.terminating.get(pod.uid, now)
+    leaving = {**memory.terminating, pod.uid: since}
+    return replace(memory, evicted=evicted, terminating=leaving, offences=offences)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from agent.judge.brakes import brake_of_shortage
-from agent.judge.standing import containers_over, cures, ineffective_caps
+from agent.judge.standing import containers_over, cures, ineffective_caps, recalls
 from agent.judge.time import is_due
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.memory import Offence, Refusals
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.judge.brakes import Tick
+    from agent.model.decision import Shortage
     from agent.model.memory import Lineage
     from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, PodOnCard
@@ -31,7 +32,7 @@ def within(use: PodOnCard, tick: Tick) -> Verdict:
     since = use.watch.report.since
     return Verdict(
         pod=use.pod,
-        outcome=Outcome.WITHIN,
+        outcome=Outcome.BORROWING if use.borrowed_bytes else Outcome.WITHIN,
         use=use,
         over_seconds=tick.now - since if use.report_over and since is not None else 0.0,
         containers_over=containers_over(use, tick.policy),
@@ -47,7 +48,11 @@ def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
     curing = shortage is not None and cures(use, shortage)
     lasting = _lasting(use, card, tick, curing=curing)
     if lasting is not None:
-        return verdict._replace(outcome=lasting)
+        return verdict if lasting is Outcome.WITHIN else verdict._replace(outcome=lasting)
+    if use.recalled and shortage is not None:
+        asked = _asked_back(verdict, use, shortage, tick)
+        if not use.evict_over or asked.outcome is not Outcome.RECALLED:
+            return asked
     policy, watch = tick.policy, use.watch
     by_hold = (
         is_due(watch.hold, use.hold_seconds)
@@ -129,9 +134,9 @@ def refused(
 
 def _lasting(use: PodOnCard, card: CardUse, tick: Tick, *, curing: bool) -> Outcome | None:
     """Return why no time can bring about the eviction of a pod, or None if it can."""
-    if use.report_over is False:
+    if use.report_over is False and not use.recalled:
         return Outcome.WITHIN
-    if not use.evict_over and not (use.short_over and curing):
+    if not use.evict_over and not (use.short_over and curing) and not use.recalled:
         if use.report_over and use.evict_over is False:
             return Outcome.TOLERATED
         return Outcome.UNKNOWN if use.used_bytes is None else Outcome.UNCONFIRMED
@@ -144,6 +149,20 @@ def _lasting(use: PodOnCard, card: CardUse, tick: Tick, *, curing: bool) -> Outc
     at = card.listed_at if card.card.uuid in tick.renewed else None
     fresh = at is not None and tick.now - at <= tick.looks.gap_seconds
     return None if fresh else Outcome.NOT_RENEWED
+
+
+def _asked_back(verdict: Verdict, use: PodOnCard, shortage: Shortage, tick: Tick) -> Verdict:
+    """Say when a pod has to go that borrows what others miss, if its going gives that back."""
+    bucket, hold = use.watch.recall, tick.policy.give_back_seconds
+    verdict = verdict._replace(outcome=Outcome.RECALLED, recalled=True)
+    if not recalls(use, shortage):
+        return verdict
+    if is_due(bucket, hold):
+        brake = brake_of_shortage(use, shortage, tick)
+        return _now(verdict._replace(by_shortage=True), use._replace(brake=brake), tick)
+    missing = max(hold - bucket.level_seconds, 0.0)
+    due_at = bucket.at + missing if tick.node_brake is None else math.inf
+    return verdict._replace(due_seconds=missing, due_at=due_at)
 
 
 def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> Verdict:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.judge.loans import lent_bytes, recalled_of
 from agent.judge.time import BucketRules, is_due, pause, pour
 from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Shortage
 from gpufence.mode import Mode
@@ -28,7 +29,8 @@ class CardAccount(NamedTuple):
 
     `missing_bytes` is None where the card does not say how much is free, and more than zero where
     the card is short: it is `owing` where less is free than is owed, and `hardly_any` is free below
-    the floor, where the next context of another pod would not fit.
+    the floor, where the next context of another pod would not fit. `missed_bytes` is the same
+    without what idle pods lend.
     """
 
     committed_bytes: int
@@ -36,18 +38,21 @@ class CardAccount(NamedTuple):
     missing_bytes: int | None
     owing: bool | None
     hardly_any: bool | None
+    missed_bytes: int = 0
 
 
-def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardAccount:
+def account_of(
+    card: CardUse, pods: PodsOnNode, policy: EvictionPolicy, lending: Container[str] = ()
+) -> CardAccount:
     """
     Add up a card. Promises beyond its memory are cut to what is left of it beside what is held
-    within them; a pod whose use is unknown may hold all of its own.
+    within them; a pod whose use is unknown may hold all of its own. `lending` are idle pods.
 
     Processes of no pod do not count as neighbours: they may be a pod's own, unrecognised.
     """
     uuid, memory = card.card.uuid, card.memory
     total = card.card.memory_bytes if memory is None else memory.total_bytes
-    committed = held = owed = holding = 0
+    committed = held = owed = lent = holding = 0
     for use in card.pods.values():
         used, limit, promise = use.used_bytes, use.limit_bytes, use.pod.promise_on(uuid)
         if limit is not None:
@@ -58,17 +63,23 @@ def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardA
         if promise is None:
             continue
         held += promise if used is None else min(used, promise)
-        owed += 0 if used is None else max(promise - used, 0)
+        left = 0 if used is None else max(promise - used, 0)
+        owed += left
+        lent += left if use.pod.uid in lending else 0
     for pod in pods.by_card.get(uuid, ()):
         if pod.uid not in card.pods:
-            owed += pod.promise_on(uuid) or 0
+            left = pod.promise_on(uuid) or 0
+            owed += left
+            lent += left if pod.uid in lending else 0
     if memory is None:
         return CardAccount(committed, owed, None, None, None)
     free = memory.free_bytes
-    owed = min(owed, max(total - (memory.reserved_bytes or 0) - held, 0))
+    room = max(total - (memory.reserved_bytes or 0) - held, 0)
+    missed, owed = min(owed - lent, room), min(owed, room)
     hardly_any = free < policy.short_floor_bytes and (holding > 1 or owed > 0)
-    missing = max(owed - free, policy.short_floor_bytes - free if hardly_any else 0, 0)
-    return CardAccount(committed, owed, missing, owed > free, hardly_any)
+    floor = policy.short_floor_bytes - free if hardly_any else 0
+    missing, missed = max(owed - free, floor, 0), max(missed - free, floor, 0)
+    return CardAccount(committed, owed, missing, owed > free, hardly_any, missed)
 
 
 def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> PodOnCard:
@@ -80,6 +91,9 @@ def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> Po
     that is over without it.
     """
     limit, used = use.limit_bytes, use.used_bytes
+    request = use.pod.request_on(use.card.uuid) if account.missed_bytes else None
+    if request is not None:
+        use = use._replace(recalled=_is_over(use, policy.evict_threshold(request)))
     if used == 0 or (used is not None and limit is not None and used <= limit):
         return use
     if limit is None:
@@ -114,11 +128,15 @@ def shortage_of(
     missing after all that is `coming` go all the same, so that nobody shields them by holding a
     little that no fence counts. A pod within the margin stays whenever more than its excess is held
     by those whom no eviction reaches.
+
+    What is lent is nobody's excess. Where it is missed, pods over their limits go first for that.
     """
-    missing = account.missing_bytes or 0
+    lent = lent_bytes(uses) if account.missing_bytes else 0
+    missing = (account.missing_bytes or 0) - lent
     able = [use for use in uses if can_go(use) and use.pod.uid not in leaving]
     beyond = _beyond(card, uses, {use.pod.uid for use in able})
-    others = sum(item.held_bytes for item in beyond)
+    others = sum(item.held_bytes for item in beyond) + lent
+    borrowers = [use for use in able if use.recalled]
     able = [
         use for use in able if use.evict_over or (use.short_over and others <= use.excess_bytes)
     ]
@@ -128,12 +146,23 @@ def shortage_of(
         if 2 * sum(use.excess_bytes for use in able) < missing - sum(freed for _, freed in coming):
             able = []
     curing: list[str] = []
+    left, missed = max(missing, account.missed_bytes), account.missed_bytes
+    short = Shortage(max(left, 0), frozenset(), None, coming, missed)
     for use in able:
-        if missing > 0:
+        if left > 0:
             curing.append(use.pod.uid)
-            missing -= use.excess_bytes
-    cause = None if curing or not beyond else max(beyond, key=lambda item: item.held_bytes)
-    return Shortage(account.missing_bytes or 0, frozenset(curing), cause, coming)
+            left -= use.excess_bytes + use.borrowed_bytes
+            missed -= use.excess_bytes + use.borrowed_bytes
+    recalled: list[str] = []
+    if missed > 0 and lent:
+        recalled = recalled_of(borrowers, curing, missed, sum(freed for _, freed in coming))
+        beyond += [
+            Blame(use.borrowed_bytes, use.pod, above="request") for use in uses if use.recalled
+        ]
+    cause = None
+    if beyond and not curing and not recalled:
+        cause = max(beyond, key=lambda item: item.held_bytes)
+    return short._replace(curing=frozenset(curing), recalled=frozenset(recalled), cause=cause)
 
 
 def cures(use: PodOnCard, shortage: Shortage) -> bool:
@@ -143,6 +172,13 @@ def cures(use: PodOnCard, shortage: Shortage) -> bool:
     if use.pod.mode is Mode.EVICT and not use.pod.terminating:
         return use.pod.uid in shortage.curing
     return use.evict_over is True and 2 * use.excess_bytes >= shortage.missing_bytes
+
+
+def recalls(use: PodOnCard, shortage: Shortage) -> bool:
+    """Return the same of a pod that borrows what others miss."""
+    if use.pod.mode is Mode.EVICT and not use.pod.terminating:
+        return use.pod.uid in shortage.recalled
+    return use.recalled is True and 2 * use.borrowed_bytes >= shortage.recalled_bytes
 
 
 def can_go(use: PodOnCard) -> bool:
@@ -230,6 +266,7 @@ def finding(
     tick: Tick,
     *,
     suspect: bool,
+    missing: tuple[PodOnCard, ...] = (),
 ) -> CardFinding:
     """
     Sum up a card: the limits of the pods on it, none counted as more than the card, and when the
@@ -249,6 +286,7 @@ def finding(
         owed_bytes=account.owed_bytes,
         shortage=tick.shortages.get(card.card.uuid) if is_due(short, hold) else None,
         unjudged_seconds=0.0 if judged else tick.now - tick.memory.judged.get(uuid, tick.now),
+        missing=missing,
     )
 
 

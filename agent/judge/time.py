@@ -22,6 +22,9 @@ _ROUNDING_SECONDS: Final = 1e-6
 LIST_GAP_SECONDS: Final = 30.0
 """How far apart two lists of a card may be while looks follow each other: one is kept so long."""
 
+ASKED_SECONDS: Final = 60.0
+"""A borrower that takes again within so long is asked for the same: its time goes on."""
+
 
 class BucketRules(NamedTuple):
     """
@@ -68,6 +71,16 @@ def pause(bucket: Bucket) -> Bucket:
     return Bucket(bucket.level_seconds, None, bucket.at, bucket.since, bucket.speed)
 
 
+def asked_time(past: Bucket, rules: BucketRules, *, over: bool | None) -> Bucket:
+    """
+    Carry for how long a borrower has been asked: while nothing is missed that stands still, for as
+    long as it is one and the same demand.
+    """
+    if over is not False or past.over:
+        return pour(past, rules._replace(drain=0.0), over=over)
+    return past if past is not EMPTY and rules.at - past.at < ASKED_SECONDS else EMPTY
+
+
 def is_due(bucket: Bucket, hold_seconds: float) -> bool:
     """Return whether a bucket is full; it acts only while over."""
     return bucket.over is True and bucket.level_seconds >= hold_seconds - _ROUNDING_SECONDS
@@ -97,12 +110,14 @@ def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
     cost counts in the grace, too, and whatever stops the evictions of pods that hurt no other.
     """
     report, hold, short, taking = past.report, past.hold, past.short, past.taking
+    recall = past.recall
     at, policy = card.listed_at, tick.policy
     if at is None:
         report, hold, short, taking = pause(report), pause(hold), pause(short), pause(taking)
+        recall = pause(recall)
     elif card.card.uuid in tick.renewed:
         # Brakes, the start and the grace take time out; they go by where it begins.
-        began = max(report.at, hold.at, short.at, taking.at)
+        began = max(report.at, hold.at, short.at, taking.at, recall.at)
         gap, speed = tick.list_gaps.get(card.card.uuid, tick.looks.gap_seconds), use.speed
         stopped = tick.node_brake is not None
         frozen = stopped or began < tick.start_ends_at
@@ -114,6 +129,8 @@ def carried(past: Watch, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
         taking = pour(
             taking, BucketRules(at, policy.hold_seconds, gap, frozen, speed), over=use.taking
         )
-    if report is EMPTY and hold is EMPTY and short is EMPTY and taking is EMPTY:
-        return NO_WATCH
-    return Watch(report, hold, short, taking)
+        if use.recalled is not False or recall is not EMPTY:
+            rules = BucketRules(at, policy.give_back_seconds, gap, frozen)
+            recall = asked_time(recall, rules, over=use.recalled)
+    others = hold is EMPTY and short is EMPTY and taking is EMPTY and recall is EMPTY
+    return NO_WATCH if report is EMPTY and others else Watch(report, hold, short, taking, recall)

@@ -74,6 +74,7 @@ class Observer:
     processes: Processes
     pods: Callable[[], PodsOnNode]
     charge_mps: bool = False
+    idle: Callable[[], Mapping[str, float]] = dict
     before: Observation | None = None
 
     def look(self, suspects: frozenset[str]) -> Observation:
@@ -81,7 +82,8 @@ class Observer:
         occupants = self.processes.occupants(_newly_listed(sample, self.before))
         # The pods are asked for last: who is on the card may be younger than the look before.
         pods = self.pods()
-        self.before = attribute(sample, occupants, pods, self.before, charge_mps=self.charge_mps)
+        found = attribute(sample, occupants, pods, self.before, charge_mps=self.charge_mps)
+        self.before = replace(found, idle=self.idle()) if pods.bursting else found
         return self.before
 
 
@@ -100,7 +102,9 @@ class Loop:
         self._concerns = concerns
         charge_mps = rules.policy.mps is Mps.EVICT
         self._observer = Observer(
-            ports.cards, ports.processes, ports.cluster.pods, charge_mps=charge_mps
+            *(ports.cards, ports.processes, ports.cluster.pods),
+            charge_mps=charge_mps,
+            idle=lambda: concerns.idle(ports.clock()),
         )
         started_at = ports.clock()
         self._memory = Memory(started_at)
@@ -189,12 +193,14 @@ class Loop:
         if not decision.acts:
             return
         observation = self._observer.look(frozenset(item.uuid for item in decision.acts))
-        self._worker.take([item for item in decision.acts if self._stands(item, observation)])
+        lending = decision.lending
+        due = [item for item in decision.acts if self._stands(item, observation, lending)]
+        self._worker.take(due)
 
-    def _stands(self, verdict: Verdict, observation: Observation) -> bool:
+    def _stands(self, verdict: Verdict, observation: Observation, lending: frozenset[str]) -> bool:
         now = self._ports.clock()
         looked = max(now - observation.sample.taken_at, self._memory.looks.seconds)
-        against = objection(verdict, observation, self._rules.policy, now, looked)
+        against = objection(verdict, observation, self._rules.policy, now, looked, lending)
         if against:
             pod = verdict.pod
             _log.info("pod %s/%s is spared: %s", pod.namespace, pod.name, against)

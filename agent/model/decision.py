@@ -98,8 +98,9 @@ class Verdict(NamedTuple):
     `over_seconds` says for how long the report threshold has been passed. `due_seconds` is the
     least time over that is still missing, where time is all that is, and `due_at` when it is over,
     or begins to count, for a pod that goes on as it does. `by_shortage` marks a verdict
-    that only the shortage of the card makes due. `told_larger_bytes` is how large the card is whose
-    fractions a pod keeps to that runs on this one.
+    that only the shortage of the card makes due, `recalled` one for what the pod borrows.
+    `told_larger_bytes` is how large the card is whose fractions a pod keeps to that runs on this
+    one.
     """
 
     pod: PodOnNode
@@ -109,6 +110,7 @@ class Verdict(NamedTuple):
     due_seconds: float | None = None
     due_at: float = math.inf
     by_shortage: bool = False
+    recalled: bool = False
     brake: Brake | None = None
     action: Action | None = None
     containers_over: tuple[ContainerExcess, ...] = ()
@@ -137,27 +139,32 @@ class Verdict(NamedTuple):
 class Blame(NamedTuple):
     """
     Who holds memory that others on the card were promised, and is not to be evicted for it; no pod
-    for processes of no pod, or memory that no process shows where it is `hidden`.
+    for processes of no pod, or memory that no process shows where it is `hidden`. `above` is which
+    of the pod's figures it is above.
     """
 
     held_bytes: int
     pod: PodOnNode | None = None
     hidden: bool = False
+    above: str = "limit"
 
 
 class Shortage(NamedTuple):
     """
-    What a card lacks of what its pods were promised, or of the floor.
+    What a card lacks of what its pods were promised, or of the floor; nothing that idle pods lend.
 
     `curing` are the pods whose eviction ends it, by UID; without any, `cause` says what stands
     behind it. `coming` is what leaving pods will give back, by namespace, under no namespace where
-    we have evicted them ourselves.
+    we have evicted them ourselves. `recalled_bytes` is what of it borrowers may be asked for, and
+    `recalled` those of them whose eviction gives it back.
     """
 
     missing_bytes: int
     curing: frozenset[str]
     cause: Blame | None = None
     coming: tuple[tuple[str, int], ...] = ()
+    recalled_bytes: int = 0
+    recalled: frozenset[str] = frozenset()
 
 
 class Suspension(NamedTuple):
@@ -178,6 +185,7 @@ class CardFinding:
 
     `unattributed_bytes` and `shortage` are set once they are worth saying. `unjudged_seconds` is
     for how long the time of its pods could not be counted, though some may be over their limits.
+    `missing` are the pods that miss what others borrow there.
     """
 
     card: CardUse
@@ -187,6 +195,7 @@ class CardFinding:
     owed_bytes: int = 0
     shortage: Shortage | None = None
     unjudged_seconds: float = 0.0
+    missing: tuple[PodOnCard, ...] = ()
 
     @property
     def unjudged(self) -> bool:
@@ -201,6 +210,7 @@ class Decision:
     are the cards whose processes the next sample must list. `brake` stops evictions of the whole
     node, or, SUSPENDED, those of the pods whose measure is among the `suspensions`. `deadline` is
     when the first pod may have to go whose time is all that is missing; infinite without any.
+    `lending` are the idle pods whose memory may be borrowed, by UID.
     """
 
     at: float
@@ -211,6 +221,7 @@ class Decision:
     findings: Mapping[str, CardFinding]
     suspensions: tuple[Suspension, ...] = ()
     deadline: float = math.inf
+    lending: frozenset[str] = frozenset()
 
 
 class Answer(StrEnum):

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 Lineage: TypeAlias = tuple[str, str, str]
 
 
+class Lender(NamedTuple):
+    """The least that a pod has held of a card since it last grew, and when that was."""
+
+    least_bytes: int
+    grown_at: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """
@@ -34,12 +41,16 @@ EMPTY = Bucket()
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One pod on one card: a bucket for each threshold of the limit, which may move."""
+    """
+    One pod on one card: a bucket for each threshold of the limit, which may move, and one for the
+    time in which what it borrows was asked back.
+    """
 
     report: Bucket = EMPTY
     hold: Bucket = EMPTY
     short: Bucket = EMPTY
     taking: Bucket = EMPTY
+    recall: Bucket = EMPTY
 
 
 NO_WATCH = Watch()
@@ -115,7 +126,7 @@ class Memory:
     hands of somebody whom no eviction reaches.
 
     `looks` is how looks follow each other. `judged` is when the pods of a card could last be judged
-    that are over their limits, or may be.
+    that are over their limits, or may be. `lenders` are kept while any pod of the node may borrow.
     """
 
     started_at: float
@@ -129,3 +140,4 @@ class Memory:
     short: Mapping[str, Bucket] = field(default_factory=dict)
     looks: Looks = NO_LOOKS
     judged: Mapping[str, float] = field(default_factory=dict)
+    lenders: Mapping[tuple[str, str], Lender] = field(default_factory=dict)

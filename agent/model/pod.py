@@ -203,7 +203,7 @@ class PodsOnNode:
     """
     All pods of this node; `fresh` is False while the API server is out of reach or the kill switch
     cannot be read. `by_card` are those that were given a card and are promised memory there.
-    `sharing`: some of them use one claim together.
+    `sharing`: some of them use one claim together; `bursting`: some may borrow.
     """
 
     by_uid: Mapping[str, PodOnNode]
@@ -212,6 +212,7 @@ class PodsOnNode:
     fresh: bool = True
     by_card: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
     sharing: bool = False
+    bursting: bool = False
 
     def find(self, owner: Owner | None) -> tuple[PodOnNode, str] | None:
         """Return the pod and the container's name, if the API server confirms both."""
@@ -245,6 +246,7 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
         fresh=fresh,
         by_card=by_card,
         sharing=any(limit.group for pod in ordered for limit in pod.limits.values()),
+        bursting=any(pod.request_on(uuid) is not None for pod in ordered for uuid in pod.limits),
     )
 
 

@@ -186,6 +186,23 @@ class EvictionPolicy:
             "how long terminating pods may delay evictions on their card, in an hour in all",
         ),
     )
+    # A pause between two requests is no end of work.
+    lend_after_seconds: float = field(
+        default=600.0,
+        metadata=setting(
+            "GPUFENCE_LEND_AFTER",
+            "seconds a pod must have been idle, and not have grown, for other pods to borrow what "
+            "it is owed; 0: nothing is lent",
+        ),
+    )
+    # The start-up hook takes a second or two.
+    give_back_seconds: float = field(
+        default=15.0,
+        metadata=setting(
+            "GPUFENCE_GIVE_BACK",
+            "seconds a pod that borrows has to give back what other pods need before it is evicted",
+        ),
+    )
     # What it holds is somebody else's.
     eviction_grace_seconds: int = field(
         default=30,

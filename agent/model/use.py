@@ -104,7 +104,8 @@ class PodOnCard(NamedTuple):
     them, and fills in whether it is over each threshold of its limit, None where that is not
     certain. On a card that is `short`, `taking` is over the threshold for evictions while others
     are owed more than is free, and `short_over` over the lower one while hardly anything is free.
-    `speed` is how fast its time over counts.
+    `speed` is how fast its time over counts. It is `recalled` where it is above its request by more
+    than a margin, and others miss what it borrows.
 
     `judge.time` fills in the rest for a pod that is over a threshold, may be, or was a moment ago.
     """
@@ -123,6 +124,7 @@ class PodOnCard(NamedTuple):
     short_over: bool | None = False
     taking: bool | None = False
     short: bool = False
+    recalled: bool | None = False
     speed: float = 1.0
     grace_ends_at: float = 0.0
     hold_seconds: float = 0.0
@@ -227,13 +229,15 @@ class Observation:
     """
     One look at the node: the cards by UUID, who holds what on them, and the pods it was told by.
 
-    `unnamed` says since when processes are known in cgroups of pods that no status names.
+    `unnamed` says since when processes are known in cgroups of pods that no status names. `idle` is
+    for how long pods have done nothing, by UID; of those that are not named nobody knows.
     """
 
     sample: Sample
     pods: PodsOnNode
     cards: Mapping[str, CardUse]
     unnamed: Mapping[Owner, float] = field(default_factory=dict)
+    idle: Mapping[str, float] = field(default_factory=dict)
 
     def shows_what(self, before: Observation | None) -> bool:
         """Return whether attribution has found no change; then it hands on what it found before."""

@@ -100,6 +100,10 @@ class ActivityConcern(Concern):
         due, self._due = self._due, ()
         return due
 
+    def idle(self, now: float) -> Mapping[str, float]:
+        known = {uid: track.idle_seconds(now) for uid, track in self.memory.pods.items()}
+        return {uid: seconds for uid, seconds in known.items() if seconds is not None}
+
     def families(self, last: TickResult | None, now: float) -> list[Family]:
         """Return which pods are idle and which are busy; of those unknown there is no line."""
         uses = [] if last is None else sorted(pods_on_cards(last), key=by_labels)

@@ -41,7 +41,7 @@ class World:
     None where the card does not say. Lists are old unless `renewed`; where they are `slow`, a new
     one comes after so many seconds. On cards in `mps` everybody is
     a client of the node's MPS server. `began` is when a pod's processes started, by its name. An
-    eviction accepted and `ignored` has no effect.
+    eviction accepted and `ignored` has no effect. `idle` says for how long pods have done nothing.
     """
 
     policy: EvictionPolicy = field(default_factory=EvictionPolicy)
@@ -62,6 +62,7 @@ class World:
     cards: int = 2
     began: dict[str, float] = field(default_factory=dict)
     started_at: float = LONG_AGO
+    idle: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.memory = Memory(self.started_at)
@@ -151,7 +152,8 @@ class World:
             self.use, self.memory, self.policy, self.now, outstanding
         )
         for verdict in self.decision.acts:
-            assert "" == objection(verdict, self.use, self.policy, self.now)
+            lending = self.decision.lending
+            assert "" == objection(verdict, self.use, self.policy, self.now, lending=lending)
             self.acts.append(Act(self.now, verdict.pod.name, str(verdict.action)))
             self.outstanding.append((verdict, self.now + self.answers_after))
         self._settle()
@@ -196,7 +198,9 @@ class World:
             self.lists[index] = sample.processes
             samples.append(replace(sample, memory=None) if free is None else sample)
         sample_of_all = Sample(self.now, tuple(samples))
-        return attribute(sample_of_all, occupants, pods, self.use)
+        seen = attribute(sample_of_all, occupants, pods, self.use)
+        idle = {self.pods[name].uid: each for name, each in self.idle.items() if name in self.pods}
+        return replace(seen, idle=idle) if idle else seen
 
     def outcomes(self, name: str) -> list[Outcome]:
         return [item.outcome for item in self.decision.verdicts if item.pod.name == name]

@@ -25,7 +25,7 @@ from agent.model.decision import (
     Verdict,
 )
 from agent.model.memory import Refusals
-from agent.model.pod import PodOnNode
+from agent.model.pod import PodLimit, PodOnNode
 from agent.model.use import CardUse, PodOnCard, ProcessUse
 from gpufence import names
 from gpufence.event_text import MOST_SAID
@@ -63,6 +63,16 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     gone, short = verdict(Outcome.EVICT), verdict(Outcome.EVICT, by_shortage=True)
     yield "evicted", notices_of_act(gone, ActResult(Answer.ACCEPTED))
     yield "evicted for a shortage", notices_of_act(short, ActResult(Answer.ACCEPTED))
+    borrowed = loan()
+    yield "asked back", sentences.recalled(borrowed)
+    yield "asked back, in time", sentences.recalled(borrowed._replace(due_seconds=12.0))
+    capped = borrowed._replace(pod=pod(mode=Mode.CAP))
+    yield "asked back, in a mode below evict", sentences.recalled(capped)
+    gone = borrowed._replace(outcome=Outcome.EVICT, by_shortage=True)
+    yield "evicted for a loan", notices_of_act(gone, ActResult(Answer.ACCEPTED))
+    lender = on_card(pod("b"), GIB)
+    yield "lent", sentences.lent(lender)
+    yield "lent, and free again", sentences.returned(lender)
     yield "refused by a budget", notices_of_act(verdict(), BUDGET)
     yield "failed", notices_of_act(verdict(), ActResult(Answer.FAILED, detail="403"))
     yield "stuck", sentences.termination_stuck(verdict(Outcome.STUCK, pod=pod(terminating=True)))
@@ -82,6 +92,7 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
 def causes() -> Iterator[tuple[str, Blame]]:
     yield "a namespace without a mode", Blame(GIB, pod("b", mode=None))
     yield "a lower mode", Blame(GIB, pod("b", mode=Mode.CAP))
+    yield "a loan in a lower mode", Blame(GIB, pod("b", mode=Mode.CAP), above="request")
     yield "an exempt pod", Blame(GIB, pod("b", exempt="it is a mirror pod"))
     yield "no limit", Blame(GIB, pod("b", limit=None))
     yield "a pod that does not end", Blame(GIB, pod("b", terminating=True))
@@ -132,6 +143,13 @@ def test_answers_that_are_not_told(outcome: Outcome, action: Action, answer: Ans
     A pod that has left by itself is not talked about, and a kill is told by the stuck pod's Event.
     """
     assert () == notices_of_act(verdict(outcome, action=action), ActResult(answer))
+
+
+def loan() -> Verdict:
+    """Return what is said of a pod that borrows 2 GiB that are missed."""
+    item = pod(limits={CARDS[0].uuid: PodLimit(6 * GIB, share_bytes=LIMIT)})
+    use = on_card(item, LIMIT + 2 * GIB, process(7, 5 * GIB), containers={"main": 5 * GIB})
+    return Verdict(item, Outcome.RECALLED, use, recalled=True)
 
 
 def process(pid: int, used: int | None, container: str = "main") -> ProcessUse:

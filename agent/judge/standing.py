@@ -177,7 +177,7 @@ def cures(use: PodOnCard, shortage: Shortage) -> bool:
 def recalls(use: PodOnCard, shortage: Shortage) -> bool:
     """Return the same of a pod that borrows what others miss."""
     if use.pod.mode is Mode.EVICT and not use.pod.terminating:
-        return use.pod.uid in shortage.recalled
+        return use.pod.uid in shortage.recalled or use.pod.uid in shortage.curing
     return use.recalled is True and 2 * use.borrowed_bytes >= shortage.recalled_bytes
 
 

@@ -10,8 +10,10 @@ pod, a pod that its owner deleted with an endless grace, and time in which nobod
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from agent.judge.time import ASKED_SECONDS
 from agent.model.policy import Budgets
 from gpufence.times import doubled
 
@@ -49,17 +51,20 @@ def seconds_until_gone(
     excess_bytes: int,
     *,
     shielded: bool = True,
+    borrowed: bool = False,
     list_seconds: float = LIST_SECONDS,
     slow_seconds: float = 0.0,
 ) -> float:
     """
     Return for how long a pod can take so much without a break until it is gone: seen, held,
     answered and ended; and, `shielded`, held up by others that leave and by disruption budgets,
-    which is for ever where those are respected.
+    which is for ever where those are respected. What is `borrowed` is asked back first.
     """
     round_seconds = max(policy.interval_seconds, slow_seconds)
     seen = list_seconds + 3 * round_seconds
     held = policy.hold_seconds / policy.speed(excess_bytes) + round_seconds
+    if borrowed:
+        held = policy.give_back_seconds + round_seconds
     ended = max(policy.termination_seconds, float(policy.eviction_grace_seconds))
     seconds = seen + held + DECIDED_SECONDS + ended
     if not shielded:
@@ -69,6 +74,18 @@ def seconds_until_gone(
     first, most = policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds
     waits = (doubled(first, most, count) for count in range(policy.refusals_before_delete - 1))
     return seconds + policy.termination_seconds + most + sum(waits)
+
+
+def seconds_borrowed(
+    policy: EvictionPolicy, seconds: float = HOUR, *, slow_seconds: float = 0.0
+) -> float:
+    """
+    Return for how long in so many seconds a pod can keep what it borrows from others that miss it,
+    now and then, and not go: until it is seen and nearly due, a minute later again.
+    """
+    round_seconds = max(policy.interval_seconds, slow_seconds)
+    each = LIST_SECONDS + 3 * round_seconds + policy.give_back_seconds + round_seconds
+    return min(each * ceil(seconds / (each + ASKED_SECONDS)), seconds)
 
 
 def beyond_driver(limit_bytes: int, of_containers: Iterable[int]) -> int:

@@ -21,6 +21,7 @@ from tests.adversary.bound import (
     HOUR,
     beyond_driver,
     most_taken,
+    seconds_borrowed,
     seconds_over,
     seconds_until_gone,
     tolerated_bytes,
@@ -144,6 +145,14 @@ def test_the_page_states_the_bound(row: tuple[str, ...]) -> None:
 def test_the_page_has_figures() -> None:
     """The table that is held to the code is read."""
     assert 6 == len(ROW.findall(PAGE))
+
+
+def test_the_page_states_the_bound_of_loans() -> None:
+    """So does what it says of pods that borrow."""
+    kept, gone = seconds_borrowed(POLICY), partial(seconds_until_gone, POLICY, GIB, borrowed=True)
+    sentence = f"at most {kept:.0f} s in an hour and stays, or is gone {gone(shielded=False):.0f} s"
+
+    assert f"{sentence} after the lender began to miss it ({gone():.0f} s behind" in PAGE
 
 
 def test_respected_budgets_have_no_bound() -> None:

@@ -44,6 +44,8 @@ def lent(
     Scene("nor of a busy one", lent(idle=0.0), acts(15)),
     Scene("nor of one that is idle for a moment", lent(idle=500.0), acts(15)),
     Scene("nor where nothing is to be lent", lent(policy=NEVER), acts(15)),
+    Scene("a borrower above its limit has no longer", lent(13 * GIB, idle=None), acts(15)),
+    Scene("a lender of unknown use", lent(idle=None).hold("b", None), (), Outcome.BORROWING),
     Scene("a lender that grows", lent().at(20, "hold", "b", GIB + 64 * MIB), acts(35)),
     Scene(
         "a lender that creeps",

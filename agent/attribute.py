@@ -299,7 +299,17 @@ def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> di
         uses[uid] = PodOnCard(
             pod, card, limit, used, counted, listed, containers, mps, mps_bytes=of_clients
         )
+    if pods.bursting:
+        uses = {uid: _with_loan(use) for uid, use in uses.items()}
     return _with_sharers(uses, card.uuid) if pods.sharing else uses
+
+
+def _with_loan(use: PodOnCard) -> PodOnCard:
+    request = use.pod.request_on(use.card.uuid)
+    if request is None:
+        return use
+    loan = max((use.counted_bytes or 0) - request, 0) - use.excess_bytes
+    return use._replace(borrowed_bytes=loan)
 
 
 def _with_sharers(uses: dict[str, PodOnCard], uuid: str) -> dict[str, PodOnCard]:

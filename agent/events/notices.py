@@ -49,11 +49,7 @@ def new_notices(
     recent = before.at is not None and decision.at - before.at < REPEAT_SECONDS
     if recent and causes == before.causes:
         return before, ()
-    missing = {
-        (use.pod.uid, uuid): use
-        for uuid, finding in decision.findings.items()
-        for use in finding.missing
-    }
+    missing = {(use.pod.uid, use.card.uuid): use for use in decision.missing}
     there = {item.pod.uid for item in decision.verdicts} - decision.lending
     back = [use for key, use in before.missing.items() if key not in missing and key[0] in there]
     said = *notices(decision, node), *(each for use in back for each in sentences.returned(use))
@@ -64,6 +60,7 @@ def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
     """Return all that a decision gives cause to say."""
     return (
         *(item for verdict in decision.verdicts for item in _of_verdict(verdict)),
+        *(item for use in decision.missing for item in sentences.lent(use)),
         *_of_node(decision, node),
     )
 
@@ -146,12 +143,12 @@ def _causes(decision: Decision) -> frozenset[object]:
             finding.unattributed_bytes is not None,
             _blamed(finding),
             finding.unjudged,
-            tuple(use.pod.uid for use in finding.missing),
         )
         for uuid, finding in decision.findings.items()
     )
     suspended = (item.measure for item in decision.suspensions)
-    return frozenset((*verdicts, *cards, *suspended))
+    missing = ((use.pod.uid, use.card.uuid) for use in decision.missing)
+    return frozenset((*verdicts, *cards, *suspended, *missing))
 
 
 def _blamed(finding: CardFinding) -> tuple[object, ...]:
@@ -197,8 +194,6 @@ def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
             yield sentences.unattributed(node, finding)
         if finding.unjudged:
             yield sentences.unjudged(node, finding.card.card, finding.unjudged_seconds)
-        for use in finding.missing:
-            yield from sentences.lent(use)
         shortage = finding.shortage
         if shortage is not None and shortage.cause is not None:
             yield sentences.short(node, finding.card.card, shortage.missing_bytes, shortage.cause)

@@ -75,14 +75,14 @@ def recalled(verdict: Verdict) -> tuple[Notice, ...]:
 
 def lent(use: PodOnCard) -> tuple[Notice, ...]:
     first = (
-        f"Of {mebibytes(use.owed_bytes)} that it is still owed on {named_card(use.card)}, other "
-        "pods hold some and are asked for it."
+        f"Of {mebibytes(use.owed_bytes)} reserved for it and not used on {named_card(use.card)}, "
+        "other pods borrow some, and are asked for that."
     )
     return _of_lender(use, first, "They give it back, or are evicted.")
 
 
 def returned(use: PodOnCard) -> tuple[Notice, ...]:
-    first = f"As much as it is still owed on {named_card(use.card)} is free again."
+    first = f"What is reserved for it on {named_card(use.card)} is free again."
     return _of_lender(use, first, topic="back")
 
 

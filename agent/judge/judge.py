@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.judge.brakes import brake_of, chosen, counted, held_up, tick_of
-from agent.judge.loans import lenders_of, lending_of, missing_lenders
+from agent.judge.loans import lenders_of, lending_of
 from agent.judge.reason import hold_seconds, offended, refused, verdict_on, within
 from agent.judge.standing import (
     account_of,
@@ -54,10 +54,8 @@ def judge(
     """
     pods, cards = observation.pods, observation.cards
     lenders = lenders_of(observation, memory, now) if pods.bursting else {}
-    lending = frozenset[str]()
-    if pods.bursting:
-        lending = lending_of(observation, lenders, memory.started_at, policy, now)
-    accounts = {uuid: account_of(card, pods, policy, lending) for uuid, card in cards.items()}
+    lent_by = lending_of(observation, lenders, memory, policy, now) if lenders else frozenset()
+    accounts = {uuid: account_of(card, pods, policy, lent_by) for uuid, card in cards.items()}
     uses = _uses(observation, accounts, memory, policy)
     everyone = [use for of_pod in uses.values() for use in of_pod]
     tick = tick_of(observation, everyone, accounts, memory, policy, now, outstanding)
@@ -71,12 +69,9 @@ def judge(
     nobodys, short = _troubles(cards, tick)
     suspects = {uuid for item in remembered.values() for uuid in item.watches}
     suspects |= {uuid for uuid, card in cards.items() if card.listed_at is None}
-    recalled = {item.uuid for item in verdicts if item.recalled}
     findings = {
         uuid: finding(
-            *(card, accounts[uuid], nobodys[uuid], short[uuid], tick),
-            suspect=uuid in suspects,
-            missing=missing_lenders(card, lending) if uuid in recalled else (),
+            card, accounts[uuid], nobodys[uuid], short[uuid], tick, suspect=uuid in suspects
         )
         for uuid, card in cards.items()
     }
@@ -90,7 +85,7 @@ def judge(
         findings=findings,
         suspensions=tuple(tick.suspended.values()),
         deadline=min(awaited, default=math.inf),
-        lending=lending,
+        lending=lent_by,
     )
     renewed = {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed}
     listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards} | renewed

@@ -1,5 +1,5 @@
 """
-PURE. Memory that pods borrow above their requests: of whom, when it is missed, and who gives back.
+PURE. Memory that pods borrow above their requests: which pods lend it, and which give it back.
 
 What an idle pod is owed may be lent. One that is busy, unknown or has grown a moment ago lends
 nothing: where less is free than such pods are owed, or hardly anything, borrowers are asked.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from agent.model.memory import Memory
     from agent.model.policy import EvictionPolicy
-    from agent.model.use import CardUse, Observation, PodOnCard, UseKey
+    from agent.model.use import Observation, PodOnCard, UseKey
 
 GROWN_BYTES: Final = 64 * MIB
 """A pod whose use rises by as much is at work, whatever else is known of it."""
@@ -49,19 +49,20 @@ def _grown(past: Lender, used: int, now: float) -> Lender:
 def lending_of(
     observation: Observation,
     lenders: Mapping[UseKey, Lender],
-    started_at: float,
+    memory: Memory,
     policy: EvictionPolicy,
     now: float,
 ) -> frozenset[str]:
     """
-    Return the pods that lend what they are owed: those idle for long enough.
+    Return the pods that lend what they are owed: those idle for long enough, none where no pod may
+    borrow.
 
-    An agent that has just started knows nobody to be idle for long; it takes what has been so for
-    as long as it looks, or each upgrade would evict all borrowers.
+    An agent that has just started knows of no pod that it is idle for long; it takes what has been
+    so for as long as it looks, or each upgrade would evict all borrowers.
     """
-    if not policy.lend_after_seconds:
+    if not policy.lend_after_seconds or not lenders:
         return frozenset()
-    looked = max(now - started_at - policy.start_pause_seconds, 0.0)
+    looked = max(now - memory.started_at - policy.start_pause_seconds, 0.0)
     enough = min(policy.lend_after_seconds, looked)
     grown = {
         uid
@@ -70,11 +71,6 @@ def lending_of(
     }
     idle = observation.idle.items()
     return frozenset(uid for uid, seconds in idle if seconds and seconds >= enough) - grown
-
-
-def lent_bytes(uses: Iterable[PodOnCard]) -> int:
-    """Add up what is borrowed by pods that stay, of which nothing is over any limit."""
-    return sum(use.borrowed_bytes for use in uses if use.pod.promise_on(use.card.uuid) is not None)
 
 
 def recalled_of(
@@ -96,10 +92,3 @@ def recalled_of(
         chosen.append(use.pod.uid)
         missed -= use.borrowed_bytes
     return chosen
-
-
-def missing_lenders(card: CardUse, lending: Container[str]) -> tuple[PodOnCard, ...]:
-    """Return the pods that are owed memory of a card and do not lend it."""
-    return tuple(
-        use for uid, use in sorted(card.pods.items()) if use.owed_bytes and uid not in lending
-    )

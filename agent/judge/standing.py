@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.judge.loans import lent_bytes, recalled_of
+from agent.judge.loans import recalled_of
 from agent.judge.time import BucketRules, is_due, pause, pour
 from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Shortage
 from gpufence.mode import Mode
@@ -30,7 +30,7 @@ class CardAccount(NamedTuple):
     `missing_bytes` is None where the card does not say how much is free, and more than zero where
     the card is short: it is `owing` where less is free than is owed, and `hardly_any` is free below
     the floor, where the next context of another pod would not fit. `missed_bytes` is the same
-    without what idle pods lend.
+    without what idle pods lend, `lent_bytes` what is borrowed by pods that stay.
     """
 
     committed_bytes: int
@@ -39,6 +39,7 @@ class CardAccount(NamedTuple):
     owing: bool | None
     hardly_any: bool | None
     missed_bytes: int = 0
+    lent_bytes: int = 0
 
 
 def account_of(
@@ -52,7 +53,7 @@ def account_of(
     """
     uuid, memory = card.card.uuid, card.memory
     total = card.card.memory_bytes if memory is None else memory.total_bytes
-    committed = held = owed = lent = holding = 0
+    committed = held = owed = idle = loans = holding = 0
     for use in card.pods.values():
         used, limit, promise = use.used_bytes, use.limit_bytes, use.pod.promise_on(uuid)
         if limit is not None:
@@ -65,21 +66,22 @@ def account_of(
         held += promise if used is None else min(used, promise)
         left = 0 if used is None else max(promise - used, 0)
         owed += left
-        lent += left if use.pod.uid in lending else 0
+        idle += left if use.pod.uid in lending else 0
+        loans += use.borrowed_bytes
     for pod in pods.by_card.get(uuid, ()):
         if pod.uid not in card.pods:
             left = pod.promise_on(uuid) or 0
             owed += left
-            lent += left if pod.uid in lending else 0
+            idle += left if pod.uid in lending else 0
     if memory is None:
         return CardAccount(committed, owed, None, None, None)
     free = memory.free_bytes
     room = max(total - (memory.reserved_bytes or 0) - held, 0)
-    missed, owed = min(owed - lent, room), min(owed, room)
+    missed, owed = min(owed - idle, room), min(owed, room)
     hardly_any = free < policy.short_floor_bytes and (holding > 1 or owed > 0)
     floor = policy.short_floor_bytes - free if hardly_any else 0
     missing, missed = max(owed - free, floor, 0), max(missed - free, floor, 0)
-    return CardAccount(committed, owed, missing, owed > free, hardly_any, missed)
+    return CardAccount(committed, owed, missing, owed > free, hardly_any, missed, loans)
 
 
 def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> PodOnCard:
@@ -91,8 +93,8 @@ def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> Po
     that is over without it.
     """
     limit, used = use.limit_bytes, use.used_bytes
-    request = use.pod.request_on(use.card.uuid) if account.missed_bytes else None
-    if request is not None:
+    if use.borrowed_bytes and account.missed_bytes:
+        request = use.pod.request_on(use.card.uuid) or 0
         use = use._replace(recalled=_is_over(use, policy.evict_threshold(request)))
     if used == 0 or (used is not None and limit is not None and used <= limit):
         return use
@@ -129,9 +131,9 @@ def shortage_of(
     little that no fence counts. A pod within the margin stays whenever more than its excess is held
     by those whom no eviction reaches.
 
-    What is lent is nobody's excess. Where it is missed, pods over their limits go first for that.
+    What is lent is no pod's excess. Where it is missed, pods over their limits go first for that.
     """
-    lent = lent_bytes(uses) if account.missing_bytes else 0
+    lent = account.lent_bytes
     missing = (account.missing_bytes or 0) - lent
     able = [use for use in uses if can_go(use) and use.pod.uid not in leaving]
     beyond = _beyond(card, uses, {use.pod.uid for use in able})
@@ -266,7 +268,6 @@ def finding(
     tick: Tick,
     *,
     suspect: bool,
-    missing: tuple[PodOnCard, ...] = (),
 ) -> CardFinding:
     """
     Sum up a card: the limits of the pods on it, none counted as more than the card, and when the
@@ -286,7 +287,6 @@ def finding(
         owed_bytes=account.owed_bytes,
         shortage=tick.shortages.get(card.card.uuid) if is_due(short, hold) else None,
         unjudged_seconds=0.0 if judged else tick.now - tick.memory.judged.get(uuid, tick.now),
-        missing=missing,
     )
 
 

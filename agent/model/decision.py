@@ -185,7 +185,6 @@ class CardFinding:
 
     `unattributed_bytes` and `shortage` are set once they are worth saying. `unjudged_seconds` is
     for how long the time of its pods could not be counted, though some may be over their limits.
-    `missing` are the pods that miss what others borrow there.
     """
 
     card: CardUse
@@ -195,7 +194,6 @@ class CardFinding:
     owed_bytes: int = 0
     shortage: Shortage | None = None
     unjudged_seconds: float = 0.0
-    missing: tuple[PodOnCard, ...] = ()
 
     @property
     def unjudged(self) -> bool:
@@ -210,7 +208,7 @@ class Decision:
     are the cards whose processes the next sample must list. `brake` stops evictions of the whole
     node, or, SUSPENDED, those of the pods whose measure is among the `suspensions`. `deadline` is
     when the first pod may have to go whose time is all that is missing; infinite without any.
-    `lending` are the idle pods whose memory may be borrowed, by UID.
+    `lending` are the idle pods of which others may borrow, by UID.
     """
 
     at: float
@@ -222,6 +220,17 @@ class Decision:
     suspensions: tuple[Suspension, ...] = ()
     deadline: float = math.inf
     lending: frozenset[str] = frozenset()
+
+    @property
+    def missing(self) -> tuple[PodOnCard, ...]:
+        """Return the pods that miss what others borrow of the same card, on each where they do."""
+        recalled = sorted({item.uuid for item in self.verdicts if item.recalled})
+        return tuple(
+            use
+            for uuid in recalled
+            for uid, use in sorted(self.findings[uuid].card.pods.items())
+            if use.owed_bytes and uid not in self.lending
+        )
 
 
 class Answer(StrEnum):

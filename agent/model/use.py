@@ -98,7 +98,8 @@ class PodOnCard(NamedTuple):
     Attribution fills in its limit, if there is one, and what it holds: `used_bytes` by every
     process, None where the driver does not say it of any, and `counted_bytes` by the confirmed ones
     of which it does. The truth lies between the two; both are None where the list is unknown.
-    `mps`: it has clients of the node's MPS server, which hold `mps_bytes` of what is counted.
+    `mps`: it has clients of the node's MPS server, which hold `mps_bytes` of what is counted. What
+    is counted above its request and within its limit is `borrowed_bytes`.
 
     `judge.standing` takes them away where the pod's other processes are over a threshold without
     them, and fills in whether it is over each threshold of its limit, None where that is not
@@ -119,6 +120,7 @@ class PodOnCard(NamedTuple):
     containers: Mapping[str, int] | None = None
     mps: bool = False
     mps_bytes: int = 0
+    borrowed_bytes: int = 0
     report_over: bool | None = False
     evict_over: bool | None = False
     short_over: bool | None = False
@@ -167,14 +169,6 @@ class PodOnCard(NamedTuple):
         if self.counted_bytes is None or self.limit_bytes is None:
             return 0
         return max(self.counted_bytes - self.limit_bytes, 0)
-
-    @property
-    def borrowed_bytes(self) -> int:
-        """Return what the pod holds for certain above its request and within its limit."""
-        request = self.pod.request_on(self.card.uuid)
-        if request is None:
-            return 0
-        return max((self.counted_bytes or 0) - request, 0) - self.excess_bytes
 
     @property
     def owed_bytes(self) -> int:
@@ -230,7 +224,7 @@ class Observation:
     One look at the node: the cards by UUID, who holds what on them, and the pods it was told by.
 
     `unnamed` says since when processes are known in cgroups of pods that no status names. `idle` is
-    for how long pods have done nothing, by UID; of those that are not named nobody knows.
+    for how long pods have done nothing, by UID; the others are unknown.
     """
 
     sample: Sample

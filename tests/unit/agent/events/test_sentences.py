@@ -148,7 +148,9 @@ def test_answers_that_are_not_told(outcome: Outcome, action: Action, answer: Ans
 def loan() -> Verdict:
     """Return what is said of a pod that borrows 2 GiB that are missed."""
     item = pod(limits={CARDS[0].uuid: PodLimit(6 * GIB, share_bytes=LIMIT)})
-    use = on_card(item, LIMIT + 2 * GIB, process(7, 5 * GIB), containers={"main": 5 * GIB})
+    use = on_card(
+        item, LIMIT + 2 * GIB, process(7, 5 * GIB), containers={"main": 5 * GIB}
+    )._replace(borrowed_bytes=2 * GIB)
     return Verdict(item, Outcome.RECALLED, use, recalled=True)
 
 

@@ -143,7 +143,7 @@ def test_what_is_due_when() -> None:
 
     assert (Outcome.RECALLED, 10.0, 15.0) == (verdict.outcome, verdict.due_seconds, verdict.due_at)
     assert 15.0 == world.decision.deadline
-    assert ["b"] == [use.pod.name for use in world.decision.findings[UUID].missing]
+    assert ["b"] == [use.pod.name for use in world.decision.missing]
 
 
 @pytest.mark.parametrize("idle", [None, IDLE], ids=["missed", "lent again"])

@@ -37,6 +37,7 @@ _ASK: Final = (
     f"It asks for no GPU ({names.UNDECLARED_USE}): request an amount, or set "
     "NVIDIA_VISIBLE_DEVICES=void."
 )
+_BORROWS: Final = "Only its request is reserved: raise that, or let it give back what it caches."
 _DECLARE: Final = f"Request an amount of GPU memory, or set {names.MEMORY}."
 
 
@@ -279,6 +280,8 @@ def _remedy(verdict: Verdict) -> str:
     use = verdict.use
     if verdict.pod.unasked:
         return _ASK
+    if _by_loan(verdict):
+        return _BORROWS
     if use is None or not use.certain_bytes:
         return _DECLARE
     reserves = [cap.reserve_bytes for cap in verdict.pod.caps.values() if cap.reserve_bytes]

@@ -59,8 +59,7 @@ def judge(
     uses = _uses(observation, accounts, memory, policy)
     everyone = [use for of_pod in uses.values() for use in of_pod]
     tick = tick_of(observation, everyone, accounts, memory, policy, now, outstanding)
-    verdicts: list[Verdict] = []
-    remembered: dict[str, PodMemory] = {}
+    verdicts, remembered = list[Verdict](), dict[str, PodMemory]()
     for uid, pod in pods.by_uid.items():
         if pod.mode is not None:
             of_pod, remembered[uid] = _judge_pod(pod, uses.get(uid, ()), observation, tick)
@@ -70,9 +69,7 @@ def judge(
     suspects = {uuid for item in remembered.values() for uuid in item.watches}
     suspects |= {uuid for uuid, card in cards.items() if card.listed_at is None}
     findings = {
-        uuid: finding(
-            card, accounts[uuid], nobodys[uuid], short[uuid], tick, suspect=uuid in suspects
-        )
+        uuid: finding(card, accounts[uuid], nobodys[uuid], short[uuid], tick, uuid in suspects)
         for uuid, card in cards.items()
     }
     awaited = [item.due_at for item in verdicts if item.pod.mode is Mode.EVICT]
@@ -87,12 +84,11 @@ def judge(
         deadline=min(awaited, default=math.inf),
         lending=lent_by,
     )
-    renewed = {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed}
-    listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards} | renewed
     return decision, Memory(
         started_at=memory.started_at,
         pods=remembered,
-        listed=listed,
+        listed={uuid: at for uuid, at in memory.listed.items() if uuid in cards}
+        | {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed},
         terminating=tick.terminating,
         evicted=tick.evicted,
         offences=memory.offences,

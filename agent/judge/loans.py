@@ -1,8 +1,9 @@
 """
 PURE. Memory that pods borrow above their requests: which pods lend it, and which give it back.
 
-What an idle pod is owed may be lent. One that is busy, unknown or has grown a moment ago lends
-nothing: where less is free than such pods are owed, or hardly anything, borrowers are asked.
+What is reserved for an idle pod and not used may be lent. One that is busy, unknown or has grown a
+moment ago lends nothing: where less is free than such pods may need, or hardly anything, borrowers
+are asked to give back.
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ def lending_of(
     now: float,
 ) -> frozenset[str]:
     """
-    Return the pods that lend what they are owed: those idle for long enough, none where no pod may
-    borrow.
+    Return the pods that lend: those idle for long enough, none where no pod may borrow.
 
     An agent that has just started knows of no pod that it is idle for long; it takes what has been
     so for as long as it looks, or each upgrade would evict all borrowers.

@@ -266,8 +266,7 @@ def finding(
     nobodys: Bucket,
     short: Bucket,
     tick: Tick,
-    *,
-    suspect: bool,
+    suspect: bool,  # noqa: FBT001 - one caller, one table
 ) -> CardFinding:
     """
     Sum up a card: the limits of the pods on it, none counted as more than the card, and when the

@@ -246,7 +246,11 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
         fresh=fresh,
         by_card=by_card,
         sharing=any(limit.group for pod in ordered for limit in pod.limits.values()),
-        bursting=any(pod.request_on(uuid) is not None for pod in ordered for uuid in pod.limits),
+        bursting=any(
+            limit.share_bytes and not limit.group
+            for pod in ordered
+            for limit in pod.limits.values()
+        ),
     )
 
 

@@ -192,7 +192,7 @@ class EvictionPolicy:
         metadata=setting(
             "GPUFENCE_LEND_AFTER",
             "seconds a pod must have been idle, and not have grown, for other pods to borrow what "
-            "it is owed; 0: nothing is lent",
+            "is reserved for it; 0: nothing is lent",
         ),
     )
     # The start-up hook takes a second or two.

@@ -313,7 +313,7 @@ def test_event_reasons_are_one_camel_case_word() -> None:
         if isinstance(value, str) and value.startswith(("GPUMemory", "NVML"))
     ]
 
-    assert 18 == len(reasons)
+    assert 20 == len(reasons)
     assert [] == [reason for reason in reasons if not re.fullmatch(r"[A-Z][A-Za-z]+", reason)]
 
 

@@ -96,21 +96,21 @@ class Figure(NamedTuple):
 
 
 RECORDED = {
-    "product modules": Figure(281, 275),
-    "product lines of code": Figure(33530, 26500),
+    "product modules": Figure(282, 275),
+    "product lines of code": Figure(33756, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
-    "test files": Figure(515, 470),
-    "test lines": Figure(92886, 60000),
+    "test files": Figure(517, 470),
+    "test lines": Figure(93174, 60000),
     "product modules that unit tests import": Figure(189, 90),
-    "settings": Figure(97, 85),
+    "settings": Figure(99, 85),
     "verbs of the plugin": Figure(12, 10),
     "metrics": Figure(63, 55),
     "metrics under an old name": Figure(8, 0),
     "median lines of a function": Figure(7, None),
     "95 of 100 functions have at most": Figure(24, None),
-    "lines over 88 columns in a thousand": Figure(82, None),
+    "lines over 88 columns in a thousand": Figure(83, None),
 }
 
 

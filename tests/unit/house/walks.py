@@ -66,7 +66,7 @@ RECORDED = {
     "rewrite": Walk(95, 22),
     "create": Walk(125, 29),
     "verdict": Walk(38, 8),
-    "eviction": Walk(140, 24),
+    "eviction": Walk(142, 24),
     "renewal": Walk(64, 9),
     "release": Walk(39, 7),
     "top": Walk(232, 40),

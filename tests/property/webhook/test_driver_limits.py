@@ -166,15 +166,15 @@ def policies(said: DriverLimits) -> st.SearchStrategy[WebhookPolicy]:
 
 proved = capable.map(with_label)
 not_proved = st.one_of(
-    (rolled_back | cut).map(with_label),  # and the label is still there
     births.map(lambda each: each._replace(stated=False, driver=580)),  # its canary cannot start
     births.map(without_label),
     births,  # no canary was there yet
     anything,
 )
+lost = (rolled_back | cut).map(with_label)  # and the label is still there: no node is born so
 canaries = st.builds(
     Site,
-    st.lists(proved, max_size=3) | st.lists(proved | not_proved, min_size=2, max_size=3),
+    st.lists(proved, max_size=3) | st.lists(proved | lost | not_proved, min_size=2, max_size=3),
     st.lists(births.map(with_label) | not_proved, max_size=2),
     policies(DriverLimits.AUTO),
 )

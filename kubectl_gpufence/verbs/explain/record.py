@@ -37,6 +37,8 @@ _REASONS = frozenset(
         names.EVICTED,
         names.EVICTION_BLOCKED,
         names.EVICTION_FAILED,
+        names.RECALLED,
+        names.LENT,
         names.TERMINATION_STUCK,
         names.CAP_INEFFECTIVE,
         names.CAP_REACHED,

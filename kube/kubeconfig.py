@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 def _reader() -> ModuleType:
     """Import what reads kubeconfigs; what only a renewal by OIDC calls is loaded by that."""
-    oauth = ModuleType("requests_oauthlib")
-    vars(oauth)["OAuth2Session"] = _later("requests_oauthlib", "OAuth2Session")
     if "kubernetes" in sys.modules:
         return import_module("kubernetes.config.kube_config")
     for package in ("kubernetes", "kubernetes.config"):
@@ -46,12 +44,17 @@ def _reader() -> ModuleType:
             sys.modules[package] = module_from_spec(spec)  # and what it imports is left alone
     client = import_module("kubernetes.client")
     vars(client)["ApiClient"] = _later("kubernetes.client.api_client", "ApiClient")
-    stands_in = sys.modules.setdefault(oauth.__name__, oauth) is oauth
+    session, oauth = ModuleType("requests_oauthlib"), ModuleType("oauthlib")
+    vars(session)["OAuth2Session"] = _later("requests_oauthlib", "OAuth2Session")
+    vars(oauth)["__getattr__"] = lambda name: import_module(f"oauthlib.{name}")
+    every = (session, oauth, ModuleType("oauthlib.oauth2"))
+    stand_ins = {each.__name__: each for each in every if each.__name__ not in sys.modules}
+    sys.modules.update(stand_ins)
     try:
         return import_module("kubernetes.config.kube_config")
     finally:
-        if stands_in:
-            del sys.modules[oauth.__name__]
+        for name in stand_ins:
+            del sys.modules[name]
 
 
 def _later(module: str, name: str) -> Callable[..., object]:

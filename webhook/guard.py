@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -59,8 +60,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer: TimerHandle | None = None
         self._unread_timer: TimerHandle | None = None
         self._requests = 0
-        self._large = False
-        self._since = self._unread_since = time.monotonic()
+        self.large = False
+        self._since = self.unread_since = time.monotonic()
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # uvicorn's
         super().connection_made(transport)
@@ -85,7 +86,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since = time.monotonic()
         if self._head_bytes is not None:
             self._head_bytes += len(data)
-        if len(data) > LARGE_BYTES and not self._large:
+        if len(data) > LARGE_BYTES and not self.large:
             self._become_large()
         super().data_received(data)
         if self._head_bytes is not None and self._head_bytes > MOST_HEAD_BYTES:
@@ -109,12 +110,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread_since = time.monotonic()
+        self.unread_since = time.monotonic()
         self._end_unread_wait()
         self._unread_timer = self.loop.call_later(ANSWER_SECONDS, self._give_up)
         waiting = [each for each in self._all() if each.flow.write_paused]
         if len(waiting) > MOST_UNREAD:
-            min(waiting, key=BoundedProtocol.unread_since).transport.abort()
+            min(waiting, key=attrgetter("unread_since")).transport.abort()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -124,12 +125,6 @@ class BoundedProtocol(HttpToolsProtocol):
         """Return whether nobody waits for an answer here."""
         return not self._requests or bool(self.cycle.response_complete)
 
-    def is_large(self) -> bool:
-        return self._large
-
-    def unread_since(self) -> float:
-        return self._unread_since
-
     def dispensable(self) -> tuple[bool, float]:
         return self._requests == 0, -self._since
 
@@ -137,8 +132,8 @@ class BoundedProtocol(HttpToolsProtocol):
         return [each for each in self.connections if isinstance(each, BoundedProtocol)]
 
     def _become_large(self) -> None:
-        self._large = True
-        large = [each for each in self._all() if each.is_large()]
+        self.large = True
+        large = [each for each in self._all() if each.large]
         if len(large) > MOST_LARGE:
             self._end_idlest(large)  # of those that are not, `endpoint.Bodies` bounds the bodies
 

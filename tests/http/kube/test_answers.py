@@ -242,7 +242,7 @@ def test_a_desk_loads_what_reads_kubeconfigs_and_no_more(tmp_path: Path) -> None
         )
 
     loaded = set(run.stdout.split())
-    dear = {"pydantic", "requests", "requests_oauthlib", "websocket", "kubernetes.dynamic"}
+    dear = {"pydantic", "requests", "oauthlib", "websocket", "kubernetes.dynamic"}
     assert "kubernetes.config.kube_config" in loaded
     assert set() == loaded & {*dear, "kubernetes.client.api_client", "kubernetes.client.models"}
 

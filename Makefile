@@ -66,7 +66,7 @@ coverage: static ## the same tests with all our code followed, in the programs t
 	@GPUFENCE_COVER_EVERYTHING=1 $(PYTEST) -q --cov --cov-report=
 	@$(BIN)/python -m tests.unit.house coverage
 
-demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=driver: the driver refuses; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)
+demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=burst: one borrows what another one does not use; STORY=driver: the driver refuses; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)
 	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep) $(if $(FRAMEWORK),--framework $(FRAMEWORK)) $(if $(STORY),--story $(STORY))
 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)

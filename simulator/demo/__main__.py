@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from simulator.controlplane import ControlPlaneError
-from simulator.demo import driver, eviction, idle, need, story
+from simulator.demo import burst, driver, eviction, idle, need, story
 from simulator.demo.cast import SIMULATED, Cast
 from simulator.demo.cast import real as cast_of
 from simulator.demo.narrator import Narrator, StoryError
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 
 FENCE: Final = "fence"
+BURST: Final = "burst"
 STORIES: Final = {
     FENCE: eviction.PLAN,
+    BURST: burst.PLAN,
     "driver": driver.PLAN,
     "idle": idle.PLAN,
     "need": need.PLAN,
@@ -45,16 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--story",
         choices=STORIES,
         default=FENCE,
-        help="fence: a pod that takes too much is evicted; driver: the driver refuses it; idle: "
-        "a pod that uses nothing makes room; need: what was measured becomes the limit "
-        "(default: %(default)s)",
+        help="fence: a pod that takes too much is evicted; burst: a pod borrows, and gives back; "
+        "driver: the driver refuses what is too much; idle: a pod that uses nothing makes room; "
+        "need: what was measured becomes the limit (default: %(default)s)",
     )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument(
         "--framework", metavar="NAME", help="play it with a real one: torch, or such as torch-2.10"
     )
     arguments = parser.parse_args(argv)
-    if arguments.framework and arguments.story != FENCE:
+    if arguments.framework and arguments.story not in {FENCE, BURST}:
         parser.error(f"--framework: the story {arguments.story} is played by simulated ones")
     for number in (signal.SIGTERM, signal.SIGHUP):  # whatever ends it, nothing is left behind
         signal.signal(number, signal.default_int_handler)
@@ -66,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.story == FENCE:
                 story.tell(stage, say, cast)
                 eviction.tell(stage, say, cast)
+            elif arguments.story == BURST:
+                burst.tell(stage, say, cast.wheels)
             else:
                 TOLD[arguments.story](stage, say)
             if arguments.keep:

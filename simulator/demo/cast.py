@@ -44,12 +44,13 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The manifests of the two tenants, and how the story calls them."""
+    """The manifests of the two tenants, how the story calls them, and what a real one is run by."""
 
     trainer: str
     greedy: str
     trainer_is: str
     greedy_is: str
+    wheels: str = ""
 
 
 SIMULATED = Cast(
@@ -73,4 +74,5 @@ def real(wheels: str) -> Cast:
         ),
         f"a real PyTorch ({wheels}, its own unmodified wheel, on a simulated driver)",
         "A program may reset its cap: this PyTorch calls set_per_process_memory_fraction(1.0).",
+        wheels,
     )

@@ -25,3 +25,13 @@ def test_the_story_happens_with_a_real_pytorch() -> None:
     assert "GPUMemoryCapIneffective" in done.stdout
     assert "GPUMemoryEvicted" in done.stdout
     assert "the neighbour never noticed" in done.stdout
+
+
+def test_a_real_pytorch_gives_its_cache_back() -> None:
+    """The mounted hook empties PyTorch's cache for a lender that wakes up; nothing is evicted."""
+    done = subprocess.run(
+        [*COMMAND, "--story", "burst"], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "the second gave back: it holds 4396 MiB" in done.stdout

@@ -42,6 +42,14 @@ NEED_STEPS = (
     "The 8 shares alone would have taken",
     "nobody went, and nobody had to guess a number",
 )
+BURST_STEPS = (
+    "limit 12288Mi, 6144Mi of it promised",
+    "borrowing",
+    "it borrows what the idle one is owed, and stays",
+    "the second gave back: it holds 4396 MiB, within its request",
+    "nothing was evicted",
+    "the first has what it was promised, and holds 5700 MiB",
+)
 STEPS = (
     "condition met",
     "It stays: one that comes back",
@@ -116,6 +124,20 @@ def test_the_story_of_three_models_happens() -> None:
     assert 0 == done.returncode, done.stdout + done.stderr
     assert list(NEED_STEPS) == [text for text in NEED_STEPS if text in done.stdout]
     assert "stumbled" not in done.stderr
+    assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("full_assets")
+def test_the_story_of_a_loan_happens() -> None:
+    """What is lent comes back by itself; without the hook its borrower is evicted for it."""
+    done = subprocess.run(
+        [*COMMAND, "--story", "burst"], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert list(BURST_STEPS) == [text for text in BURST_STEPS if text in done.stdout]
+    assert {"GPUMemoryRecalled", "GPUMemoryEvicted"} <= set(done.stdout.split())
     assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
 
 

@@ -45,7 +45,12 @@ def lent(
     Scene("nor of one that is idle for a moment", lent(idle=500.0), acts(15)),
     Scene("nor where nothing is to be lent", lent(policy=NEVER), acts(15)),
     Scene("a borrower above its limit has no longer", lent(13 * GIB, idle=None), acts(15)),
-    Scene("a lender of unknown use", lent(idle=None).hold("b", None), (), Outcome.BORROWING),
+    Scene(
+        "lenders of unknown use, one from the beginning",
+        lent(idle=None).hold("b", None).add(pod("odd"), None),
+        (),
+        Outcome.BORROWING,
+    ),
     Scene("a lender that grows", lent().at(20, "hold", "b", GIB + 64 * MIB), acts(35)),
     Scene(
         "a lender that creeps",

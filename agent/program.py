@@ -199,7 +199,7 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
     return ClusterSettings(
         node=settings.node,
         impersonation=Impersonation(settings.impersonation),
-        exempt_namespaces=settings.exempt_namespaces,
+        exempt_namespaces=settings.exempt_namespaces | {settings.namespace},
         units=settings.units.default,
         system_namespace=settings.namespace,
         help_url=settings.help_url,

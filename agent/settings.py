@@ -92,14 +92,15 @@ class AgentSettings:
         metadata=setting(
             "GPUFENCE_NAMESPACE",
             f"where the kill switch is, the ConfigMap `{names.POLICY_CONFIGMAP}`, and where what "
-            "models have needed is kept",
+            "models have needed is kept; the manifest takes the pod's namespace",
         ),
     )
     exempt_namespaces: frozenset[str] = field(
         default=frozenset(names.EXEMPT_NAMESPACES),
         metadata=setting(
             "GPUFENCE_EXEMPT_NAMESPACES",
-            "namespaces, comma-separated, in which no pod is evicted, whatever their labels say",
+            "namespaces, comma-separated, in which no pod is evicted, whatever their labels "
+            "say, beside `GPUFENCE_NAMESPACE`",
             kind=NAMES,
         ),
     )

@@ -97,14 +97,15 @@ class ControllerSettings:
         metadata=setting(
             "GPUFENCE_NAMESPACE",
             f"where the kill switch is, the ConfigMap `{names.POLICY_CONFIGMAP}`, and the Lease "
-            f"`{names.CONTROLLER}` and the agents",
+            f"`{names.CONTROLLER}` and the agents; the manifest takes the pod's namespace",
         ),
     )
     exempt_namespaces: frozenset[str] = field(
         default=frozenset(names.EXEMPT_NAMESPACES),
         metadata=setting(
             "GPUFENCE_EXEMPT_NAMESPACES",
-            "namespaces, comma-separated, in which no owner is released, whatever their labels say",
+            "namespaces, comma-separated, in which no owner is released, whatever their labels "
+            "say, beside `GPUFENCE_NAMESPACE`",
             kind=NAMES,
         ),
     )

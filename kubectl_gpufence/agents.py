@@ -30,7 +30,6 @@ LATE_SECONDS: Final = 1.0
 """An agent that takes longer to give no answer costs those time who wait for all."""
 SNAPSHOT: Final = "/v1/snapshot"
 _PATIENCE_SECONDS: Final = 2.0
-_MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
 
 
 class AgentPatience:
@@ -68,11 +67,15 @@ class AgentPatience:
 
 
 class AgentPods(NamedTuple):
-    """The pods of agents, and why there are none; `hidden`: that is not to be known."""
+    """
+    The pods of agents, and why there are none; `hidden`: that is not to be known. `home` is the
+    namespace of all that is installed.
+    """
 
     pods: Sequence[StatusPod]
     note: str = ""
     hidden: bool = False
+    home: str = SYSTEM_NAMESPACE
 
 
 def ask_agents(
@@ -104,7 +107,7 @@ def ask_agents(
             return NodeAgent(
                 node,
                 name,
-                trouble=silence_reason(error),
+                trouble=silence_reason(error, pod.namespace),
                 denied=isinstance(error, ForbiddenError),
                 late=time.monotonic() - since >= LATE_SECONDS,
             )
@@ -116,11 +119,11 @@ def ask_agents(
         return tuple(item.result() for item in asked)
 
 
-def silence_reason(error: GpufenceError) -> str:
+def silence_reason(error: GpufenceError, home: str) -> str:
     """Return why an agent gave no snapshot, so that equal reasons read alike."""
     match error:
         case ForbiddenError():
-            return _MAY_NOT_PROXY
+            return f"you may not ask agents: Role gpufence-viewer in {home} allows it"
         case NotFoundError():
             return "its pod is gone, or knows no snapshots"
         case ServerError():

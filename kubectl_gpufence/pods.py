@@ -273,7 +273,7 @@ def annotations_of(raw: Object) -> Mapping[str, str]:
 class StatusPod(NamedTuple):
     """
     A pod of ours that can be asked. One that is asked at an address of its own is called as that.
-    `created` is when it was made, as its object says.
+    `created` is when it was made, as its object says; `namespace` is where gpufence is.
     """
 
     name: str
@@ -281,6 +281,7 @@ class StatusPod(NamedTuple):
     ready: bool = True
     port: int = STATUS_PORT
     created: str = ""
+    namespace: str = names.SYSTEM_NAMESPACE
 
 
 def read_status_pod(raw: Object) -> StatusPod:
@@ -299,7 +300,9 @@ def read_status_pod(raw: Object) -> StatusPod:
     metadata = as_object(raw.get("metadata"), "metadata")
     created = as_text(metadata.get("creationTimestamp"), "metadata.creationTimestamp")
     port = next(iter(numbers), STATUS_PORT)
-    return StatusPod(name_of(raw), node_of(raw), ready, port, created)
+    namespace = as_text(metadata.get("namespace"), "metadata.namespace")
+    where = namespace or names.SYSTEM_NAMESPACE
+    return StatusPod(name_of(raw), node_of(raw), ready, port, created, where)
 
 
 def _names_gpu(annotations: Mapping[str, str]) -> bool:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpufence import names
 from gpufence.errors import GpufenceError, InvalidError
-from gpufence.names import SYSTEM_NAMESPACE
+from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION
 from gpufence.setting_kinds import read_agents, read_url
+from gpufence.shape import as_object, as_text, objects
 from gpufence.snapshot import CARDS_AND_PODS
 from gpufence.text import printable
 from kube import (
@@ -29,6 +30,7 @@ from kube import (
     connect,
     core,
     fetch_page,
+    group,
     read_client_settings,
 )
 from kube.lists import collect_pages
@@ -73,12 +75,12 @@ R = TypeVar("R")
 Query = dict[str, str | int]
 AGENT_LABEL: Final = "app.kubernetes.io/name=gpufence-agent"
 WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
-NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
-HIDDEN_AGENTS: Final = (
-    f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: none is asked"
+CONFIGURATION: Final = group(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", WEBHOOK_CONFIGURATION
 )
 CONTROLLER_LABEL: Final = f"app.kubernetes.io/name={names.CONTROLLER}"
 NO_CONTROLLER: Final = "no controller runs in this cluster: no owner is released"
+NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
 _AGENT_SECONDS: Final = 5.0
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -213,18 +215,41 @@ class ClusterReader:
         except ForbiddenError:
             return None
 
+    def home(self) -> str:
+        """Return the namespace that gpufence is in, as its hooks say; the usual one else."""
+        try:
+            return home_of(self.client.get(CONFIGURATION))
+        except (NotFoundError, ForbiddenError):
+            return SYSTEM_NAMESPACE
+
+    def ours(self, label: str) -> tuple[list[StatusPod] | None, str]:
+        """
+        List pods of ours, and the namespace they are in; None where they are hidden. Who has them
+        in the usual one asks nothing else.
+        """
+        pods = self._labelled(SYSTEM_NAMESPACE, label)
+        if pods or (home := self.home()) == SYSTEM_NAMESPACE:
+            return pods, SYSTEM_NAMESPACE
+        return self._labelled(home, label), home
+
+    def _labelled(self, namespace: str, label: str) -> list[StatusPod] | None:
+        path = core("namespaces", namespace, "pods")
+        try:
+            return self.listed(path, read_status_pod, {"labelSelector": label})
+        except ForbiddenError:
+            return None
+
     def agent_pods(self, node: str = "") -> AgentPods:
         """Find the pods of all agents, or of those on one node, or say why there are none."""
         if self.direct.agents:
             pods = [StatusPod(url, name) for name, url in self.direct.agents.items()]
-        else:
-            path = core("namespaces", SYSTEM_NAMESPACE, "pods")
-            try:
-                pods = self.listed(path, read_status_pod, {"labelSelector": AGENT_LABEL})
-            except ForbiddenError:
-                return AgentPods((), HIDDEN_AGENTS, hidden=True)
-        chosen = [pod for pod in pods if node in ("", pod.node)]
-        return AgentPods(chosen, "" if pods else NO_AGENTS)
+            return AgentPods([pod for pod in pods if node in ("", pod.node)])
+        found, home = self.ours(AGENT_LABEL)
+        if found is None:
+            note = f"you may not list pods in {home}, where the agents are: none is asked"
+            return AgentPods((), note, hidden=True, home=home)
+        chosen = [pod for pod in found if node in ("", pod.node)]
+        return AgentPods(chosen, "" if found else NO_AGENTS, home=home)
 
     def agents(
         self, pods: Iterable[StatusPod], cut: SnapshotCut | None = None
@@ -237,7 +262,7 @@ class ClusterReader:
         self, nodes: Collection[str], cut: SnapshotCut
     ) -> tuple[Mapping[str, Snapshot], Sequence[str]]:
         """Ask the agents of these nodes, and return with their snapshots who does not answer."""
-        pods, note, _ = self.agent_pods()
+        pods, note, *_ = self.agent_pods()
         answers = self.agents([pod for pod in pods if pod.node in nodes], cut)
         found = cluster_of(SeenObjects({}, (), notes=(note,) if note else ()), answers)
         return found.snapshots, found.notes
@@ -246,7 +271,7 @@ class ClusterReader:
         self, namespace: str, node: str, agents: AgentPods | None = None
     ) -> SeenObjects:
         """Read the pods of a namespace, or of all, and find the agents of the nodes they run on."""
-        agent_pods, note, hidden = agents or self.agent_pods(node)
+        agent_pods, note, hidden, _ = agents or self.agent_pods(node)
         nodes, no_nodes = self.nodes()
         pods, wrong = self.pods(namespace, node, nodes)
         if namespace:
@@ -257,7 +282,7 @@ class ClusterReader:
 
     def objects_of_nodes(self, node: str, agents: AgentPods | None = None) -> SeenObjects:
         """Read about one node and its cards, or about all, and find their agents."""
-        agent_pods, note, hidden = agents or self.agent_pods(node)
+        agent_pods, note, hidden, _ = agents or self.agent_pods(node)
         nodes, no_nodes = self.nodes()
         chosen = {name: item for name, item in nodes.items() if node in ("", name)}
         notes = tuple(filter(None, (no_nodes, note)))
@@ -297,7 +322,7 @@ class ClusterReader:
         if pod.name in self.direct.agents.values():
             return page(f"{pod.name}{path}", seconds, query)
         target = f"{pod.name}:{pod.port}"
-        at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
+        at = core("namespaces", pod.namespace, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
 
     def controller_pages(self, path: str) -> tuple[list[str | GpufenceError], str]:
@@ -305,14 +330,9 @@ class ClusterReader:
         if self.direct.controller:
             url = f"{self.direct.controller}{path}"
             return [_page_or_error(lambda: page(url, self.agent_seconds))], ""
-        try:
-            pods = self.listed(
-                core("namespaces", SYSTEM_NAMESPACE, "pods"),
-                read_status_pod,
-                {"labelSelector": CONTROLLER_LABEL},
-            )
-        except ForbiddenError:
-            return [], f"you may not list pods in {SYSTEM_NAMESPACE}, where the controller is"
+        pods, home = self.ours(CONTROLLER_LABEL)
+        if pods is None:
+            return [], f"you may not list pods in {home}, where the controller is"
         ready = [pod for pod in pods if pod.ready]
         if not ready:
             return [], "no controller is ready: no owner is released" if pods else NO_CONTROLLER
@@ -334,6 +354,16 @@ def _page_or_error(ask: Callable[[], str]) -> str | GpufenceError:
         return ask()
     except GpufenceError as error:
         return error
+
+
+def home_of(configuration: Mapping[str, object]) -> str:
+    """Return the namespace of the Service that the hooks call; the usual one where none is."""
+    for hook in objects(configuration.get("webhooks"), "webhooks"):
+        client = as_object(hook.get("clientConfig"), "clientConfig")
+        service = as_object(client.get("service"), "clientConfig.service")
+        if namespace := as_text(service.get("namespace"), "clientConfig.service.namespace"):
+            return namespace
+    return SYSTEM_NAMESPACE
 
 
 @contextmanager

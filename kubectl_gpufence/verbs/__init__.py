@@ -29,7 +29,7 @@ examples:
   kubectl gpufence doctor
 
 What is measured comes from the agents, through the API server's pod proxy: for that you need get on
-pods/proxy in gpufence-system. Without it you still see what was declared and injected.
+pods/proxy where gpufence is. Without it you still see what was declared and injected.
 """
 
 

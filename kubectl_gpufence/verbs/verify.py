@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from gpufence.errors import GpufenceError
-from gpufence.names import SYSTEM_NAMESPACE
-from kube import NotFoundError, core
+from gpufence.names import AGENT
+from kube import NotFoundError, core, group
 from kubectl_gpufence.arguments import add_output, node_name, patience
 from kubectl_gpufence.reader import MissingError
 
@@ -30,9 +30,6 @@ A Job does it, with the image, tolerations and runtime class of the agent; it is
 exit code: 0 as assumed, 1 something differs, or nothing could be tried
 """
 
-_AGENTS: Final = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/daemonsets/gpufence-agent"
-_JOBS: Final = f"/apis/batch/v1/namespaces/{SYSTEM_NAMESPACE}/jobs"
-_PODS: Final = core("namespaces", SYSTEM_NAMESPACE, "pods")
 _NAME: Final = "gpufence-verify"
 _LOOK_SECONDS: Final = 1.0
 _KEPT_SECONDS: Final = 600
@@ -68,11 +65,11 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """
     reader.require_node(call.node)
     arguments = ["-o", call.output, *(f"--program={each}" for each in call.program)]
-    job = job_on(call.node, _agents(reader.client), arguments, max(1, round(call.timeout)))
-    with _running(reader.client, job) as name:
-        pod = _ended(reader, name, call.timeout)
-        path = core("namespaces", SYSTEM_NAMESPACE, "pods", _name(pod), "log")
-        output.text(reader.client.text(path))
+    home = reader.home()
+    job = job_on(call.node, _agents(reader.client, home), arguments, max(1, round(call.timeout)))
+    with _running(reader.client, home, job) as name:
+        pod = _ended(reader, home, name, call.timeout)
+        output.text(reader.client.text(core("namespaces", home, "pods", _name(pod), "log")))
     return 0 if _phase(pod) == "Succeeded" else 1
 
 
@@ -111,33 +108,35 @@ def job_on(
     }
 
 
-def _agents(client: Client) -> JsonObject:
+def _agents(client: Client, home: str) -> JsonObject:
     try:
-        return client.get(_AGENTS)
+        return client.get(group("apps/v1", "namespaces", home, "daemonsets", AGENT))
     except NotFoundError as error:
         remedy = "install gpufence first, or run `gpufence-agent verify` on the machine itself"
         raise MissingError(f"there is no DaemonSet gpufence-agent; {remedy}") from error
 
 
 @contextmanager
-def _running(client: Client, job: JsonObject) -> Iterator[str]:
+def _running(client: Client, home: str, job: JsonObject) -> Iterator[str]:
     """Make the Job, and delete it with its pod whatever comes."""
-    name = _name(client.post(_JOBS, job))
+    jobs = group("batch/v1", "namespaces", home, "jobs")
+    name = _name(client.post(jobs, job))
     try:
         yield name
     finally:
-        client.delete(f"{_JOBS}/{name}", {"propagationPolicy": "Background"})
+        client.delete(f"{jobs}/{name}", {"propagationPolicy": "Background"})
 
 
-def _ended(reader: ClusterReader, job: str, most_seconds: float) -> JsonObject:
+def _ended(reader: ClusterReader, home: str, job: str, most_seconds: float) -> JsonObject:
     """Wait for the end of the Job's pod; what it waits for is said when that changes."""
     until, said = time.monotonic() + most_seconds, ""
+    pods = core("namespaces", home, "pods")
     while True:
         query: dict[str, str | int] = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
-        pod = next(iter(reader.client.list(_PODS, query).items), None)
+        pod = next(iter(reader.client.list(pods, query).items), None)
         if pod is not None and _phase(pod) in {"Succeeded", "Failed"}:
             return pod
-        state = _state(pod)
+        state = _state(pod, home)
         if state != said:
             said = state
             reader.progress(f"waiting for {job}: {state}")
@@ -146,10 +145,10 @@ def _ended(reader: ClusterReader, job: str, most_seconds: float) -> JsonObject:
         time.sleep(_LOOK_SECONDS)
 
 
-def _state(pod: JsonObject | None) -> str:
+def _state(pod: JsonObject | None, home: str) -> str:
     """Say why a pod has not ended: what its container waits for, or else its condition."""
     if pod is None:
-        return "it has no pod yet; `kubectl -n gpufence-system get events` says why"
+        return f"it has no pod yet; `kubectl -n {home} get events` says why"
     status: dict[str, Any] = pod.get("status") or {}
     for each in status.get("containerStatuses") or ():
         if waiting := each.get("state", {}).get("waiting"):

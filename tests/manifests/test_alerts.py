@@ -32,7 +32,7 @@ CONTACT = 'gpufence_webhook_cluster_last_contact_timestamp_seconds{pod="a",sourc
 USED = 'gpufence_quota_memory_used_bytes{namespace="team-a"}'
 QUOTA = 'gpufence_quota_memory_bytes{namespace="team-a"}'
 UNAVAILABLE = "kube_daemonset_status_number_unavailable"
-OURS = {"namespace": "gpufence-system", "daemonset": "gpufence-agent"}
+OURS = {"namespace": "gpu-fences", "daemonset": "gpufence-agent"}
 
 
 class Case(NamedTuple):
@@ -147,10 +147,10 @@ CASES = [
     (
         "GpufenceAgentAway",
         Case(
-            {f'{UNAVAILABLE}{{namespace="gpufence-system",daemonset="gpufence-agent"}}': "2x60"},
+            {f'{UNAVAILABLE}{{namespace="gpu-fences",daemonset="gpufence-agent"}}': "2x60"},
             {
-                f'{UNAVAILABLE}{{namespace="gpufence-system",daemonset="gpufence-agent"}}': "0x60",
-                f'{UNAVAILABLE}{{namespace="gpufence-system",daemonset="other"}}': "2x60",
+                f'{UNAVAILABLE}{{namespace="gpu-fences",daemonset="gpufence-agent"}}': "0x60",
+                f'{UNAVAILABLE}{{namespace="gpu-fences",daemonset="other"}}': "2x60",
             },
             OURS,
             value="2",

@@ -12,11 +12,10 @@ from certs.issue import CA_DAYS, CA_NAME, LEAF_DAYS
 from certs.material import ServiceNames
 from gpufence import names
 from gpufence.names import CONTROLLER, SYSTEM_NAMESPACE
-from tests.support.tree import found, pod_spec
+from tests.support.tree import found, is_account, pod_spec
 from tools import ROOT
 from tools.manifests import BASE, COMPONENTS, objects
 
-ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:gpufence-agent"
 CERT_MANAGER = (COMPONENTS / "cert-manager" / "kustomization.yaml").read_text(encoding="utf-8")
 
 
@@ -87,7 +86,7 @@ def test_policies_of_older_clusters_are_about_the_agents_account(kind: str) -> N
     spec = found("ValidatingAdmissionPolicy", name, folder)["spec"]
     binding = found("ValidatingAdmissionPolicyBinding", name, folder)["spec"]
 
-    assert f"request.userInfo.username == '{ACCOUNT}'" == spec["matchConditions"][0]["expression"]
+    assert is_account(names.AGENT) == spec["matchConditions"][0]["expression"]
     assert "Fail" == spec["failurePolicy"]
     assert {"policyName": name, "validationActions": ["Deny"]} == binding
 
@@ -107,7 +106,7 @@ def test_the_agents_account_is_held_to_its_cards_everywhere() -> None:
     """The one thing that an agent may change on its Node is what the code writes there."""
     spec = found("ValidatingAdmissionPolicy", "gpufence-agent-cards", BASE / "agent")["spec"]
 
-    assert f"request.userInfo.username == '{ACCOUNT}'" == spec["matchConditions"][0]["expression"]
+    assert is_account(names.AGENT) == spec["matchConditions"][0]["expression"]
     assert f"k == '{names.CARDS}'" in str(spec["validations"])
     assert COMPONENT == "gpufence-agent"
 

@@ -13,7 +13,7 @@ from gpufence import names
 from gpufence.mode import MODES
 from gpufence.settings import rows
 from tests.support import tree
-from tests.support.tree import found, pod_spec
+from tests.support.tree import found, is_account, pod_spec
 from tools import conditions
 from tools.manifests import COMPONENTS
 from webhook.server import HEALTH_PATH, LAST_ANSWERS_SECONDS, READY_PATH
@@ -21,6 +21,7 @@ from webhook.settings import ServerSettings
 
 NAME = "gpufence-agent"
 SETTINGS = {row.variable for row in rows(AGENT_SETTINGS)}
+HOME = "GPUFENCE_NAMESPACE"
 OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH"}
 
 
@@ -43,7 +44,7 @@ def agent_environment() -> dict[str, Any]:
 
 def test_every_variable_is_a_setting_or_the_runtimes() -> None:
     """Nothing is set that nobody reads."""
-    assert {NODE, AGENT_LISTEN, *OF_OTHERS} == set(agent_environment())
+    assert {NODE, AGENT_LISTEN, HOME, *OF_OTHERS} == set(agent_environment())
     assert set(agent_environment()) - OF_OTHERS <= SETTINGS
 
 
@@ -269,7 +270,6 @@ def test_the_webhook_is_not_the_first_to_go() -> None:
 
 
 FOLDER = COMPONENTS / "idle-release"
-ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:{names.CONTROLLER}"
 
 
 def controller_container() -> dict[str, Any]:
@@ -334,7 +334,7 @@ def test_the_policy_is_about_the_controllers_account_and_its_words() -> None:
     binding = found("ValidatingAdmissionPolicyBinding", names.CONTROLLER, FOLDER)["spec"]
     text = str(spec)
 
-    assert f"request.userInfo.username == '{ACCOUNT}'" == spec["matchConditions"][0]["expression"]
+    assert is_account(names.CONTROLLER) == spec["matchConditions"][0]["expression"]
     assert "Fail" == spec["failurePolicy"]
     assert {"policyName": names.CONTROLLER, "validationActions": ["Deny"]} == binding
     assert all(f"'{word}'" in text for word in (names.IDLE, names.RELEASED, names.STOPPED))

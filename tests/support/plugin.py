@@ -29,6 +29,7 @@ from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.cluster_view import ClusterAnswers, NodeAgent, SeenNode, by_node, see_node
 from kubectl_gpufence.output import Output, advice
 from kubectl_gpufence.pods import SeenPod, see_pod
+from kubectl_gpufence.reader import CONFIGURATION
 from kubectl_gpufence.verbs import parse
 from kubectl_gpufence.view import Display
 from tests.support.builders import APP, T4_BYTES, card, gpushare, node, pod
@@ -207,6 +208,7 @@ class Desk:
         self.get("/api/v1/namespaces/empty/pods", listed())
         self.get("/api/v1/namespaces/empty/events", listed())
         self.get("/apis/keda.sh/v1alpha1/scaledobjects", ABSENT)
+        self.get(CONFIGURATION, ABSENT)
 
     def get(self, path: str, answer: Answer) -> None:
         self.server.on(f"GET {path}", answer)

@@ -193,3 +193,9 @@ def _vector(row: dict[str, Any]) -> Vector:
         ),
         expected=row["expected"],
     )
+
+
+def is_account(name: str) -> str:
+    """Return how policies ask for an account of ours, whichever namespace we are in."""
+    user = "request.userInfo.username"
+    return f"{user}.startsWith('system:serviceaccount:') && {user}.endsWith(':{name}')"

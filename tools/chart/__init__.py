@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from gpufence.names import HELP_URL
+from gpufence.names import HELP_URL, SYSTEM_NAMESPACE
 from tools.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
 from tools.chart.template import Code, Printer, Unless
 from tools.chart.usual import with_usual
@@ -42,8 +42,9 @@ _IMAGE: Final = re.compile(rf"image: {re.escape(REGISTRY)}/(\w+):\S+")
 # What component driver-limits sets is one of several words with Helm.
 _WORD: Final = "value: labelled"
 _SAID: Final = 'value: {{ include "gpufence.driverLimits" . | quote }}'
+_HOME: Final = '(include "gpufence.namespace" $)'
 _DASHBOARDS: Final = "dashboards"
-_DAILY: Final = ("CronJob", "gpufence-system", "gpufence-certs")
+_DAILY: Final = ("CronJob", SYSTEM_NAMESPACE, "gpufence-certs")
 _INSTALL: Final = "gpufence-certs-install"
 _PLAIN: Final = "gitops"
 _HOOKS: Final = "post-install,post-upgrade,post-rollback"
@@ -141,12 +142,12 @@ def _origins() -> Iterator[tuple[Key, str]]:
     for made in yaml.safe_load((DEPLOY / _DASHBOARDS / "kustomization.yaml").read_text("utf-8"))[
         "configMapGenerator"
     ]:
-        yield ("ConfigMap", "gpufence-system", made["name"]), "grafana-dashboards"
+        yield ("ConfigMap", SYSTEM_NAMESPACE, made["name"]), "grafana-dashboards"
 
 
 def _printed(key: Key, node: Any) -> list[str]:
     kind, _, name = key
-    condition = 'ne .Release.Namespace "gpufence-system"' if kind == "Namespace" else ""
+    condition = f"ne .Release.Namespace {_HOME}" if kind == "Namespace" else ""
     node = _with_code(_installing(node) if name == _INSTALL else node)
     printer = Printer(_CONDITIONS)
     lines = printer.document(node, condition)
@@ -156,6 +157,7 @@ def _printed(key: Key, node: Any) -> list[str]:
         _IMAGE.sub(r'image: {{ include "gpufence.image" (list . "\1") }}', line) for line in lines
     ]
     lines = [line.replace(_WORD, _SAID) for line in lines]
+    lines = [line.replace(SYSTEM_NAMESPACE, f"{{{{ {_HOME[1:-1]} }}}}") for line in lines]
     return [line.replace(f"{WEBSITE}/", "{{ .Values.website }}/") for line in lines]
 
 

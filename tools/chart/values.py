@@ -60,12 +60,15 @@ image:
   # Always, IfNotPresent or Never; null: as Kubernetes has it.
   pullPolicy: null
 
+# Where everything is; empty: the release's namespace, and gpufence-system for one in `default`.
+namespace: ""
+
 crds:
   # The kind GPUMemoryProfile, and all profiles with it, stay when value need becomes false and when
   # the release is removed.
   keep: true
 
-# Secrets of gpufence-system with which images are fetched, as [{{name: mine}}]; `helm test` looks
+# Secrets of that namespace with which images are fetched, as [{{name: mine}}]; `helm test` looks
 # for them in the release's own namespace.
 imagePullSecrets: []
 
@@ -113,6 +116,7 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
                 "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never", None]},
             }
         ),
+        "namespace": {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
         "crds": _object({"keep": {"type": "boolean"}}),
         "imagePullSecrets": {
             "type": "array",

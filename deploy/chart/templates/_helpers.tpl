@@ -7,6 +7,11 @@
 {{- end }}
 {{- end -}}
 
+{{- /* The namespace of everything: nothing of ours belongs into `default`. */ -}}
+{{- define "gpufence.namespace" -}}
+{{- .Values.namespace | default (eq .Release.Namespace "default" | ternary "gpufence-system" .Release.Namespace) -}}
+{{- end -}}
+
 {{- /* The version, and what a Job is made of beside it: (list . "digest of its manifest"). */ -}}
 {{- define "gpufence.content" -}}
 {{- $top := index . 0 -}}

@@ -16,7 +16,6 @@ from gpufence.names import (
     POLICY_CONFIGMAP,
     POLICY_DEFAULT_MAX_MODE,
     POLICY_MAX_MODE,
-    SYSTEM_NAMESPACE,
 )
 from gpufence.shape import as_texts
 from gpufence.text import duration
@@ -37,8 +36,10 @@ if TYPE_CHECKING:
 _AGENTS = "agents"
 _NODES = "nodes"
 _SWITCH = "kill switch"
-_PATCH = f"kubectl -n {SYSTEM_NAMESPACE} patch configmap {POLICY_CONFIGMAP} --type merge -p "
-_LIFTED = f"""{_PATCH}'{{"data":{{"{POLICY_MAX_MODE}":null}}}}' once that is over"""
+_LIFTED = (
+    f"patch configmap {POLICY_CONFIGMAP} --type merge "
+    f"""-p '{{"data":{{"{POLICY_MAX_MODE}":null}}}}' once that is over"""
+)
 _CLIMBED = "leave out component observe-first (Helm: --set observeFirst=false) once that is over"
 _NAMESPACES = "namespaces"
 _PODS = "pods"
@@ -59,10 +60,12 @@ def check_agents(installation: Installation) -> Iterator[Finding]:
     else:
         nodes = installation.nodes.value or {}
         with_gpu = {name: node for name, node in nodes.items() if node.gpu or node.cards}
-        yield from starting(_coverage(with_gpu, agents), young=installation.young)
+        yield from starting(
+            _coverage(installation.kubectl, with_gpu, agents), young=installation.young
+        )
         young = bool(installation.young_nodes & with_gpu.keys())
         yield from starting(_cards(with_gpu), young=installation.young or young)
-    yield from _health(agents, installation.young_nodes)
+    yield from _health(installation.kubectl, agents, installation.young_nodes)
 
 
 def check_namespaces(installation: Installation) -> Iterator[Finding]:
@@ -91,7 +94,7 @@ def _switch(installation: Installation) -> Finding:
         return wrong(
             _SWITCH,
             f"there is no ConfigMap {POLICY_CONFIGMAP}: no agent evicts any pod",
-            f"kubectl -n {SYSTEM_NAMESPACE} create configmap {POLICY_CONFIGMAP} "
+            f"{installation.kubectl} create configmap {POLICY_CONFIGMAP} "
             f"--from-literal={POLICY_MAX_MODE}=evict",
         )
     data = as_texts(switch.value.get("data"), "data")
@@ -106,12 +109,14 @@ def _switch(installation: Installation) -> Finding:
         return look(
             _SWITCH,
             f"no agent evicts any pod (highest mode {mode}); caps are as namespaces ask",
-            _LIFTED if key == POLICY_MAX_MODE else _CLIMBED,
+            f"{installation.kubectl} {_LIFTED}" if key == POLICY_MAX_MODE else _CLIMBED,
         )
     return ok(_SWITCH, "namespaces decide (max-mode evict)")
 
 
-def _coverage(nodes: dict[str, SeenNode], agents: dict[str, NodeAgent]) -> Iterator[Finding]:
+def _coverage(
+    kubectl: str, nodes: dict[str, SeenNode], agents: dict[str, NodeAgent]
+) -> Iterator[Finding]:
     without = [name for name in nodes if name not in agents]
     if not nodes:
         yield look(
@@ -123,7 +128,7 @@ def _coverage(nodes: dict[str, SeenNode], agents: dict[str, NodeAgent]) -> Itera
         yield wrong(
             _AGENTS,
             f"{counted(len(without), 'GPU node')} without an agent: {named(without)}",
-            f"see `kubectl -n {SYSTEM_NAMESPACE} describe daemonset gpufence-agent`: its node "
+            f"see `{kubectl} describe daemonset gpufence-agent`: its node "
             "selector and tolerations must fit",
         )
     else:
@@ -146,11 +151,13 @@ def _cards(nodes: dict[str, SeenNode]) -> Iterator[Finding]:
             yield wrong(_NODES, f"{name}: {node.cards_trouble}", remedy)
 
 
-def _health(agents: dict[str, NodeAgent], young: Collection[str]) -> Iterator[Finding]:
+def _health(
+    kubectl: str, agents: dict[str, NodeAgent], young: Collection[str]
+) -> Iterator[Finding]:
     """Judge what each agent answered; agents that are well are only counted."""
     well = 0
     for node, agent in sorted(agents.items()):
-        findings = starting(_of_agent(node, agent), young=node in young)
+        findings = starting(_of_agent(kubectl, node, agent), young=node in young)
         well += not findings
         yield from findings
     if well == 1:
@@ -159,8 +166,8 @@ def _health(agents: dict[str, NodeAgent], young: Collection[str]) -> Iterator[Fi
         yield ok(_AGENTS, f"{counted(well, 'agent')} measure and answer")
 
 
-def _of_agent(node: str, agent: NodeAgent) -> Iterator[Finding]:
-    logs = f"see `kubectl -n {SYSTEM_NAMESPACE} logs {agent.pod}`"
+def _of_agent(kubectl: str, node: str, agent: NodeAgent) -> Iterator[Finding]:
+    logs = f"see `{kubectl} logs {agent.pod}`"
     if agent.is_direct:
         logs = f"see what the agent at {agent.pod} logs, and whether that is its address"
     if not agent.ready:
@@ -284,7 +291,7 @@ def _claim_nodes(installation: Installation, nodes: list[str]) -> Iterator[Findi
             _CLAIMS,
             f"{counted(len(without), 'node')} with cards for claims without an agent: "
             f"{named(without)}",
-            f"see `kubectl -n {SYSTEM_NAMESPACE} describe daemonset gpufence-agent`; where no "
+            f"see `{installation.kubectl} describe daemonset gpufence-agent`; where no "
             "label brings it, label the node nvidia.com/gpu.present=true",
         )
         return

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import Finding, look, ok, unknown, wrong
-from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
+from gpufence.names import WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from gpufence.shape import Object, as_list, as_object, as_text, objects
 from gpufence.text import duration, printable
 from kubectl_gpufence.verbs.doctor.installation import HOOKS, replicas
@@ -33,11 +33,6 @@ _CA = (
     "apply the manifests of gpufence again (with Helm: `helm upgrade`): the install job has the "
     "API server trust the CA"
 )
-_CERTS = (
-    f"run `kubectl -n {SYSTEM_NAMESPACE} create job --from=cronjob/gpufence-certs certs-now` and "
-    "look at its log"
-)
-_LOGS = f"see `kubectl -n {SYSTEM_NAMESPACE} describe deployment {WEBHOOK_SERVICE}` and its logs"
 
 
 def check_server(installation: Installation) -> Iterator[Finding]:
@@ -46,9 +41,9 @@ def check_server(installation: Installation) -> Iterator[Finding]:
     if system.hidden:
         yield unknown(_SERVER, system.hidden, _ASK)
     elif system.value is None:
-        yield wrong(_SERVER, f"namespace {SYSTEM_NAMESPACE} does not exist", _INSTALL)
+        yield wrong(_SERVER, f"namespace {installation.home} does not exist", _INSTALL)
     else:
-        yield ok(_SERVER, f"namespace {SYSTEM_NAMESPACE} exists")
+        yield ok(_SERVER, f"namespace {installation.home} exists")
 
 
 def check_rights(installation: Installation) -> Iterator[Finding]:
@@ -108,9 +103,10 @@ def _deployment(installation: Installation) -> Finding:
         return wrong(_WEBHOOK, f"there is no Deployment {WEBHOOK_SERVICE}", _INSTALL)
     ready, wanted = replicas(deployment.value)
     text = f"{ready} of {counted(wanted, 'replica')} ready"
+    logs = f"see `{installation.kubectl} describe deployment {WEBHOOK_SERVICE}` and its logs"
     if not ready:
-        return wrong(_WEBHOOK, f"{text}: new pods get no limits", _LOGS)
-    return ok(_WEBHOOK, text) if ready >= wanted else look(_WEBHOOK, text, _LOGS)
+        return wrong(_WEBHOOK, f"{text}: new pods get no limits", logs)
+    return ok(_WEBHOOK, text) if ready >= wanted else look(_WEBHOOK, text, logs)
 
 
 def _endpoints(installation: Installation) -> Finding:
@@ -128,7 +124,7 @@ def _endpoints(installation: Installation) -> Finding:
     return wrong(
         _WEBHOOK,
         f"Service {WEBHOOK_SERVICE} has no ready endpoint: the API server cannot reach it",
-        f"see `kubectl -n {SYSTEM_NAMESPACE} get service,endpointslices`; the Service must select "
+        f"see `{installation.kubectl} get service,endpointslices`; the Service must select "
         "the webhook's pods",
     )
 
@@ -191,15 +187,17 @@ def _bundle(installation: Installation, hook: str) -> tuple[bool, str]:
 
 
 def _serving(installation: Installation) -> Iterator[Finding]:
+    again = f"{installation.kubectl} create job --from=cronjob/gpufence-certs certs-now"
+    remedy = f"run `{again}` and look at its log"
     for pod, left in installation.serving.items():
         certificate = f"the certificate that {pod} serves"
         if left is None:
             text = f"{pod} has no certificate to serve with, or does not say"
-            yield look(_TRUST, text, _CERTS)
+            yield look(_TRUST, text, remedy)
         elif left <= 0:
-            yield wrong(_TRUST, f"{certificate} has expired", _CERTS)
+            yield wrong(_TRUST, f"{certificate} has expired", remedy)
         elif left <= _SOON_SECONDS:
-            yield look(_TRUST, f"{certificate} lasts only {duration(left)} more", _CERTS)
+            yield look(_TRUST, f"{certificate} lasts only {duration(left)} more", remedy)
         else:
             yield ok(_TRUST, f"{certificate} lasts {duration(left)} more")
 

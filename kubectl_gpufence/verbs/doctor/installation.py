@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.claim_requests import names_driver
 from gpufence.dialects import GPU_RESOURCES
-from gpufence.names import DRA_CLASSES, DRA_DRIVER, IDLE, MODE
+from gpufence.names import DRA_CLASSES, DRA_DRIVER, IDLE, MODE, SYSTEM_NAMESPACE
 from gpufence.shape import Object, as_object, as_text, objects
 from gpufence.slices import read_slice
 from kubectl_gpufence.pods import annotations_of, labels_of, name_of
@@ -153,7 +153,7 @@ class Installation:
     `rights` are questions to the API server, and whether it lets the caller do that. `serving` is
     the time in seconds that each webhook pod's certificate still lasts, `trusted` from when to when
     each hook's CAs are valid, None where they cannot be read. It is `young` if it was installed or
-    rolled out a moment ago; the agents of `young_nodes` were.
+    rolled out a moment ago; the agents of `young_nodes` were. `home` is the namespace it is in.
     """
 
     now: float
@@ -180,6 +180,12 @@ class Installation:
     tried: MaybeHidden[bool] = field(default_factory=MaybeHidden)
     young: bool = False
     young_nodes: frozenset[str] = frozenset()
+    home: str = SYSTEM_NAMESPACE
+
+    @property
+    def kubectl(self) -> str:
+        """Return how a remedy begins that is about what is installed."""
+        return f"kubectl -n {self.home}"
 
     @property
     def elsewhere(self) -> str:

@@ -16,7 +16,7 @@ from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kube.discovery import Kinds
 from kubectl_gpufence.cluster_view import by_node
 from kubectl_gpufence.pods import read_event, read_status_pod
-from kubectl_gpufence.reader import WEBHOOK_LABEL
+from kubectl_gpufence.reader import CONFIGURATION, WEBHOOK_LABEL, home_of
 from kubectl_gpufence.verbs.doctor.checks_driver import is_on
 from kubectl_gpufence.verbs.doctor.installation import (
     POLICIES,
@@ -43,13 +43,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SYSTEM = ("namespaces", names.SYSTEM_NAMESPACE)
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _EXPIRES = "gpufence_webhook_certificate_expiry_timestamp_seconds"
 _LEFT = "gpufence_webhook_certificate_expiry_seconds"
 """What a webhook of another version has of its certificate."""
 
-_PROXY = f"get pods/proxy in {names.SYSTEM_NAMESPACE}"
 RIGHTS: Mapping[str, dict[str, str]] = {
     "list pods in all namespaces": {"verb": "list", "resource": "pods"},
     "list nodes": {"verb": "list", "resource": "nodes"},
@@ -63,32 +61,30 @@ RIGHTS: Mapping[str, dict[str, str]] = {
         for kind in ("resourceslices", "deviceclasses")
     },
     "list events in all namespaces": {"verb": "list", "resource": "events"},
-    _PROXY: {
-        "verb": "get",
-        "resource": "pods",
-        "subresource": "proxy",
-        "namespace": names.SYSTEM_NAMESPACE,
-    },
 }
 """What this plugin asks for, and how the API server is asked whether that is allowed."""
+PROXY: Mapping[str, str] = {"verb": "get", "resource": "pods", "subresource": "proxy"}
+"""The same of the namespace that gpufence is in."""
 
 
 def read_installation(reader: ClusterReader) -> Installation:
     """Ask for everything; answers that do not depend on each other are asked for together."""
     nodes, no_nodes = reader.nodes()
     found = reader.agent_pods()
-    deployment = _object(reader, group("apps/v1", *_SYSTEM, "deployments", names.WEBHOOK_SERVICE))
+    configuration = _object(reader, CONFIGURATION)
+    home = home_of(configuration.value or {})
+    system = ("namespaces", home)
+    deployment = _object(reader, group("apps/v1", *system, "deployments", names.WEBHOOK_SERVICE))
     cut = CARDS_AND_PODS if is_on(deployment.value or {}, nodes.values()) else CARD_ROWS
     agents = by_node(reader.agents(found.pods, cut))
     namespaces = _asked(lambda: reader.listed(core("namespaces"), read_labelled), "namespaces")
     pods = _asked(lambda: reader.pods("", "", nodes)[0], "pods of all namespaces")
-    version, system, configuration, switch, *policies = reader.together(
+    version, there, switch, *policies = reader.together(
         lambda path: _object(reader, path),
         (
             "/version",
-            core(*_SYSTEM),
-            group(_ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION),
-            core(*_SYSTEM, "configmaps", names.POLICY_CONFIGMAP),
+            core(*system),
+            core(*system, "configmaps", names.POLICY_CONFIGMAP),
             *(group(_ADMISSION, "validatingadmissionpolicies", name) for name in POLICIES),
             *(group(_ADMISSION, "validatingadmissionpolicybindings", name) for name in POLICIES),
         ),
@@ -98,13 +94,13 @@ def read_installation(reader: ClusterReader) -> Installation:
     return Installation(
         now=now,
         version=version,
-        rights=_rights(reader),
-        system=system,
+        rights=_rights(reader, home),
+        system=there,
         deployment=deployment,
-        slices=_slices(reader),
+        slices=_slices(reader, home),
         configuration=configuration,
         trusted=_trusted(configuration.value or {}),
-        serving=_serving(reader),
+        serving=_serving(reader, home),
         policies=dict(zip(POLICIES, policies[:count], strict=True)),
         bindings=dict(zip(POLICIES, policies[count:], strict=True)),
         switch=switch,
@@ -120,6 +116,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         quotas=_asked(lambda: reader.listed(core("resourcequotas"), read_quota), "quotas"),
         young=is_rolling(now, deployment.value or {}),
         young_nodes=frozenset(pod.node for pod in found.pods if is_young(now, pod.created)),
+        home=home,
     )
 
 
@@ -208,8 +205,8 @@ def _object(reader: ClusterReader, path: str) -> MaybeHidden[Object]:
     return _asked(lambda: reader.client.get(path), "/".join(path.rsplit("/", 2)[-2:]))
 
 
-def _slices(reader: ClusterReader) -> MaybeHidden[list[Object]]:
-    path = group("discovery.k8s.io/v1", *_SYSTEM, "endpointslices")
+def _slices(reader: ClusterReader, home: str) -> MaybeHidden[list[Object]]:
+    path = group("discovery.k8s.io/v1", "namespaces", home, "endpointslices")
     label = f"kubernetes.io/service-name={names.WEBHOOK_SERVICE}"
     return _asked(
         lambda: list(reader.listed(path, as_is, {"labelSelector": label})), "endpointslices"
@@ -225,7 +222,7 @@ def _trusted(configuration: Object) -> dict[str, Validity | None]:
     }
 
 
-def _serving(reader: ClusterReader) -> dict[str, float | None]:
+def _serving(reader: ClusterReader, home: str) -> dict[str, float | None]:
     """Ask each webhook how long its certificate lasts; who may not ask is told nothing."""
 
     def page(pod: StatusPod) -> str | None:
@@ -235,9 +232,8 @@ def _serving(reader: ClusterReader) -> dict[str, float | None]:
             return None  # its Deployment says so, too
 
     try:
-        pods = reader.listed(
-            core(*_SYSTEM, "pods"), read_status_pod, {"labelSelector": WEBHOOK_LABEL}
-        )
+        path = core("namespaces", home, "pods")
+        pods = reader.listed(path, read_status_pod, {"labelSelector": WEBHOOK_LABEL})
     except ForbiddenError:
         return {}
     pages = zip(pods, reader.together(page, pods), strict=True)
@@ -250,7 +246,7 @@ def _lasts(page: str) -> float | None:
     return metric(page, _LEFT) if ends is None else ends - time.time()
 
 
-def _rights(reader: ClusterReader) -> dict[str, bool]:
+def _rights(reader: ClusterReader, home: str) -> dict[str, bool]:
     """Ask the API server what it lets the caller do, as far as it answers that."""
 
     def allowed(attributes: dict[str, str]) -> bool | None:
@@ -266,5 +262,6 @@ def _rights(reader: ClusterReader) -> dict[str, bool]:
             return None
         return as_object(answer.get("status"), "status").get("allowed") is True
 
-    answers = zip(RIGHTS, reader.together(allowed, RIGHTS.values()), strict=True)
+    asked = {**RIGHTS, f"get pods/proxy in {home}": {**PROXY, "namespace": home}}
+    answers = zip(asked, reader.together(allowed, asked.values()), strict=True)
     return {question: answer for question, answer in answers if answer is not None}

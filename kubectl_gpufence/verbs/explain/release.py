@@ -31,7 +31,9 @@ def fate_of(reader: ClusterReader, namespace: str, owner: str) -> OwnerFate:
     try:
         known = [_read(page) for page in pages]
     except GpufenceError as error:
-        return OwnerFate(note=f"whether {owner} is released is not known: {silence_reason(error)}")
+        return OwnerFate(
+            note=f"whether {owner} is released is not known: {silence_reason(error, reader.home())}"
+        )
     if not known:
         hidden = missing.startswith("you may not")
         note = f"whether {owner} is released was not asked: {missing}" if hidden else ""

@@ -115,7 +115,7 @@ def read_releases(reader: ClusterReader) -> tuple[OwnerReleases | None, str]:
     if not pages:
         measured = ", and the agents' measurements are shown" if missing == NO_CONTROLLER else ""
         return None, f"{missing}{measured}"
-    answers = [_read(each) for each in pages]
+    answers = [_read(reader, each) for each in pages]
     found = [item for item in answers if not isinstance(item, str)]
     if not found:
         return None, f"the controller says nothing: {answers[0]}"
@@ -149,7 +149,7 @@ def _waits(raw: Object) -> bool:
     )
 
 
-def _read(page: str | GpufenceError) -> OwnerReleases | str:
+def _read(reader: ClusterReader, page: str | GpufenceError) -> OwnerReleases | str:
     try:
         if isinstance(page, GpufenceError):
             raise page
@@ -157,4 +157,4 @@ def _read(page: str | GpufenceError) -> OwnerReleases | str:
     except AddressError as error:
         return str(error)
     except GpufenceError as error:
-        return silence_reason(error)
+        return silence_reason(error, reader.home())

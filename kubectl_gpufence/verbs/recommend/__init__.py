@@ -303,7 +303,7 @@ def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile
 
 def remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
     """Ask all agents what they remember; who does not answer is named, by node."""
-    pods, note, hidden = reader.agent_pods()
+    pods, note, hidden, _ = reader.agent_pods()
     today = write_moment(time.time())[:_DAY]
     answers = reader.together(lambda pod: _need(reader, pod, today), pods)
     silent = [pod.node or pod.name for pod, need in zip(pods, answers, strict=True) if not need]

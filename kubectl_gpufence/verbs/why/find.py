@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import GpufenceError
-from gpufence.names import SYSTEM_NAMESPACE, WHY_KEY, WHY_LABEL, WHY_RUNNING
+from gpufence.names import WHY_KEY, WHY_LABEL, WHY_RUNNING
 from gpufence.records import MOST_RECORDS, NodeRecords, read_records
 from gpufence.shape import as_text, as_texts
 from gpufence.text import printable
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.verbs.why.below import OwnerName
 
 _PAGE: Final = "/v1/why"
-_HIDDEN: Final = (
-    f"you may neither ask agents nor list ConfigMaps of {SYSTEM_NAMESPACE}: Role gpufence-viewer "
-    "there allows both"
-)
+_HIDDEN: Final = "you may neither ask agents nor list ConfigMaps: Role gpufence-viewer"
 _ALIVE: Final = "it has not ended: `kubectl gpufence explain` has the present"
 
 
@@ -67,11 +64,11 @@ class WantedRecords(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What nodes remember, by node; `hidden`: neither agents nor ConfigMaps may be read."""
+    """What nodes remember, by node; `hidden`: why neither agents nor ConfigMaps can be read."""
 
     nodes: dict[str, NodeRecords]
     notes: tuple[str, ...] = ()
-    hidden: bool = False
+    hidden: str = ""
 
 
 class FoundEnds(NamedTuple):
@@ -100,13 +97,13 @@ def find(namespace: str, word: str, reader: ClusterReader) -> FoundEnds:
     refused = _refused(reader, namespace, asked.owner) if asked.owner else []
     if found or refused or not word:
         if known.hidden and not refused:
-            raise MissingError(_HIDDEN)
-        notes = known.notes or ((_HIDDEN,) if known.hidden else ())
+            raise MissingError(known.hidden)
+        notes = known.notes or ((known.hidden,) if known.hidden else ())
         nothing = [] if found or refused else [_nothing(asked, known)]
         return FoundEnds(found, [*notes, *nothing], refused)
     if asked.pod and (living := _chosen(_running(reader), asked)):
         return FoundEnds(living, [*known.notes, _ALIVE], [])
-    raise MissingError(_HIDDEN if known.hidden else _missing(asked, known))
+    raise MissingError(known.hidden or _missing(asked, known))
 
 
 def _refused(reader: ClusterReader, namespace: str, owner: str) -> list[SeenEvent]:
@@ -143,16 +140,17 @@ def _owners(known: Known, namespace: str) -> list[OwnerName]:
 
 def _known(reader: ClusterReader) -> Known:
     """Ask all agents, and read the ConfigMaps of nodes whose agents do not answer."""
-    pods, note, hidden = reader.agent_pods()
+    pods, note, hidden, home = reader.agent_pods()
     answers = list(zip(pods, reader.together(lambda pod: _page(reader, pod), pods), strict=True))
     nodes = {each.node: each for _, each in answers if isinstance(each, NodeRecords)}
     silent = {pod.node or pod.name: each for pod, each in answers if isinstance(each, str)}
     try:
-        stored = {} if pods and not silent else _stored(reader)
+        stored = {} if pods and not silent else _stored(reader, home)
     except ForbiddenError:
         why = named(list(silent)) if silent else ""
         notes = (f"nothing is known of {why}: {next(iter(silent.values()))}",) if silent else ()
-        return Known(nodes, notes, hidden=not nodes and (hidden or bool(silent)))
+        unknown = not nodes and (hidden or silent)
+        return Known(nodes, notes, hidden=f"{_HIDDEN} in {home} allows both" if unknown else "")
     notes = () if pods or stored or hidden else (note,)
     if unread := [node for node in silent if node not in stored]:
         notes = (f"{counted(len(unread), 'agent')} ({named(unread)}) did not answer",)
@@ -166,10 +164,10 @@ def _page(reader: ClusterReader, pod: StatusPod, query: str = "") -> NodeRecords
     try:
         return read_records(reader.ask_agent(pod, _PAGE, {"only": query} if query else None))
     except GpufenceError as error:
-        return silence_reason(error)
+        return silence_reason(error, pod.namespace)
 
 
-def _stored(reader: ClusterReader) -> dict[str, NodeRecords]:
+def _stored(reader: ClusterReader, home: str) -> dict[str, NodeRecords]:
     """Read what agents have stored; what no agent wrote is left out."""
 
     def keep(raw: JsonObject) -> NodeRecords | None:
@@ -179,7 +177,7 @@ def _stored(reader: ClusterReader) -> dict[str, NodeRecords]:
         except GpufenceError:
             return None
 
-    path = core("namespaces", SYSTEM_NAMESPACE, "configmaps")
+    path = core("namespaces", home, "configmaps")
     query: dict[str, str | int] = {"labelSelector": f"app.kubernetes.io/name={WHY_LABEL}"}
     found = reader.listed(path, keep, query)
     return {each.node: each for each in found if each is not None}

@@ -21,7 +21,10 @@ OF_CLUSTERS = {"SecurityContextConstraints"}
 @pytest.fixture(scope="package")
 def plane(assets: Assets) -> Iterator[ControlPlane]:
     """Run an API server with controllers, which know the foreign kinds that components speak of."""
-    with ControlPlane.start(assets, PlaneOptions(controller_manager=True)) as running:
+    # No kube-proxy turns Services into pods, so that the API server does.
+    routing = ("--enable-aggregator-routing=true",)
+    options = PlaneOptions(controller_manager=True, api_options=routing)
+    with ControlPlane.start(assets, options) as running:
         items = [definition(group, kind) for group, kind in FOREIGN_KINDS]
         running.kubectl("apply", "-f", "-", stdin=listed(items))
         names = [f"crd/{item['metadata']['name']}" for item in items]

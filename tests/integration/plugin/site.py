@@ -25,12 +25,19 @@ TENANT = User("tenant", "tenants")
 class PluginSite(PlaneSite):
     """What a test of this folder stands on."""
 
-    def __init__(self, plane: ControlPlane, standin: ApiServer, namespace: str) -> None:
-        super().__init__(plane)
+    def __init__(
+        self,
+        plane: ControlPlane,
+        standin: ApiServer,
+        namespace: str,
+        system: str = names.SYSTEM_NAMESPACE,
+    ) -> None:
+        super().__init__(plane, system)
         self.standin = standin
         self.team = namespace
         self.node = f"node-of-{namespace}"
         self.agent = f"gpufence-agent-{namespace}"
+        self.agent_path = core("namespaces", system, "pods", self.agent)
 
     def install(self, node: JsonObject) -> None:
         """Make the node and a pod that says it is the agent there, at the stand-in's address."""
@@ -44,12 +51,12 @@ class PluginSite(PlaneSite):
             "nodeName": self.node,
             "containers": [{"name": "agent", "image": "none", "ports": [port]}],
         }
-        self.admin.post(f"{SYSTEM}/pods", made)
-        self.report_ready(f"{SYSTEM}/pods/{self.agent}")
+        self.admin.post(core("namespaces", self.system, "pods"), made)
+        self.report_ready(self.agent_path)
 
     def remove(self) -> None:
         """Take away what other tests of the session would meet."""
-        for path in (f"{SYSTEM}/pods/{self.agent}", core("nodes", self.node)):
+        for path in (self.agent_path, core("nodes", self.node)):
             self.drop(path, {"gracePeriodSeconds": 0})
 
     def create(self, item: JsonObject) -> JsonObject:

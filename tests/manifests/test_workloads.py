@@ -151,7 +151,7 @@ def container() -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    return {each["name"]: each["value"] for each in container()["env"]}
+    return {each["name"]: each.get("value", "") for each in container()["env"]}
 
 
 def test_the_api_server_finds_the_service() -> None:

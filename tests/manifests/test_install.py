@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -129,15 +130,43 @@ def test_no_workload_has_what_it_does_not_need(item: dict[str, Any]) -> None:
     } == container["securityContext"]
 
 
-@pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-agent"])
-def test_a_server_is_called_on_its_ports_alone(name: str) -> None:
-    """The network policy names each port of the container and no other."""
-    kind = "Deployment" if name == "gpufence-webhook" else "DaemonSet"
-    (container,) = pod_spec(found(kind, name))["containers"]
-    (rule,) = policy(name)["ingress"]
+SERVERS = {
+    "webhook": ("Deployment", BASE),
+    "agent": ("DaemonSet", BASE),
+    "controller": ("Deployment", COMPONENTS / "idle-release"),
+}
+ROW = re.compile(r"^\| ([^|]+) \| ([a-z, ]+) \| `(https|status)` (\d+)", re.MULTILINE)
+OURS, HOSTED, OF_ITS_NODE = {"controller"}, "API server (pod proxy)", "kubelet of its node"
+NAMESPACES = {"Prometheus": "monitoring", "KEDA": "keda", HOSTED: "kube-system"}
 
-    assert {port["name"] for port in container["ports"]} == {port["port"] for port in rule["ports"]}
-    assert {"app.kubernetes.io/name": name} == policy(name)["podSelector"]["matchLabels"]
+
+def talking(name: str) -> Iterator[tuple[str, str, int]]:
+    """Read who calls a program on which port, as docs/network.md has it."""
+    for source, to, port, number in ROW.findall((ROOT / "docs" / "network.md").read_text("utf-8")):
+        if name in to.split(", "):
+            yield source, port, int(number)
+
+
+@pytest.mark.parametrize("name", list(SERVERS))
+def test_a_server_is_called_as_the_page_says(name: str) -> None:
+    """Each port of the container is in the table, and open to who is named there, no other."""
+    kind, folder = SERVERS[name]
+    (container,) = pod_spec(found(kind, f"gpufence-{name}", folder))["containers"]
+    spec = found("NetworkPolicy", f"gpufence-{name}", folder)["spec"]
+    opened = {rule["ports"][0]["port"]: rule.get("from") for rule in spec["ingress"]}
+    sources = {source for source, port, _ in talking(name) if port == "status"}
+    own, others = opened["status"]
+    (expression,) = others["namespaceSelector"]["matchExpressions"]
+
+    assert {(port["name"], port["containerPort"]) for port in container["ports"]} == {
+        (port, number) for _, port, number in talking(name)
+    }
+    assert opened.keys() == {port["name"] for port in container["ports"]}
+    assert opened.get("https") is None
+    assert {"podSelector": {}} == own
+    assert sources - OURS - {OF_ITS_NODE} <= NAMESPACES.keys()
+    assert sorted(NAMESPACES.values()) == sorted(expression["values"])
+    assert {"app.kubernetes.io/name": f"gpufence-{name}"} == spec["podSelector"]["matchLabels"]
 
 
 def test_nobody_else_is_called() -> None:

@@ -43,6 +43,13 @@ _IMAGE: Final = re.compile(rf"image: {re.escape(REGISTRY)}/(\w+):\S+")
 _WORD: Final = "value: labelled"
 _SAID: Final = 'value: {{ include "gpufence.driverLimits" . | quote }}'
 _HOME: Final = '(include "gpufence.namespace" $)'
+_READING: Final = re.compile(
+    r"^( *)(- namespaceSelector:\n(?:.*\n)*? *values:)(?:\n *- [a-z-]+)+$", re.MULTILINE
+)
+_READ: Final = (
+    r"\1\2 {{ toJson $.Values.network.namespaces }}"
+    r"\n{{- range $.Values.network.apiServers }}\n\1- ipBlock: {cidr: {{ . | quote }}}\n{{- end }}"
+)
 _DASHBOARDS: Final = "dashboards"
 _DAILY: Final = ("CronJob", SYSTEM_NAMESPACE, "gpufence-certs")
 _INSTALL: Final = "gpufence-certs-install"
@@ -158,7 +165,13 @@ def _printed(key: Key, node: Any) -> list[str]:
     ]
     lines = [line.replace(_WORD, _SAID) for line in lines]
     lines = [line.replace(SYSTEM_NAMESPACE, f"{{{{ {_HOME[1:-1]} }}}}") for line in lines]
+    lines = _with_network(lines) if kind == "NetworkPolicy" else lines
     return [line.replace(f"{WEBSITE}/", "{{ .Values.website }}/") for line in lines]
+
+
+def _with_network(lines: list[str]) -> list[str]:
+    """Let values say which namespaces and addresses may read the pages of status ports."""
+    return _READING.sub(_READ, "\n".join(lines)).split("\n")
 
 
 def _first(node: Any) -> Any:

@@ -60,6 +60,13 @@ image:
   # Always, IfNotPresent or Never; null: as Kubernetes has it.
   pullPolicy: null
 
+network:
+  # Namespaces whose pods may read metrics and measured use: what scrapes, what scales by load, and
+  # through which hosted API servers come.
+  namespaces: [kube-system, monitoring, keda]
+  # Addresses, as CIDRs, from which API servers on machines of their own come (docs/network.md).
+  apiServers: []
+
 # Where everything is; empty: the release's namespace, and gpufence-system for one in `default`.
 namespace: ""
 
@@ -117,6 +124,12 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
             }
         ),
         "namespace": {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
+        "network": _object(
+            {
+                "namespaces": {"type": "array", "items": {"type": "string"}},
+                "apiServers": {"type": "array", "items": {"type": "string", "pattern": "/[0-9]+$"}},
+            }
+        ),
         "crds": _object({"keep": {"type": "boolean"}}),
         "imagePullSecrets": {
             "type": "array",

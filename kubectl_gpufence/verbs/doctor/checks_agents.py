@@ -41,6 +41,7 @@ _LIFTED = (
     f"""-p '{{"data":{{"{POLICY_MAX_MODE}":null}}}}' once that is over"""
 )
 _CLIMBED = "leave out component observe-first (Helm: --set observeFirst=false) once that is over"
+_CLOSED = "; a network policy may close its port to the API server (docs/network.md)"
 _NAMESPACES = "namespaces"
 _PODS = "pods"
 _ASK = "ask an administrator to run this"
@@ -177,7 +178,8 @@ def _of_agent(kubectl: str, node: str, agent: NodeAgent) -> Iterator[Finding]:
     elif agent.denied:
         yield unknown(_AGENTS, f"{agent.pod} on {node}: {agent.trouble}", _ASK)
     else:
-        yield wrong(_AGENTS, f"{agent.pod} on {node}: {agent.trouble}", logs)
+        closed = "" if agent.is_direct else _CLOSED
+        yield wrong(_AGENTS, f"{agent.pod} on {node}: {agent.trouble}", f"{logs}{closed}")
 
 
 def _of_snapshot(node: str, snapshot: Snapshot, logs: str) -> Iterator[Finding]:

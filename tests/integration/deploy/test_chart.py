@@ -217,7 +217,7 @@ def test_the_drivers_limits_are_a_word(helm: Helm, value: str, said: str) -> Non
     """YAML reads a plain `on` as true; the webhook gets the word."""
     items = known(all_of(helm.template(f"--set=driverLimits={value}")))
     (container,) = items["Deployment", "gpufence-webhook"]["spec"]["template"]["spec"]["containers"]
-    environment = {entry["name"]: entry["value"] for entry in container["env"]}
+    environment = {entry["name"]: entry.get("value") for entry in container["env"]}
 
     assert said == environment["GPUFENCE_DRIVER_LIMITS"]
 

@@ -297,11 +297,11 @@ def owed_to(line: PodLine) -> Cell:
     return Cell(f"({text})", Tone.FAINT) if line.use and line.use.lends else Cell(text)
 
 
-def _request(line: PodLine) -> int | None:
+def requested_by(line: PodLine) -> int | None:
     return line.limit_bytes if line.request_bytes is None else line.request_bytes
 
 
-_MAY_BORROW: Final = attrgetter("request_bytes")
+MAY_BORROW: Final = attrgetter("request_bytes")
 
 POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("namespace", lambda line: line.namespace, "NAMESPACE", shrinks=True, spare=5),
@@ -313,7 +313,7 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field("owner", lambda line: line.owner, "OWNER", wide=4),
     Field("dialect", lambda line: line.dialect, "DIALECT", wide=2),
     Field("injected", lambda line: line.pod.injected if line.pod else ""),
-    amount("request", _request, "REQUEST", allowed, spare=8)._replace(some=_MAY_BORROW),
+    amount("request", requested_by, "REQUEST", allowed, spare=8)._replace(some=MAY_BORROW),
     amount("limit", lambda line: line.limit_bytes, "LIMIT", allowed, spare=7),
     amount("told", lambda line: line.told_bytes, "CAP", cell=told, spare=4),
     amount("used", lambda line: line.used_bytes, "USED", cell=held_on_card),
@@ -328,9 +328,9 @@ POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
         order=lambda line: share_of(line.used_bytes, line.limit_bytes),
         largest_first=True,
     ),
-    amount("borrowed", _borrowed, "BORROWED", cell=borrowed_by)._replace(some=_MAY_BORROW),
-    amount("owed", _owed, "OWED", cell=owed_to, spare=3)._replace(some=_MAY_BORROW),
-    Field("lends", lambda line: line.use.lends if line.use else None, some=_MAY_BORROW),
+    amount("borrowed", _borrowed, "BORROWED", cell=borrowed_by)._replace(some=MAY_BORROW),
+    amount("owed", _owed, "OWED", cell=owed_to, spare=3)._replace(some=MAY_BORROW),
+    Field("lends", lambda line: line.use.lends if line.use else None, some=MAY_BORROW),
     Field("outcome", lambda line: line.use.outcome if line.use else line.state),
     Field("over", lambda line: line.use.over_seconds if line.use else None),
     Field("due", lambda line: line.use.due_seconds if line.use else None),

@@ -10,7 +10,15 @@ from kube import ForbiddenError, NotFoundError, core
 from kubectl_gpufence.arguments import add_output, node_name
 from kubectl_gpufence.card_lines import CARD_FIELDS, card_lines
 from kubectl_gpufence.cluster_view import ClusterAnswers, by_node, card_of, is_stale
-from kubectl_gpufence.pod_lines import card_index, held_on_card, idle_for, pod_line
+from kubectl_gpufence.pod_lines import (
+    MAY_BORROW,
+    borrowed_by,
+    card_index,
+    held_on_card,
+    idle_for,
+    pod_line,
+    requested_by,
+)
 from kubectl_gpufence.reader import MissingError
 from kubectl_gpufence.verdicts import state_text, verdict
 from kubectl_gpufence.view import (
@@ -154,6 +162,10 @@ def _processes_table(snapshot: Snapshot, display: Display) -> list[str]:
     return table(_PROCESS_FIELDS, rows, display)
 
 
+def _request(line: PodLine) -> str:
+    return allowed(requested_by(line))
+
+
 def _verdict(line: PodLine) -> Cell:
     if line.row is None or line.use is None or line.snapshot is None:
         return Cell(state_text(line.state), Tone.FAINT)
@@ -177,9 +189,11 @@ _POD_FIELDS: Final[tuple[Field[PodLine], ...]] = (
     Field(title="POD", cell=lambda line: f"{line.namespace}/{line.name}", shrinks=True),
     Field(title="MODE", cell=lambda line: line.mode or NOT_THERE, spare=3),
     Field(title="CARD", cell=card_index, right=True, spare=4),
+    Field(title="REQUEST", cell=_request, right=True, spare=6, some=MAY_BORROW),
     Field(title="LIMIT", cell=lambda line: allowed(line.limit_bytes), right=True, spare=5),
     Field(title="CAP", cell=lambda line: allowed(line.told_bytes), right=True, spare=1),
     Field(title="USED", cell=held_on_card, right=True),
+    Field(title="BORROWED", cell=borrowed_by, right=True, some=MAY_BORROW),
     Field(title="IDLE", cell=idle_for, right=True, spare=2),
     Field(title="VERDICT", cell=_verdict),
 )

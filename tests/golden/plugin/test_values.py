@@ -22,6 +22,7 @@ from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
+from kubectl_gpufence.verbs.inspect import inspection
 from kubectl_gpufence.verbs.why.story import FoundRecord, story
 from kubectl_gpufence.view import Display, columns_of, records, table
 from tests.golden.plugin.test_recommend import EIGHT, OWNERS, owner, patched
@@ -298,6 +299,7 @@ BURST_SHOWN: dict[str, Callable[[], Iterable[str]]] = {
     "explain, recalled": lambda: explained(RECALLED, BUSY),
     "explain, lending": lambda: explained(LENDER._replace(uid=UID), RECALLED, pod=seen_pod()),
     "explain, idle where no pod borrows": lambda: explained(LENDER._replace(uid=UID)),
+    "inspect": lambda: inspection(agent(snapshot()), snapshot(RECALLED, BUSY), Display(100)),
     "why": lambda: story(FoundRecord("gpu-1", LOAN), Display(100)),
     "json": lambda: leaves(records(POD_FIELDS, pod_lines(LENT, ""))),
     "page": lambda: leaves(page(LENT)["pods"]),

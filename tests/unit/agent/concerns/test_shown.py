@@ -301,3 +301,12 @@ def test_that_a_pod_is_asked_for_a_loan_is_said_at_once() -> None:
     assert [["Recalled"], [], ["WithinLimit"]] == [
         [item.reason for item in each] for each in (asked, given, later)
     ]
+
+
+def test_a_pod_above_its_request_says_that_it_borrows() -> None:
+    """As long as no other pod misses that."""
+    node = Telling()
+    node.say(BURSTING, 2 * GIB)
+
+    (said,) = node.words()
+    assert ("True", "Borrowing") == said[:2]

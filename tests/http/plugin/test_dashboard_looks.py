@@ -199,3 +199,28 @@ def test_the_story_of_pods_that_are_gone_is_why(tab: Tab, desk: Desk) -> None:
     assert ["█" in story for story in told] == [True, True, False]
     assert [words_of(story) for story in expected] == [words_of(story) for story in told]
     assert [] == wrong
+
+
+def test_what_is_borrowed_stands_out(tab: Tab) -> None:
+    """Above the request the bar has another colour, which the legend has where any pod borrows."""
+    burst = {"limit_bytes": 8 * GIB, "promised_bytes": 2 * GIB, "borrowed_bytes": 4 * GIB}
+    rows = (pod_row(use_row(6 * GIB, **burst)), pod_row(use_row(GIB), uid="u2", name="fixed"))
+    parts = (
+        "[...document.querySelectorAll('#rows .bar')].map(bar => [...bar.querySelectorAll('i')]"
+        ".map(part => Math.round(part.getBoundingClientRect().width / bar.clientWidth * 100)))"
+    )
+    legend = "document.getElementById('borrows').hidden"
+    with served(cluster(agents=(agent(snapshot(*rows)),))) as found:
+        shown(tab, found)
+        limits = words(tab, "#rows td.limit")
+        borrowed, hidden = tab.run(parts), tab.run(legend)
+        tab.resize(320, 900)
+
+        assert [] == tab.run(FAULTS)
+    with served(cluster(agents=(agent(snapshot(rows[1])),))) as found:
+        shown(tab, found)
+
+        assert tab.run(legend)
+    assert not hidden
+    assert ["2048Mi / 8192Mi", "3072Mi"] == limits
+    assert [[25, 50, 0], [33, 0, 0]] == borrowed

@@ -295,6 +295,7 @@ PAGES = {
     "two models": written(
         model(), LOW, cards=(PACKED, NO_TARGET, NONE_FREED), notes=("one is silent",)
     ),
+    "a request": written(model(request_bytes=2 * GIB)),
     "no days": written(CAPPED),
     "no models": written(notes=("no agent has measured a model yet",)),
 }

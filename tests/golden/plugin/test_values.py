@@ -23,10 +23,12 @@ from kubectl_gpufence.verbs.explain.document import document
 from kubectl_gpufence.verbs.explain.record import PodRecord
 from kubectl_gpufence.verbs.idle.lines import IDLE_FIELDS, idle_lines
 from kubectl_gpufence.verbs.inspect import inspection
+from kubectl_gpufence.verbs.recommend.patches import patch_of
 from kubectl_gpufence.verbs.why.story import FoundRecord, story
 from kubectl_gpufence.view import Display, columns_of, records, table
-from tests.golden.plugin.test_recommend import EIGHT, OWNERS, owner, patched
+from tests.golden.plugin.test_recommend import EIGHT, OWNERS, T4, owner, patched
 from tests.support import verb_cases
+from tests.support.builders import NEED_KEY, need_summary
 from tests.support.golden import assert_cases, assert_reviewed, leaves
 from tests.support.plugin import (
     UID,
@@ -250,6 +252,24 @@ def test_a_patch_requests_what_is_enough_mostly_and_bursts_to_the_target() -> No
     }
 
     assert_cases(FILES / "bursts.txt", {title: lines for title, (_, lines) in cases.items()})
+
+
+def test_of_several_containers_one_may_request_less() -> None:
+    """The burst is what all of them need together, and each figure has its reason beside it."""
+    raw = owner({"limits": EIGHT})
+    raw["spec"]["template"]["spec"]["containers"] += [{"name": "side", "resources": {}}]
+    raw["spec"]["template"]["spec"]["containers"][1]["resources"] = {"limits": EIGHT}
+    side = need_summary(key=NEED_KEY._replace(container="side"), target_bytes=GIB)
+    patch, _ = patch_of([need_summary(**LESS), side], raw, T4, burst=True)
+    assert patch is not None
+    template = patch.body["spec"]["template"]  # type: ignore[index]  # JSON of some shape
+
+    assert {names.BURST: "7Gi"} == template["metadata"]["annotations"]
+    assert ["2", "1"] == [
+        item["resources"]["limits"][names.GPUSHARE_MEMORY]
+        for item in template["spec"]["containers"]
+    ]
+    assert [True, False] == ["requests 2048 MiB" in line for line in patch.comments]
 
 
 BORROWER = pod_row(

@@ -37,9 +37,7 @@ print("\\n" + {sign!r} + json.dumps(answer), flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    "name", ["torch-2.15", "torch-2.10", "torch-2.9", "torch-2.5", "cupy-12.3"]
-)
+@pytest.mark.parametrize("wheels", CHOSEN, ids=lambda one: one.name)
 def test_an_unused_cache_is_given_back(wheels: WheelSet, tmp_path: Path) -> None:
     """Of five pieces the two in use stay; the card that it does not use gets no context."""
     injected = inject(Case("bursts", annotations=HOOK), tmp_path)

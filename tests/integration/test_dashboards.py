@@ -53,7 +53,8 @@ class ScrapedSite(NodeSite):
 
     def install(self) -> None:
         super().install()
-        shipped = (item for item in manifests(COMPONENT) if item["kind"] in RIGHTS | {"Lease"})
+        items = (*manifests(COMPONENT), *manifests(COMPONENTS / "quota"))
+        shipped = (item for item in items if item["kind"] in RIGHTS | {"Lease", "ConfigMap"})
         self.apply(*self.shipped("webhook"), *(moved(item, self.system) for item in shipped))
         switch = objects.policy(self.system, "evict")
         switch["data"][names.POLICY_MAX_IDLE] = "release"
@@ -69,8 +70,13 @@ class ScrapedSite(NodeSite):
 
     def people(self) -> None:
         """Make the pods; the idle one belongs to a StatefulSet that may be released."""
-        labels = {"metadata": {"labels": {names.MODE: "cap", names.IDLE: "release"}}}
-        self.admin.patch(core("namespaces", self.team), labels, PatchType.MERGE)
+        labels = {names.MODE: "cap", names.IDLE: "release"}
+        said = {names.QUOTA_MEMORY: "64Gi"}
+        self.admin.patch(
+            core("namespaces", self.team),
+            {"metadata": {"labels": labels, "annotations": said}},
+            PatchType.MERGE,
+        )
         owner = self.admin.post(
             group("apps/v1", "namespaces", self.team, "statefulsets"), _stateful_set("idle")
         )
@@ -109,6 +115,8 @@ def _workload(name: str, script: str, card: int) -> dict[str, Any]:
     """Describe a pod as its author wrote it, but for the card, which a scheduler chooses."""
     pod = fenced_pod(name, script, card)
     del pod["metadata"]["annotations"][names.INJECTED]
+    if script == WITHIN:
+        pod["metadata"]["annotations"][names.BURST] = "200%"
     return pod
 
 
@@ -149,6 +157,7 @@ def running(plane: ControlPlane, folder: Path) -> Iterator[ScrapedSite]:
                 authority.client_context(),
                 GPUFENCE_CLUSTER="auto",
                 GPUFENCE_DEFAULT_CARD="15360Mi",
+                GPUFENCE_NAMESPACE=system,
                 KUBECONFIG=account,
             )
         )

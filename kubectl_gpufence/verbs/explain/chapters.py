@@ -20,7 +20,7 @@ from kubectl_gpufence.cluster_view import card_of, is_stale
 from kubectl_gpufence.endings import stumbling
 from kubectl_gpufence.said import said_sentences
 from kubectl_gpufence.verbs.explain.injected import injected
-from kubectl_gpufence.verbs.explain.loans import loan_sentences
+from kubectl_gpufence.verbs.explain.loans import any_borrows, loan_sentences
 from kubectl_gpufence.verbs.explain.record import to_do, what_will_be
 from kubectl_gpufence.verdicts import activity_sentence, fence_sentence, verdict
 from kubectl_gpufence.view import (
@@ -200,7 +200,8 @@ def _use(row: PodRow, use: UseRow, snapshot: Snapshot, display: Display) -> Iter
         yield from wrapped(line, "      ", display, first="    ")
     if card is not None:
         free = allowed(card.free_bytes, none=UNKNOWN)
-        rest = f"the card has {free} left, its limits add up to {held(card.committed_bytes)}"
+        what = "requests" if any_borrows(use.card, snapshot) else "limits"
+        rest = f"the card has {free} left, its {what} add up to {held(card.committed_bytes)}"
         yield from wrapped(rest, "      ", display, first="    ")
     if row.undeclared:
         yield from wrapped(f"no limit: {row.undeclared}", "      ", display, first="    ")

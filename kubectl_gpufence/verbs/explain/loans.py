@@ -18,9 +18,14 @@ def loan_sentences(use: UseRow, snapshot: Snapshot) -> Iterator[str]:
     """Say what a pod borrows, and what of its own others may borrow while it is idle."""
     if use.promised_bytes is not None:
         yield f"request {allowed(use.promised_bytes)}, borrows {_amount(use.borrowed_bytes)}"
-    on_card = (each for pod in snapshot.pods for each in pod.uses if each.card == use.card)
-    if use.lends and any(each.promised_bytes is not None for each in on_card):
+    if use.lends and any_borrows(use.card, snapshot):
         yield f"it leaves {allowed(use.owed_bytes)} that others may borrow until it works again"
+
+
+def any_borrows(uuid: str, snapshot: Snapshot) -> bool:
+    """Return whether any pod may borrow on a card."""
+    uses = (use for pod in snapshot.pods for use in pod.uses if use.card == uuid)
+    return any(use.promised_bytes is not None for use in uses)
 
 
 def loan_document(use: UseRow) -> dict[str, object]:

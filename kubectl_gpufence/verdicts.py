@@ -64,9 +64,10 @@ VERDICTS = {
         "It holds more than its request, and no other pod misses it. Nothing happens.",
     ),
     "recalled": VerdictText(
-        "recalled",
+        "",
         Tone.WARN,
         "It borrows what another pod needs now. It is evicted unless it gives that back.",
+        over=True,
     ),
     "unconfirmed": VerdictText(
         "measuring",
@@ -203,7 +204,7 @@ def verdict_parts(pod: PodRow, use: UseRow, brake: str = "") -> VerdictParts:
         again = use.due_seconds if use.outcome in _TIMED else None
         verb = _TIMED.get(use.outcome, "")
         return VerdictParts(Cell(short, meaning.tone), due_seconds=again, verb=verb)
-    word = Cell("over", meaning.tone)
+    word = Cell("recalled" if is_recalled(use) else "over", meaning.tone)
     if use.outcome not in _TIMED:
         return VerdictParts(word, over, rest=short)
     if pod.mode != str(Mode.EVICT):
@@ -222,6 +223,13 @@ def verdict(pod: PodRow, use: UseRow, brake: str = "") -> Cell:
     return Cell(f"{text}, {parts.rest}" if parts.rest else text, parts.cell.tone)
 
 
+def is_recalled(use: UseRow) -> bool:
+    """Return whether a pod is to go, or would be, for what it borrows within its limit."""
+    meaning = VERDICTS.get(use.outcome)
+    within = use.outcome == "recalled" or (use.borrowed_bytes > 0 and not use.over_seconds)
+    return within and meaning is not None and meaning.over
+
+
 def state_text(state: str) -> str:
     """Return what a table says of a pod on no card."""
     return VERDICTS[state].short if state in VERDICTS else state
@@ -234,12 +242,14 @@ def what_follows(pod: PodRow, use: UseRow) -> str:
         return f'Its agent says "{use.outcome}", which this plugin does not know: upgrade it.'
     if not meaning.over or use.outcome not in _TIMED:
         return meaning.follows
+    recalled = is_recalled(use)
     if pod.mode != str(Mode.EVICT):
-        return f"It is over its limit; in mode {pod.mode or 'none'} it stays."
+        what = "borrows what another pod needs now" if recalled else "is over its limit"
+        return f"It {what}; in mode {pod.mode or 'none'} it stays."
     if use.due_seconds is None:
         return meaning.follows
-    due = duration(use.due_seconds)
-    return f"{meaning.follows} That is due in {due} of further use over the limit."
+    due = duration(use.due_seconds) + ("" if recalled else " of further use over the limit")
+    return f"{meaning.follows} That is due in {due}."
 
 
 def _meaning(pod: PodRow, use: UseRow) -> VerdictText | None:

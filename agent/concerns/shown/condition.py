@@ -31,11 +31,6 @@ MOST_AT_ONCE: Final = 5
 """Of one node's pods, in one look: an agent that starts has all of them to write."""
 _PARTS: Final = 10
 _NO_LIMIT: Final = "no limit applies to it, or its agent does not say what it holds"
-_SAID: Final = {
-    Outcome.EVICT: MemoryReason.EVICTED,
-    Outcome.RECALLED: MemoryReason.RECALLED,
-    Outcome.BORROWING: MemoryReason.BORROWING,
-}
 _AT_ONCE: Final = frozenset({MemoryReason.RECALLED, MemoryReason.EVICTED})
 _RANKS: Final = {reason: rank for rank, reason in enumerate(MemoryReason)}
 
@@ -131,8 +126,12 @@ def _ended_at_cap(pod: PodOnNode) -> bool:
 
 
 def _reason(verdict: Verdict) -> MemoryReason:
-    if verdict.outcome in _SAID:
-        return _SAID[verdict.outcome]
+    if verdict.outcome is Outcome.EVICT:
+        return MemoryReason.EVICTED
+    if verdict.recalled:
+        return MemoryReason.RECALLED
+    if verdict.outcome is Outcome.BORROWING:
+        return MemoryReason.BORROWING
     if verdict.over:
         return MemoryReason.OVER
     unknown = verdict.use is not None and verdict.use.used_bytes is None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from kubectl_gpufence.verdicts import is_recalled
 from kubectl_gpufence.view import allowed, exact, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpufence.snapshot import Snapshot, UseRow
-
-_RECALLED: Final = "recalled"
 
 
 def loan_sentences(use: UseRow, snapshot: Snapshot) -> Iterator[str]:
@@ -42,7 +41,7 @@ def loan_document(use: UseRow) -> dict[str, object]:
 
 def what_to_give_back(use: UseRow) -> Iterator[str]:
     """Say what is to be done of a pod that is asked for what it borrows."""
-    if use.outcome == _RECALLED:
+    if is_recalled(use):
         yield (
             f"Another pod needs what it borrows ({held(use.borrowed_bytes)}): let its framework "
             f"empty its caches, or request more than {allowed(use.promised_bytes)} for it."

@@ -300,6 +300,9 @@ def explained(row: PodRow, *others: PodRow, pod: SeenPod = BURST) -> list[str]:
     return explanation(record, Display(100))
 
 
+KEPT = RECALLED._replace(
+    mode="cap", uses=(RECALLED.uses[0]._replace(outcome="would evict", due_seconds=None),)
+)
 LOAN = verb_cases.ENDED._replace(
     limit_bytes=6 * GIB,
     request_bytes=3 * GIB,
@@ -312,11 +315,13 @@ MISSED = bursting(RECALLED, BUSY)
 BURST_SHOWN: dict[str, Callable[[], Iterable[str]]] = {
     "top": lambda: top(LENT),
     "top, recalled": lambda: top(MISSED, Display(100)),
+    "top, would be evicted for it": lambda: top(bursting(KEPT, BUSY), Display(100)),
     "top, narrow": lambda: top(MISSED, Display(80)),
     "top, wide": lambda: top(LENT, wide=True),
     "top, by its own condition": lambda: top(cluster(SAID, may_ask=False)),
     "explain, borrowing": lambda: explained(BORROWER, LENDER),
     "explain, recalled": lambda: explained(RECALLED, BUSY),
+    "explain, would be evicted for it": lambda: explained(KEPT, BUSY)[4:16],
     "explain, lending": lambda: explained(LENDER._replace(uid=UID), RECALLED, pod=seen_pod()),
     "explain, idle where no pod borrows": lambda: explained(LENDER._replace(uid=UID)),
     "inspect": lambda: inspection(agent(snapshot()), snapshot(RECALLED, BUSY), Display(100)),

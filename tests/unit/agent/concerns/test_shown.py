@@ -262,7 +262,8 @@ BURSTING = replace(OBSERVED, limits={CARDS[0].uuid: PodLimit(LIMIT, share_bytes=
 
 
 def of_loan(outcome: Outcome, used: int = 2 * GIB) -> dict[str, Words]:
-    return words_of([Verdict(BURSTING, outcome, on_card(BURSTING, used))])
+    asked = outcome in (Outcome.RECALLED, Outcome.WOULD_EVICT)
+    return words_of([Verdict(BURSTING, outcome, on_card(BURSTING, used), recalled=asked)])
 
 
 @pytest.mark.parametrize(
@@ -272,6 +273,11 @@ def of_loan(outcome: Outcome, used: int = 2 * GIB) -> dict[str, Words]:
         (Outcome.BORROWING, 2 * GIB, ("True", "borrows above its request: 2048")),
         (
             Outcome.RECALLED,
+            2 * GIB,
+            ("False", "to give back what it borrows, which another pod needs: 2048"),
+        ),
+        (
+            Outcome.WOULD_EVICT,
             2 * GIB,
             ("False", "to give back what it borrows, which another pod needs: 2048"),
         ),

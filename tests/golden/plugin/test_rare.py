@@ -114,10 +114,10 @@ def quota(*counted: str) -> Changes:
     return {"namespaces": TEAMS, "quotas": of(read_quota(raw))}
 
 
-def above_quota() -> Changes:
-    """Build a team of three pods, of which one has ended, and whose quota holds one."""
+def asking_for_12(quota: str) -> Changes:
+    """Build a team with a quota, and three pods of 6 GiB, of which one has ended."""
     metadata = {"name": "team-a", "labels": {names.MODE: "evict"}}
-    team = {"metadata": {**metadata, "annotations": {names.QUOTA_MEMORY: "10Gi"}}}
+    team = {"metadata": {**metadata, "annotations": {names.QUOTA_MEMORY: quota}}}
     asking = read_pod(pod(annotations={names.MEMORY: "6Gi"}))
     made = replace(seen_pod(), namespace="team-a", pod=asking)
     pods = (made, made, replace(made, phase="Succeeded"))
@@ -188,7 +188,8 @@ STATES: dict[str, Changes] = {
     "a quota on CPU": quota("cpu"),
     "a quota on GPU memory": quota("cpu", "requests.aliyun.com/gpu-mem"),
     "a quota on claims": quota("gpu.deviceclass.resource.k8s.io/devices"),
-    "above the quota for annotations": above_quota(),
+    "above the quota for annotations": asking_for_12("10Gi"),
+    "all of the quota for annotations": asking_for_12("12Gi"),
     "quotas are hidden": {"namespaces": TEAMS, "quotas": HIDDEN},
 }
 

@@ -234,18 +234,25 @@ def test_what_a_pod_had_is_free_once_it_is_gone_or_has_ended(pair: Pair) -> None
             pair.wait_for_used(name, 0)
 
 
+def halved(name: str, pool: dict[str, str]) -> dict[str, Any]:
+    """Return a pod that asks for half of a card of some nodes."""
+    item = objects.annotated(objects.pod(name), **{names.KAI_FRACTION: "0.5"})
+    item["spec"]["nodeSelector"] = pool
+    return item
+
+
 def test_a_share_counts_as_that_of_the_largest_card(pair: Pair) -> None:
     """Before the pod has a node, and of that node's card afterwards."""
-    labels = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))
-    half = {names.KAI_FRACTION: "0.5"}
+    pool = {"pool": "quota"}  # nodes that other tests have left are none of its own
+    labels = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5)) | pool
     with (
         pair.site.known_nodes(pair.replicas[0], ("quota-t4", 15, labels)),
         pair.namespace("10Gi") as name,
     ):
-        made = pair.site.create(name, objects.annotated(objects.pod("k-0"), **half))
+        made = pair.site.create(name, halved("k-0", pool))
         pair.wait_for_used(name, objects.T4_MIB // 2 * 2**20)
         with pytest.raises(ForbiddenError, match="asks for 7680Mi of GPU memory"):
-            pair.site.create(name, objects.annotated(objects.pod("k-2"), **half))
+            pair.site.create(name, halved("k-2", pool))
         pair.site.bind(name, made, "quota-t4")
         wait_until(lambda: pair.site.pod(name, "k-0")["spec"].get("nodeName"))
         pair.wait_for_used(name, objects.T4_MIB // 2 * 2**20)

@@ -64,13 +64,14 @@ def _of_owner(namespace: str, word: str, reader: ClusterReader) -> Chosen | Gone
     pods = _pods(reader, namespace)
     tops, _ = topmost_owners(reader, [owner_of(PODS, raw) for raw in pods])
     own = [raw for raw in pods if tops[_uid(raw)].uid == owner.uid]
-    said = [event for event in events_about(reader, namespace) if is_about(event, owner.name)]
+    kind = owner.kind.kind
+    said = [each for each in events_about(reader, namespace) if is_about(each, kind, owner.name)]
     if not own:
-        return Gone(namespace, f"{owner.kind.kind} {owner.name}", tuple(said))
+        return Gone(namespace, f"{kind} {owner.name}", tuple(said))
     first, *others = sorted(own, key=_trouble, reverse=True)
     named = f"{len(others)} more: {listed([name_of(raw) for raw in others])}"
     notes = (f"{owner.shown} has {named}",) if others else ()
-    called = f"{owner.kind.kind}/{owner.name}"
+    called = f"{kind}/{owner.name}"
     lost = (*_refused_since(said, called, word), *_evicted_before(said, namespace, word))
     return Chosen(first, notes, lost)
 

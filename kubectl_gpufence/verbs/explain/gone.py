@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from kubectl_gpufence.view import Display
 
 _NAME_ENDS = 5  # characters that the API server adds to a generateName
+_PLAIN = frozenset({"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
+_ENDINGS = re.compile(r"(-(\d+|[bcdfghjklmnpqrstvwxz\d]{4,10})){1,3}")
+"""
+What those add to their names: numbers, hashes, and the API server's five characters, all without
+vowels lest they make words; so `worker-eval` is another owner. Others add words, too.
+"""
 _MOST_NAMED = 5
 _ENDS = frozenset({names.EVICTED, names.CAP_REACHED})
 
@@ -45,10 +52,12 @@ def made_like(name: str, pods: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return same or tuple(later)
 
 
-def is_about(event: SeenEvent, owner: str) -> bool:
+def is_about(event: SeenEvent, kind: str, owner: str) -> bool:
     """Return whether an Event is about an owner, or about what that has made, by its name."""
     name = event.about.rpartition("/")[2]
-    return name == owner or name.startswith(f"{owner}-")
+    if name == owner or not name.startswith(f"{owner}-"):
+        return name == owner
+    return kind not in _PLAIN or _ENDINGS.fullmatch(name, len(owner)) is not None
 
 
 def gone_lines(gone: Gone, display: Display) -> Iterator[str]:

@@ -373,9 +373,18 @@ def test_pods_made_like_one_that_is_gone_are_found(
 
 
 @pytest.mark.parametrize(
-    ("about", "expected"),
-    [("n/Deployment/worker", True), ("n/Pod/worker-7d9f-x", True), ("n/Pod/workers", False)],
+    ("about", "kind", "expected"),
+    [
+        ("n/Deployment/worker", "Deployment", True),
+        ("n/ReplicaSet/worker-5b7f9c6d8", "Deployment", True),
+        ("n/Pod/worker-5b7f9c6d8-x2x4k", "Deployment", True),
+        ("n/Pod/worker-29", "StatefulSet", True),
+        ("n/Pod/workers", "Deployment", False),
+        ("n/Pod/worker-b-5b7f9c6d8-x2x4k", "Deployment", False),
+        ("n/Pod/worker-eval-0", "StatefulSet", False),
+        ("n/Pod/worker-head-x2x4k", "RayCluster", True),
+    ],
 )
-def test_an_event_is_about_an_owner_by_its_name(about: str, *, expected: bool) -> None:
-    """Events about what a Deployment has made begin with its name."""
-    assert expected == is_about(SAID._replace(about=about), "worker")
+def test_an_event_is_about_an_owner_by_its_name(about: str, kind: str, *, expected: bool) -> None:
+    """What a Deployment has made has its name and a hash; another one's longer name is not that."""
+    assert expected == is_about(SAID._replace(about=about), kind, "worker")

@@ -88,6 +88,30 @@ def seconds_borrowed(
     return min(each * ceil(seconds / (each + ASKED_SECONDS)), seconds)
 
 
+def most_kept(
+    policy: EvictionPolicy,
+    excess_bytes: int,
+    request_bytes: int,
+    *,
+    seconds: float = HOUR,
+    gone: int = 0,
+    slow_seconds: float = 0.0,
+) -> float:
+    """
+    Return the most bytes x seconds of one card that a pod which borrows keeps from its lenders, if
+    it holds so much above its request: until it is asked, and what it may have above its limit too.
+    """
+    margin = min(tolerated_bytes(policy, request_bytes), excess_bytes)
+    kept = seconds_borrowed(policy, seconds, slow_seconds=slow_seconds)
+    over = seconds_over(policy, margin, seconds, slow_seconds=slow_seconds)
+    stays = margin * seconds + (excess_bytes - margin) * min(kept + over, seconds)
+    until_gone = max(
+        seconds_until_gone(policy, excess_bytes, borrowed=borrowed, slow_seconds=slow_seconds)
+        for borrowed in (False, True)
+    )
+    return stays + (gone * excess_bytes * min(until_gone, seconds) if gone else 0.0)
+
+
 def beyond_driver(limit_bytes: int, of_containers: Iterable[int]) -> int:
     """Return what a pod's containers, each held by the driver, can have above its limit in all."""
     return max(sum(of_containers) - limit_bytes, 0)

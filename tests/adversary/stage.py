@@ -16,7 +16,7 @@ from agent.model.pod import PodLimit, PodOnNode
 from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.adversary.bound import most_taken
+from tests.adversary.bound import most_kept, most_taken
 from tests.adversary.tricks import THIEVES, Kind, Scheme, Trick
 from tests.support.agent.builders import CARDS as CARDS_OF_NODE
 from tests.support.agent.builders import controller, pod
@@ -40,6 +40,8 @@ CROWD_NAMESPACES = 3
 SLOWEST = 10
 STRANGER = 9
 CROWD_PODS = 9
+LONG_IDLE = 3600.0
+DECIDED_SECONDS = 3  # a decision may be that much older than its act
 _CROWD_LIMIT = 128 * MIB
 
 
@@ -77,11 +79,15 @@ def played(scheme: Scheme, seconds: int, policy: EvictionPolicy) -> Haul:
 
 
 class Taker(NamedTuple):
-    """Pods of one owner: how many at once and in all, and the most that one held over its limit."""
+    """
+    Pods of one owner: how many at once and in all, and the most that one held over its limit, or
+    over its request where it `borrows`.
+    """
 
     excess_bytes: int = 0
     gone: int = 0
     pods: int = 1
+    borrows: bool = False
 
 
 def allowed(
@@ -89,9 +95,9 @@ def allowed(
 ) -> int:
     """Return the most that a policy lets the tenant's pods take: of each its largest excess."""
     together = 0.0
-    for excess, gone, pods in takers:
+    for excess, gone, pods, borrows in takers:
         stays = partial(
-            most_taken,
+            most_kept if borrows else most_taken,
             policy,
             excess,
             PROMISED_TO_THIEF,
@@ -126,6 +132,8 @@ class _Stage:
         self.thieves: list[str] = []
         self.gone_at: dict[int, int] = {}
         self.excess: dict[str, int] = {}
+        self.borrowed: dict[str, int] = {}
+        self.missed_at = -1
         self.shown: dict[str, int] = {}
         self.decoys: dict[str, int] = {}
         self.impaired_until = 0
@@ -147,6 +155,8 @@ class _Stage:
         for who in range(THIEVES):
             self._take(who, [trick for trick in active if trick.who == who], now)
         self._weigh()
+        if any(self._missed_on(card) for card in range(CARDS)):
+            self.missed_at = now
         if now >= self.impaired_until:
             self.seen += 1
             self.stolen += sum(self._stolen_from(card) for card in range(CARDS))
@@ -154,7 +164,9 @@ class _Stage:
     def note_acts(self) -> None:
         """Hold every act since the last look against the truth."""
         for act in self.world.acts[self.known_acts :]:
-            if self.excess.get(act.pod, 0) <= self.policy.report_margin_bytes:
+            excess, borrowed = self.excess.get(act.pod, 0), self.borrowed.get(act.pod, 0)
+            missed = act.second - self.missed_at <= DECIDED_SECONDS + self.slowest
+            if excess <= self.policy.report_margin_bytes or (excess <= borrowed and not missed):
                 self.false.append(act)
             else:
                 self.evictions += 1
@@ -173,6 +185,8 @@ class _Stage:
         little = min(max(strangers, default=0), 200) * MIB
         world.strangers = {STRANGER: (0, min(little, T4_BYTES - self._used(0)))} if little else {}
         world.reachable = Kind.AWAY not in kinds
+        lull = any(trick.kind is Kind.LULL and trick.is_up(now) for trick in active)
+        world.idle = {VICTIM: LONG_IDLE} if lull else {}
         highest = Mode.OBSERVE if Kind.SWITCHED_OFF in kinds else Mode.EVICT
         for name, item in world.pods.items():
             if item.mode is not None and item.mode is not highest:
@@ -245,7 +259,10 @@ class _Stage:
         lower = [item.mebibytes for item in own if item.kind is Kind.MOVE and item.is_up(now)]
         limit = max(PROMISED_TO_THIEF - max(lower, default=0) * MIB, GIB // 4)
         unasked = any(item.kind is Kind.UNASKED for item in own)
-        part = PodLimit(1 if unasked else limit)
+        more = max((item.mebibytes for item in own if item.kind is Kind.BURST), default=0) * MIB
+        part = PodLimit(limit + more, share_bytes=limit if more else 0)
+        if unasked:
+            part = PodLimit(1)
         if any(item.kind is Kind.CLAIM for item in active):
             whole = THIEVES * PROMISED_TO_THIEF
             part = PodLimit(whole, claims=(("claim/gpu", whole),))
@@ -268,7 +285,9 @@ class _Stage:
             if limit is None:
                 self.excess[name] = 0
                 continue
-            may = limit.limit_bytes
+            may = limit.share_bytes or limit.limit_bytes
+            self.borrowed[name] = limit.limit_bytes - may
+            self._taker(name, borrows=bool(limit.share_bytes))
             if limit.claims:
                 others = sum(
                     amount
@@ -285,11 +304,13 @@ class _Stage:
                     name: self.excess.get(name, 0) for name, card in held if card == index
                 }
 
-    def _taker(self, name: str, excess: int = 0, gone: int = 0) -> None:
+    def _taker(self, name: str, excess: int = 0, gone: int = 0, *, borrows: bool = False) -> None:
         """Note what a pod did under the name of its owner."""
         kind = name.rpartition("-")[0]
         past = self.takers.get(kind, Taker(pods=1 if kind.startswith("thief") else CROWD_PODS))
-        self.takers[kind] = Taker(max(past.excess_bytes, excess), past.gone + gone, past.pods)
+        self.takers[kind] = Taker(
+            max(past.excess_bytes, excess), past.gone + gone, past.pods, past.borrows or borrows
+        )
 
     def _claims(self, name: str) -> bool:
         return any(limit.claims for limit in self.world.pods[name].limits.values())
@@ -314,11 +335,28 @@ class _Stage:
             if index != card:
                 continue
             limit = INNOCENT[name][0] if name in INNOCENT else None
+            if name in self.world.idle:
+                continue
             if limit is not None:
                 lacking += max(limit - (held or 0), 0)
             elif name not in INNOCENT:
                 taken += min(self.excess[name], self.shown.get(name, 0))
         return min(max(lacking - (T4_BYTES - self._used(card)), 0), taken)
+
+    def _missed_on(self, card: int) -> bool:
+        """Return whether anybody may miss memory there that borrowers have to give back."""
+        held: dict[str, int] = {}
+        for (name, _, index), used in self.world.holds.items():
+            if index == card and name in self.world.pods and name not in self.world.idle:
+                held[name] = held.get(name, 0) + (used or 0)
+        limits = ((self.world.pods[name].limits, used) for name, used in held.items())
+        known = ((item.get(CARDS_OF_NODE[card].uuid), used) for item, used in limits)
+        owed = sum(
+            max((limit.share_bytes or limit.limit_bytes) - used, 0)
+            for limit, used in known
+            if limit
+        )
+        return T4_BYTES - self._used(card) < max(owed, self.policy.short_floor_bytes)
 
     def _used(self, card: int) -> int:
         strange = sum(held for index, held in self.world.strangers.values() if index == card)
@@ -342,4 +380,4 @@ class _Stage:
 
     @staticmethod
     def _promised(item: PodOnNode) -> int:
-        return next((limit.limit_bytes for limit in item.limits.values()), 0)
+        return next((each.share_bytes or each.limit_bytes for each in item.limits.values()), 0)

@@ -94,6 +94,28 @@ def test_who_takes_all_is_seen_to() -> None:
     assert 4 * GIB * 100 == haul.stolen
 
 
+BURSTS = NOTHING._replace(kind=Kind.BURST, at=0, seconds=SECONDS, mebibytes=16000)
+LULL = BURSTS._replace(kind=Kind.LULL, period=SECONDS)
+
+
+def test_what_an_idle_neighbour_lends_is_not_taken() -> None:
+    """A tenant who borrows what an idle neighbour lends takes nothing, and stays."""
+    haul = played((TAKES._replace(mebibytes=4000), BURSTS, LULL), SECONDS, EvictionPolicy())
+
+    assert 0 == haul.stolen == haul.evictions
+    assert not haul.broke_a_promise
+
+
+@pytest.mark.parametrize("period", [1, 20, 40, 90])
+def test_what_is_borrowed_is_given_back(period: int) -> None:
+    """Where the neighbour wakes up again and again, the tenant keeps no more than the bound."""
+    waking = LULL._replace(period=period, percent=50)
+    haul = played((TAKES, BURSTS, waking), SECONDS, EvictionPolicy())
+
+    assert haul.evictions
+    assert not haul.broke_a_promise
+
+
 def test_an_eviction_of_somebody_else_breaks_a_promise() -> None:
     """An eviction of a pod that was never over its limit is found, as is a haul above the bound."""
     haul = played((TAKES,), 100, EvictionPolicy())

@@ -28,6 +28,8 @@ class Kind(StrEnum):
     OPEN = "open"  # nothing says what the limit is when a period begins (deciding half only)
     NAMELESS = "nameless"  # a process without a figure beside the others (deciding half only)
     STRANGER = "stranger"  # a process of no pod holds a little (deciding half only)
+    BURST = "burst"  # the limit is higher by so much than the request (deciding half only)
+    LULL = "lull"  # the neighbour is idle for a part of each period, and lends (deciding half only)
     UNASKED = "unasked"  # the pod asks for no GPU, and may hold nothing (deciding half only)
     LABELS = "labels"  # thousands of labels written after create (running programs only)
     LINGER = "linger"  # takes long to end

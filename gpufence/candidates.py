@@ -10,6 +10,7 @@ from gpufence.dialects.mig import profile_of
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
 from gpufence.quantity import MIB
+from gpufence.reserves import reserve_of
 from gpufence.shape import whole_number
 
 if TYPE_CHECKING:
@@ -19,17 +20,22 @@ if TYPE_CHECKING:
     from gpufence.dialects import Units
     from gpufence.nodes import GpuNode
     from gpufence.pods import Pod
+    from gpufence.reserves import ByModel
 
 
 _ZERO = ("0", 0)
 
 
 class CandidateCard(NamedTuple):
-    """One card a pod might meet, with the units of its node; None where nothing tells its size."""
+    """
+    One card a pod might meet, with the units of its node; None where nothing tells its size.
+    `reserve_bytes` is what was measured of a context on such a card, None where nothing was.
+    """
 
     units: Units
     memory_bytes: int | None
     compute_capability: tuple[int, int] | None = None
+    reserve_bytes: int | None = None
 
 
 def wanted_resources(pod: Pod) -> frozenset[str]:
@@ -48,10 +54,11 @@ def wanted_resources(pod: Pod) -> frozenset[str]:
 
 
 def candidate_cards(
-    pod: Pod, nodes: Iterable[GpuNode], default: CandidateCard
+    pod: Pod, nodes: Iterable[GpuNode], default: CandidateCard, measured: ByModel = ()
 ) -> tuple[CandidateCard, ...]:
     """
-    Return every different card the pod might meet on these nodes.
+    Return every different card the pod might meet on these nodes; of some models `measured` has
+    what a context takes there.
 
     A card of which only bounds are known is both its smallest and its largest. A node that does not
     tell its cards adds the size the scheduler wrote on the pod, else the
@@ -61,8 +68,10 @@ def candidate_cards(
     for node in nodes:
         cards = usable_cards(pod, node)
         for card in cards:
+            reserve = reserve_of(card.full_model, measured) if measured else None
             for size in dict.fromkeys((card.memory_bytes, card.most_bytes or card.memory_bytes)):
-                different[CandidateCard(node.units, size, card.compute_capability)] = None
+                found = CandidateCard(node.units, size, card.compute_capability, reserve)
+                different[found] = None
         if not cards:
             memory = _by_scheduler(pod, node) or default.memory_bytes
             different[CandidateCard(node.units, memory, default.compute_capability)] = None

@@ -65,17 +65,23 @@ class Allowance(NamedTuple):
 
 
 def reserve_bytes(
-    compute_capability: tuple[int, int] | None, *, tensorflow: bool = False, cards: int = 1
+    compute_capability: tuple[int, int] | None,
+    measured: int | None = None,
+    *,
+    tensorflow: bool = False,
+    cards: int = 1,
 ) -> int:
     """
-    Return the memory one process holds outside its framework's allocator, by the card's generation.
+    Return the memory one process holds outside its framework's allocator, by the card's generation
+    where its context was not measured.
 
     An unknown generation counts as 8.x, the middle.
     """
     major = compute_capability[0] if compute_capability else 8
-    base = 512 if major < 8 else 640 if major < 9 else 768  # noqa: PLR2004 - generations of cards
+    mebibytes = 512 if major < 8 else 640 if major < 9 else 768  # noqa: PLR2004 - generations
+    base = mebibytes * MIB if measured is None else measured
     extra = _TENSORFLOW_RESERVE if tensorflow else 0
-    return base * MIB + extra + (_SEVERAL_CARDS_RESERVE if cards > 1 else 0)
+    return base + extra + (_SEVERAL_CARDS_RESERVE if cards > 1 else 0)
 
 
 def allowance(limit_bytes: int, card_bytes: int, terms: ShareTerms) -> Allowance:

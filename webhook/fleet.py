@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpufence.candidates import CandidateCard
     from gpufence.nodes import GpuNode
     from gpufence.pods import Pod
+    from gpufence.reserves import ByModel
     from gpufence.shape import Object
 
 _MOST_INDEXES = 256
@@ -60,11 +61,13 @@ class Fleet:
     def node(self, name: str) -> GpuNode | None:
         return self._nodes.get(name)
 
-    def candidates(self, pod: Pod, default: CandidateCard) -> tuple[CandidateCard, ...]:
+    def candidates(
+        self, pod: Pod, default: CandidateCard, measured: ByModel = ()
+    ) -> tuple[CandidateCard, ...]:
         """Return every different card the pod might meet."""
         if pod.node_name:
             node = self._nodes.get(pod.node_name)
-            return candidate_cards(pod, [] if node is None else [node], default)
+            return candidate_cards(pod, [] if node is None else [node], default, measured)
         wanted = wanted_resources(pod)
         bound = pod.node_selector or pod.affinity
         allowed = self._allowed(pod) if bound else self._everywhere
@@ -75,12 +78,12 @@ class Fleet:
         )
         nodes = [self._kinds[position][0] for position in met]
         if not nodes or names.GPUSHARE_CARD_UNITS in pod.annotations:
-            return candidate_cards(pod, nodes, default)
+            return candidate_cards(pod, nodes, default, measured)
         # Of the pod's own texts none is remembered: what it asks for is what these nodes offer.
-        question = (met, wanted, assigned_card(pod), default)
+        question = (met, wanted, assigned_card(pod), default, measured)
         answer = self._answers.get(question)
         if answer is None:
-            answer = candidate_cards(pod, nodes, default)
+            answer = candidate_cards(pod, nodes, default, measured)
             if len(self._answers) < _MOST_ANSWERS:
                 self._answers[question] = answer
         return answer
@@ -214,6 +217,7 @@ def _kind(node: GpuNode) -> object:
         (
             card.memory_bytes,
             card.most_bytes,
+            card.model,
             card.compute_capability,
             card.index,
             card.mig.profile if card.mig else None,

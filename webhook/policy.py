@@ -14,6 +14,8 @@ from gpufence.dialects import SPECS, Units
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpufence.reserves import ByModel
+
 USUAL_SCHEDULERS = {spec.name: spec.scheduler for spec in SPECS if spec.scheduler}
 
 
@@ -52,14 +54,16 @@ class WebhookPolicy:
     `default` is the card (and the units) to reckon with where no node tells and no pod is bound
     yet, `largest_bytes` the most that a card has whose node does not tell. `scheduler_names` has
     no entry for a dialect that leaves the scheduler alone. `reserve_override` replaces the whole
-    table of context reserves. An empty `hook_source` means that there is no start-up hook to mount.
-    Refusals and warnings end with a link to the page at `help_url`, if there is one.
+    table of context reserves, `measured` what it has for cards of some models. An empty
+    `hook_source` means that there is no start-up hook to mount. Refusals and warnings end with a
+    link to the page at `help_url`, if there is one.
     """
 
     default: CandidateCard = CandidateCard(Units(), None)  # noqa: RUF009 - frozen, so shared without harm
     scheduler_names: Mapping[str, str] = field(default_factory=lambda: dict(USUAL_SCHEDULERS))
     tolerations: tuple[Toleration, ...] = ()
     reserve_override: int | None = None
+    measured: ByModel = ()
     hook_source: str = ""
     largest_bytes: int = LARGEST_MADE
     driver_limits: DriverLimits = DriverLimits.OFF

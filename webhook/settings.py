@@ -12,6 +12,7 @@ from gpufence.candidates import CandidateCard
 from gpufence.cards import LARGEST_MADE, read_capability
 from gpufence.dialects import SPECS, Units
 from gpufence.errors import InvalidError, Problem
+from gpufence.reserves import Reserves, read_reserves, write_reserves
 from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
 from gpufence.settings import HELP_URL, UnitSettings, part, setting
 from service.logs import LEVELS
@@ -152,6 +153,7 @@ def _toleration(text: str, variable: str) -> Toleration:
 
 
 CAPABILITY: Final = parsed(card_capability, lambda value: "{}.{}".format(*value))
+_RESERVES: Final = parsed(read_reserves, write_reserves)
 _TOLERATIONS: Final = parsed(
     _tolerations, lambda value: ",".join(f"{key}={value}:{effect}" for key, value, effect in value)
 )
@@ -198,11 +200,14 @@ class PodSettings:
         ),
     )
     units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
-    reserve_bytes: int | None = field(
-        default=None,
+    reserves: Reserves = field(
+        default=Reserves(),
         metadata=setting(
             names.RESERVE,
-            "replaces the whole table of context reserves, such as `700Mi`",
+            "`700Mi` replaces the whole table of context reserves; `Tesla T4=300Mi,...`, as "
+            "`gpufence-agent verify` prints it, what it has for cards of that model, a MIG "
+            "instance's with its profile; both in one list: that amount for all other cards",
+            kind=_RESERVES,
             unset="the table",
         ),
     )
@@ -251,7 +256,8 @@ class PodSettings:
                 if self.schedulers[spec.setting] != names.DEFAULT_SCHEDULER
             },
             tolerations=self.tolerations,
-            reserve_override=self.reserve_bytes,
+            reserve_override=self.reserves.every,
+            measured=self.reserves.by_model,
             hook_source=hook_source,
             largest_bytes=self.largest_card_bytes or LARGEST_MADE,
             driver_limits=self.driver_limits,

@@ -168,15 +168,18 @@ def seen_by_held(
     Return the limits of containers that the driver holds as their programs see them: the limit
     looks like the card. What many cards have in common is read once.
     """
-    different = {(id(limits), card.compute_capability): limits for card, limits in by_card}
+    different = {
+        (id(limits), card.compute_capability, card.reserve_bytes): limits
+        for card, limits in by_card
+    }
     found: dict[str, dict[LimitOnCard, None]] = {}
-    for (_, capability), limits in different.items():
+    for (_, capability, reserve), limits in different.items():
         for name, part, cards, request in limits.parts:
             limit = held.limits.get(name)
             if limit is not None:
                 least = limit if part is None or part > limit else part
                 promised = request if request is not None and request < least else None
-                row = LimitOnCard(least, cards, limit, capability, driver=True)
+                row = LimitOnCard(least, cards, limit, capability, reserve, driver=True)
                 found.setdefault(name, {})[row._replace(request_bytes=promised)] = None
     return {name: list(rows) for name, rows in found.items()}
 

@@ -60,14 +60,16 @@ class PodTerms(NamedTuple):
 class LimitOnCard(NamedTuple):
     """
     A card that a container might meet, and its limit on each of so many; None where unknown. Where
-    the driver holds the container, that shows it its limit as the card. `request_bytes` is what is
-    promised of the limit, None for all of it.
+    the driver holds the container, that shows it its limit as the card. `measured_bytes` is what a
+    context takes there, where the operator has it measured. `request_bytes` is what is promised of
+    the limit, None for all of it.
     """
 
     limit_bytes: int | None
     cards: int
     card_bytes: int | None
     compute_capability: tuple[int, int] | None
+    measured_bytes: int | None = None
     driver: bool = False
     request_bytes: int | None = None
 
@@ -209,10 +211,11 @@ def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | 
         may = Allowance(min(limit, whole), terms.processes, starved=False)
     else:
         tensorflow = basis is Basis.TENSORFLOW
+        own, override = card.measured_bytes, terms.reserve_override
         reserve = (
-            reserve_bytes(card.compute_capability, tensorflow=tensorflow, cards=card.cards)
-            if terms.reserve_override is None
-            else terms.reserve_override
+            reserve_bytes(card.compute_capability, own, tensorflow=tensorflow, cards=card.cards)
+            if override is None or own is not None
+            else override
         )
         headroom = Headroom.FACTOR if tensorflow else terms.headroom
         may = allowance(limit, whole, ShareTerms(reserve, terms.processes, headroom))

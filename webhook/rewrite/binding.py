@@ -66,7 +66,7 @@ def exact_values(
     if plan is None or plan.mode is Mode.OBSERVE or not (plan.dialect or read.claims):
         return {}
     unknown = policy.default._replace(memory_bytes=None)  # a default is nobody's card
-    candidates = candidate_cards(read, [node], unknown)
+    candidates = candidate_cards(read, [node], unknown, policy.measured)
     strange = any(card.memory_bytes is None for card in candidates)
     if not node.resources and (read.doubt or (wanted_resources(read) and not read.devices)):
         return {}

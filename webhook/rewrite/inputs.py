@@ -17,6 +17,7 @@ from gpufence.cards import SMALLEST_MADE, cards_by_labels, shown_memory
 from gpufence.dialects import Declared, Undeclared, Unreadable, dra, kai, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
+from gpufence.reserves import reserve_of
 from webhook.driver_limits import (
     BY_LABEL,
     Held,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
     from gpufence.plan import ProfileUsed
     from gpufence.pods import Pod
+    from gpufence.reserves import ByModel
     from webhook.fleet import Fleet
     from webhook.policy import WebhookPolicy
 
@@ -135,7 +137,7 @@ class PlanInputs(NamedTuple):
                 size = part.limit_bytes if isolated else card.memory_bytes
                 capability = card.compute_capability
                 request = part.request_bytes if part.request_bytes != part.limit_bytes else None
-                row = LimitOnCard(part.limit_bytes, cards, size, capability)
+                row = LimitOnCard(part.limit_bytes, cards, size, capability, card.reserve_bytes)
                 rows.append(row if request is None else row._replace(request_bytes=request))
         return found
 
@@ -194,14 +196,15 @@ def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[Candi
     Return every card that a pod might meet: those of the fleet, and where nodes come and go the one
     of a node that is not there yet, as far as the pod's selector tells it.
     """
-    candidates = fleet.candidates(pod, policy.default)
+    candidates = fleet.candidates(pod, policy.default, policy.measured)
     if not (pod.node_name or pod.node_selector or fleet.grows):
         return candidates
     unknown = policy.default._replace(memory_bytes=None)
     if pod.node_name:
         known = fleet.node(pod.node_name) is not None
-        return fleet.candidates(pod, unknown) if known else candidates
-    unborn = _selected(pod, candidates[0].units, unknown) if pod.node_selector else ()
+        return fleet.candidates(pod, unknown, policy.measured) if known else candidates
+    terms = (candidates[0].units, unknown, policy.measured)
+    unborn = _selected(pod, *terms) if pod.node_selector else ()
     if unborn and candidates == (policy.default,):
         return unborn
     return (
@@ -209,11 +212,15 @@ def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[Candi
     )
 
 
-def _selected(pod: Pod, units: Units, unknown: CandidateCard) -> tuple[CandidateCard, ...]:
+def _selected(
+    pod: Pod, units: Units, unknown: CandidateCard, measured: ByModel
+) -> tuple[CandidateCard, ...]:
     """Return the cards that a pod's own selector asks for, whatever nodes there are."""
     whole = [card for card in cards_by_labels(pod.node_selector)[:1] if not card.mig]
     sizes = [size for card in whole for size in (card.memory_bytes, card.most_bytes) if size]
-    return tuple([unknown._replace(units=units, memory_bytes=size) for size in sizes])
+    reserve = reserve_of(whole[0].full_model, measured) if sizes and measured else None
+    unborn = unknown._replace(units=units, reserve_bytes=reserve)
+    return tuple([unborn._replace(memory_bytes=size) for size in sizes])
 
 
 def read_inputs(

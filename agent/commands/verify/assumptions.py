@@ -7,8 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.commands.verify.facts import CardFacts, CardTrial, DriverFacts  # noqa: TC001 - of a NamedTuple
+from gpufence import names
 from gpufence.errors import Finding, Level, look, ok, unknown, wrong
 from gpufence.quantity import KIB, MIB, write_mebibytes
+from gpufence.reserves import Reserves, write_reserves
 from gpufence.share import reserve_bytes
 
 if TYPE_CHECKING:
@@ -206,10 +208,39 @@ def _given_back(case: TriedCard) -> Finding:
 def _context(case: TriedCard) -> Finding:
     takes, subject = case.trial.context_bytes or 0, "CUDA context"
     text = f"takes {_mib(takes)}, {_mib(case.reserved_bytes)} is kept for it"
+    setting = _setting(case.facts, case.card.model)
     if takes <= case.reserved_bytes:
-        return ok(subject, text)
-    wanted = -(-(takes + _CONTEXT_ROOM) // _CONTEXT_STEP) * _CONTEXT_STEP
-    return wrong(subject, text, f"set GPUFENCE_RESERVE={_mib(wanted)} at the webhook")
+        remedy = f"{setting} at the webhook leaves the programs that were tried more"
+        return ok(subject, text)._replace(remedy=remedy if setting else "")
+    return wrong(subject, text, f"set {setting} at the webhook")
+
+
+def _setting(facts: DriverFacts, model: str) -> str:
+    """Return what to set for this machine's cards, empty where the table is right for a model."""
+    table = {card.model: reserve_bytes(card.compute_capability) for card in facts.cards}
+    kept = {key: max(_to_keep(card) for card in facts.cards if card.model == key) for key in table}
+    differing = tuple([(key, each) for key, each in kept.items() if each != table[key]])
+    text = write_reserves(Reserves(by_model=differing))
+    return f'{names.RESERVE}="{text}"' if model in dict(differing) else ""
+
+
+def _to_keep(card: CardFacts) -> int:
+    """
+    Return what to keep for a context: less than the table has only where programs with a cap were
+    tried, since a bare context lacks their libraries.
+    """
+    table = reserve_bytes(card.compute_capability)
+    if card.trial is None or card.trial.context_bytes is None:
+        return table
+    takes = card.trial.context_bytes
+    tried = [each.most_bytes - each.told_bytes for each in card.trial.caps if not each.trouble]
+    if takes > table:
+        return _in_steps(takes + _CONTEXT_ROOM)
+    return min(table, _in_steps(max(takes + _CONTEXT_ROOM, *tried))) if tried else table
+
+
+def _in_steps(amount: int) -> int:
+    return -(-amount // _CONTEXT_STEP) * _CONTEXT_STEP
 
 
 def _neighbour(case: TriedCard) -> Finding:

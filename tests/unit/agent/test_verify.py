@@ -48,6 +48,7 @@ TRIAL = CardTrial(
     ending=Afterwards(exited_seconds=0.0, killed_seconds=0.1, left_bytes=-1),
     identity=KernelView(cgroup=("0::/",), age_seconds=1.0),
 )
+TORCH = CapTrial(name="torch", told_bytes=GIB, most_bytes=GIB + 300 * MIB)
 CARD = CardFacts(
     uuid=UUID, model="Tesla T4", total_bytes=15 * GIB, compute_capability=(7, 5), trial=TRIAL
 )
@@ -143,10 +144,45 @@ def test_what_differs_is_said_alone(subject: str, text: str, changed: dict[str, 
 
 
 def test_a_context_that_is_too_large_says_what_to_set() -> None:
-    """The value leaves room for libraries that a bare context has not loaded."""
+    """The value is that card's alone, with room for libraries that a bare context lacks."""
     (found,) = said(Level.WRONG, context_bytes=1500 * MIB)
 
-    assert "set GPUFENCE_RESERVE=1664Mi at the webhook" == found[2]
+    assert 'set GPUFENCE_RESERVE="Tesla T4=1664Mi" at the webhook' == found[2]
+
+
+def test_one_setting_is_for_all_cards_of_the_machine() -> None:
+    """The largest of each model that differs is in it, and nothing of a model that does not."""
+    large = replace(TRIAL, context_bytes=1500 * MIB)
+    cards = (
+        replace(CARD, trial=replace(TRIAL, context_bytes=600 * MIB)),
+        replace(CARD, trial=large),
+        replace(CARD, model="NVIDIA L4", compute_capability=(8, 9)),
+        replace(CARD, model="NVIDIA H100", compute_capability=(9, 0), trial=large),
+        replace(CARD, trial=None),
+    )
+    remedies = {item.remedy for item in findings(replace(FACTS, cards=cards)) if item.remedy}
+
+    assert {'set GPUFENCE_RESERVE="Tesla T4=1664Mi,NVIDIA H100=1664Mi" at the webhook'} == remedies
+
+
+@pytest.mark.parametrize(
+    ("caps", "remedy"),
+    [
+        ((), ""),
+        ((TORCH,), 'GPUFENCE_RESERVE="Tesla T4=320Mi" at the webhook leaves the programs'),
+        ((TORCH, replace(TORCH, most_bytes=TORCH.told_bytes + 510 * MIB)), ""),
+        ((replace(TORCH, trouble="it took hardly any memory"),), ""),
+    ],
+)
+def test_less_is_kept_only_for_programs_that_were_tried(
+    caps: tuple[CapTrial, ...], remedy: str
+) -> None:
+    """A small context alone is no reason: a framework's libraries are not in it."""
+    found = said(Level.OK, context_bytes=176 * MIB, caps=caps)
+    (text,) = [each[2] for each in found if each[0] == "CUDA context"]
+
+    assert remedy in text
+    assert bool(remedy) == bool(text)
 
 
 def test_what_is_explained_does_not_differ() -> None:

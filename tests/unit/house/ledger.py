@@ -73,7 +73,7 @@ BUDGETS = {
     "kubectl_gpufence.refusals": 30,
     "kubectl_gpufence.verbs.explain.gone": 70,
     "kubectl_gpufence.verbs.explain.release": 65,
-    "agent.commands.verify": 820,
+    "agent.commands.verify": 831,
     "kubectl_gpufence.verbs.verify": 120,
     "webhook.driver_limits": 280,
     "kubectl_gpufence.verbs.doctor.checks_driver": 120,
@@ -96,13 +96,13 @@ class Figure(NamedTuple):
 
 
 RECORDED = {
-    "product modules": Figure(282, 275),
-    "product lines of code": Figure(33799, 26500),
+    "product modules": Figure(283, 275),
+    "product lines of code": Figure(33851, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
-    "test files": Figure(520, 470),
-    "test lines": Figure(94110, 60000),
+    "test files": Figure(521, 470),
+    "test lines": Figure(94271, 60000),
     "product modules that unit tests import": Figure(189, 90),
     "settings": Figure(99, 85),
     "verbs of the plugin": Figure(12, 10),

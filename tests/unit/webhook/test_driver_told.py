@@ -92,6 +92,19 @@ def test_what_the_container_says_itself_does_not_count(said: Any, last: Any) -> 
     assert len(back) == len(said_names(said))
 
 
+def test_a_measured_context_counts_where_the_driver_holds() -> None:
+    """The driver shows the limit as the card: what was measured of the real one is left of it."""
+    asked = pod(container(), annotations={names.KAI_MEMORY: "3072"})
+    measured = replace(ON, measured=(("Tesla T4", 2 * GIB),))
+    said = [
+        rewritten(asked, fleet=fleet_of(T4), policy=policy)[1].plan.containers["main"]
+        for policy in (ON, measured)
+    ]
+    caps = [{each.allowance_bytes for each in item.settings} for item in said]
+
+    assert GIB in caps[1] - caps[0]
+
+
 def said_names(said: list[dict[str, Any]]) -> set[str]:
     return {each["name"] for each in said}
 

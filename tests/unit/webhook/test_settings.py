@@ -7,7 +7,7 @@ import pytest
 from gpufence import names
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
-from gpufence.settings import read_settings, unknown_settings
+from gpufence.settings import read_settings, shown_settings, unknown_settings
 from webhook.policy import Toleration, WebhookPolicy
 from webhook.settings import PodSettings, ServerSettings, WebhookSettings
 
@@ -89,6 +89,29 @@ def test_units_and_card_are_read() -> None:
     assert 300 * MIB == policy.reserve_override
 
 
+@pytest.mark.parametrize(
+    ("text", "every", "measured"),
+    [
+        ("Tesla T4=300Mi", None, (("Tesla T4", 300 * MIB),)),
+        (
+            "Tesla T4=300Mi, 700Mi,NVIDIA A100-SXM4-40GB MIG 1g.5gb = 0.5Gi,",
+            700 * MIB,
+            (("Tesla T4", 300 * MIB), ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 512 * MIB)),
+        ),
+    ],
+)
+def test_reserves_are_set_by_card(
+    text: str, every: int | None, measured: tuple[tuple[str, int], ...]
+) -> None:
+    """An amount for all cards, one for each model, or both; the log says the same again."""
+    policy = read(GPUFENCE_RESERVE=text)
+    settings = read_settings(PodSettings, {"GPUFENCE_RESERVE": text})
+    again = read(GPUFENCE_RESERVE=str(shown_settings(settings)["reserves"]))
+
+    assert (every, measured) == (policy.reserve_override, policy.measured)
+    assert policy == again
+
+
 def test_a_dialects_scheduler_can_be_set_and_unset() -> None:
     """A setting names a dialect's scheduler; default-scheduler leaves its pods alone."""
     policy = read(GPUFENCE_SCHEDULER_GPUSHARE="mine", GPUFENCE_SCHEDULER_KAI="default-scheduler")
@@ -117,6 +140,11 @@ def test_tolerations_are_read() -> None:
         (names.SCHEDULER_PREFIX + "KAI", "Not A Name", "write a schedulerName"),
         (names.DEFAULT_CARD, "15GB", "such as 6Gi"),
         (names.GPUSHARE_UNIT, "MB", "GiB, MiB"),
+        (names.RESERVE, "=300Mi", "such as Tesla T4=300Mi"),
+        (names.RESERVE, "Tesla T4=300Mi,tesla-t4=400Mi", "name each card once"),
+        (names.RESERVE, "300Mi,700Mi", "at most one amount for all others"),
+        (names.RESERVE, "Tesla T4=lots", "GPUFENCE_RESERVE[Tesla T4]"),
+        (names.RESERVE, "Tesla T4", "such as 6Gi"),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(name: str, value: str, remedy: str) -> None:

@@ -203,14 +203,19 @@ def _serving(installation: Installation) -> Iterator[Finding]:
 
 
 def _policies(installation: Installation) -> Iterator[Finding]:
-    for name, policy in installation.policies.items():
-        binding = installation.bindings[name]
-        hidden = policy.hidden or binding.hidden
-        if hidden:
-            yield unknown(_POLICY, hidden, _ASK)
-        elif policy.value is None:
-            yield wrong(_POLICY, f"there is no ValidatingAdmissionPolicy {name}", _INSTALL)
-        elif binding.value is None:
-            yield wrong(_POLICY, f"policy {name} is not bound, so it checks nothing", _INSTALL)
-        else:
-            yield ok(_POLICY, f"{name} is bound")
+    """Judge all policies; those with the same fault and remedy are one finding."""
+    policies, bindings = installation.policies, installation.bindings
+    hidden = {name: policies[name].hidden or bindings[name].hidden for name in policies}
+    for text in dict.fromkeys(filter(None, hidden.values())):
+        yield unknown(_POLICY, text, _ASK)
+    seen = [name for name, text in hidden.items() if not text]
+    missing = [name for name in seen if policies[name].value is None]
+    loose = [name for name in seen if name not in missing and bindings[name].value is None]
+    if missing:
+        text = f"there is no ValidatingAdmissionPolicy {', '.join(missing)}"
+        yield wrong(_POLICY, text, _INSTALL)
+    if loose:
+        text = f"without a binding, so that nothing is checked: {', '.join(loose)}"
+        yield wrong(_POLICY, text, _INSTALL)
+    well = [name for name in seen if name not in missing and name not in loose]
+    yield from (ok(_POLICY, f"{name} is bound") for name in well)

@@ -173,7 +173,7 @@ def test_what_tenants_have_written_draws_nothing(healthy: Desk) -> None:
 
 
 def test_what_is_absent_is_wrong(healthy: Desk) -> None:
-    """Objects of the installation that are missing make the code 1."""
+    """Objects of the installation that are missing make the code 1; policies are one of them."""
     for path in OBJECTS:
         healthy.get(path, ABSENT)
 
@@ -181,7 +181,9 @@ def test_what_is_absent_is_wrong(healthy: Desk) -> None:
 
     wrong = [item for item in said.json["checks"] if item["level"] == "wrong"]
     assert 1 == said.code
-    assert len(OBJECTS) - len(POLICIES) == len(wrong)
+    assert len(OBJECTS) - 2 * len(POLICIES) + 1 == len(wrong)
+    (policies,) = [item["said"] for item in wrong if item["subject"] == "policies"]
+    assert all(name in policies for name in POLICIES)
 
 
 @pytest.mark.parametrize(("answers", "code"), [(1, 0), (99, 1)])

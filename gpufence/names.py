@@ -257,6 +257,7 @@ TF_ALLOCATOR: Final = "TF_GPU_ALLOCATOR"  # cuda_malloc_async keeps to no cap
 GGML_UNIFIED: Final = "GGML_CUDA_ENABLE_UNIFIED_MEMORY"  # llama.cpp; nobody can count that memory
 DRIVER_REQUEST: Final = "NVIDIA_GPU_MEMORY_REQUEST"  # MiB: the driver's soft limit; with the next
 DRIVER_LIMIT: Final = "NVIDIA_GPU_MEMORY_LIMIT"  # MiB: the driver refuses what would pass it
+CDI_ANNOTATION: Final = "CDI_ANNOTATION"  # what component driver-cdi asks the runtime for
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"  # overrides what the device plugin assigned
 CUPY_LIMIT: Final = "CUPY_GPU_MEMORY_LIMIT"  # bytes; an empty value is an error there
 PADDLE_LIMIT: Final = "FLAGS_gpu_memory_limit_mb"  # MiB

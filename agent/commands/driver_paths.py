@@ -15,6 +15,10 @@ _MOUNTS: Final = "var/run/nvidia-container-devices"
 _CONTROL: Final = "dev/nvidiactl"
 _FOLDERS: Final = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 _PATH: Final = "LD_LIBRARY_PATH"
+_BY_CDI: Final = (
+    "for NVIDIA's runtime in mode cdi, to which containerd has to pass it (pod_annotations), and a "
+    "specification of that name on the node (nvidia-ctk cdi list)"
+)
 _MORE: Final = "docs/platforms.md has the ways for each node image"
 
 
@@ -33,6 +37,8 @@ def driver_remedy(environ: Mapping[str, str], root: Path = Path("/")) -> str:
 def _tried(environ: Mapping[str, str], root: Path) -> Iterator[str]:
     if cards := environ.get(names.VISIBLE_DEVICES):
         yield f"{names.VISIBLE_DEVICES}={cards}, for NVIDIA's runtime (its class, or the default)"
+    if devices := environ.get(names.CDI_ANNOTATION):
+        yield f"CDI annotation {devices}, {_BY_CDI}"
     if (root / _MOUNTS).is_dir():
         mounted = ", ".join(sorted(path.name for path in (root / _MOUNTS).iterdir()))
         yield f"volume mount /{_MOUNTS}/{mounted}, for a runtime that accepts mounts"

@@ -248,3 +248,15 @@ def test_prometheus_measures_by_a_metric_of_the_agents() -> None:
 
     assert (BACKLOG["name"], BACKLOG["metricType"]) == (trigger["name"], trigger["metricType"])
     assert "rate(gpufence_pod_gpu_busy_seconds_total{" in trigger["metadata"]["query"]
+
+
+def test_the_check_sees_what_the_cdi_annotation_asks_for() -> None:
+    """Component driver-cdi hands the pod's own annotation into the container under our name."""
+    patch = yaml.safe_load((COMPONENTS / "driver-cdi" / "agent.yaml").read_text(encoding="utf-8"))
+    template = patch["spec"]["template"]
+    (key,) = template["metadata"]["annotations"]
+    (entry,) = template["spec"]["containers"][0]["env"]
+
+    assert key.startswith("cdi.k8s.io/")
+    assert names.CDI_ANNOTATION == entry["name"]
+    assert f"metadata.annotations['{key}']" == entry["valueFrom"]["fieldRef"]["fieldPath"]

@@ -31,6 +31,7 @@ PAIRS = [
     ("cert-manager", "gitops"),
     ("idle-release", "observe-first"),
     ("kubernetes-1.30", "last-resort-kill"),
+    ("driver-cdi", "driver-nri"),
     ("driver-limits", "driver-mount"),
     ("driver-privileged", "last-resort-kill"),
     ("driver-limits", "gke", "kubernetes-1.30"),

@@ -22,6 +22,7 @@ from agent.commands.check import (
 from agent.commands.driver_paths import driver_remedy
 from agent.commands.snapshot import names_of_pods
 from agent.model.sample import CardSample, Sample, Trouble, TroubleCode
+from gpufence import names
 from gpufence.errors import Finding, Level, look, ok, wrong
 from tests.support.agent.builders import CARDS, card_sample, occupant
 from tests.support.agent.node import Processes
@@ -225,6 +226,7 @@ def test_pods_are_named_by_the_kubelets_folder_of_logs(tmp_path: Path) -> None:
 
 
 ALL = {"NVIDIA_VISIBLE_DEVICES": "all", "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
+CDI = {names.CDI_ANNOTATION: "nvidia.com/gpu=all"}
 LIBRARY, CONTROL = "usr/lib64/libnvidia-ml.so.1", "dev/nvidiactl"
 MOUNT = "var/run/nvidia-container-devices/all"
 
@@ -234,6 +236,12 @@ MOUNT = "var/run/nvidia-container-devices/all"
     [
         ([], {}, "tried: nothing that can be seen from inside; missing: libnvidia-ml.so.1 in /usr"),
         ([], ALL, "tried: NVIDIA_VISIBLE_DEVICES=all, for NVIDIA's runtime"),
+        (
+            [CONTROL],
+            CDI,
+            "on the node (nvidia-ctk cdi list); missing: libnvidia-ml.so.1 in /usr/lib64:",
+        ),
+        ([], ALL | CDI, "(its class, or the default); CDI annotation nvidia.com/gpu=all, for"),
         ([MOUNT], {}, "volume mount /var/run/nvidia-container-devices/all, for a runtime that acc"),
         (
             ["usr/local/nvidia/lib64/x"],

@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.judge.time import ASKED_SECONDS
 from agent.model.pod import PodLimit
 from gpufence.quantity import GIB, MIB
 from tests.property.agent.strategies import POLICY
@@ -27,6 +28,9 @@ held = st.lists(
 )
 lenders = st.lists(
     st.sampled_from([0, GIB, GIB + 65 * MIB, 3 * GIB, PROMISED]), min_size=SECONDS, max_size=SECONDS
+)
+turns = st.lists(
+    st.tuples(st.integers(1, 2), st.sampled_from([1, 20, 58, 62, 90])), min_size=2, max_size=5
 )
 idle = st.lists(st.sampled_from([None, 0.0, 10.0, 30.0]), min_size=SECONDS, max_size=SECONDS)
 
@@ -95,3 +99,31 @@ def test_one_that_gives_back_in_time_stays(first: list[int], late: int) -> None:
     world, _ = lived(taken, [0] * SECONDS, [GIB] * SECONDS, [None] * SECONDS)
 
     assert [] == world.acts
+
+
+@FEW
+@given(turns)
+def test_a_borrower_is_not_asked_twice_within_a_minute(turns: list[tuple[int, int]]) -> None:
+    """
+    A borrower is asked while others miss what it holds, and a demand that comes back within a
+    minute is the same: what was left of its time is left, and only later ones begin anew.
+    """
+    world = World(QUICK, cards=1).add(pod("a", limits={UUID: PodLimit(MOST, share_bytes=REQUEST)}))
+    world.add(pod("b", limit=PROMISED, namespace="team-b"), GIB).settle_in()
+    left, last = QUICK.give_back_seconds, -ASKED_SECONDS
+    for taken, rested in turns:
+        for used in [10 * GIB] * taken + [REQUEST] * rested:
+            world.hold("a", used).run(world.now + 1)
+            if "a" not in world.pods or world.acts:
+                assert left <= 0
+                return
+            (verdict,) = (item for item in world.decision.verdicts if item.pod.name == "a")
+            now = world.now - 1
+
+            assert verdict.recalled is (used > REQUEST)
+            if verdict.recalled:
+                if now - last >= ASKED_SECONDS:
+                    left = QUICK.give_back_seconds
+                assert left == verdict.due_seconds
+                last = now
+                left -= 1.0

@@ -62,9 +62,7 @@ def _change(world: World, dice: random.Random) -> None:
         wanted = dice.choice([limit // 2, limit, limit + 100 * MIB, limit + 300 * MIB, 2 * limit])
         if chance < 0.12:
             room = 14 * GIB - sum(
-                used or 0
-                for key, used in world.holds.items()
-                if key[2] == card and key[0] != name
+                used or 0 for key, used in world.holds.items() if key[2] == card and key[0] != name
             )
             world.hold(name, max(min(wanted, room), 0), card=card, container=container)
         elif chance < 0.13:

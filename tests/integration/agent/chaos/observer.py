@@ -15,7 +15,8 @@ from typing import Self
 from kube import Client, JsonObject, KubeError, as_is, collect, core
 from simulator.node import SimulatedNode
 from simulator.nvml.card import SimulatedCard
-from tests.integration.agent.chaos.truth import History, Life, Moment, Span, Words, stand_of
+from tests.integration.agent.chaos.card import Moment, Words, stand_of
+from tests.integration.agent.chaos.truth import History, Life, Span
 
 LOOK_SECONDS = 0.1
 FOG_SECONDS = 0.35
@@ -28,8 +29,10 @@ _UID = re.compile(r"pod([0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12})\.slice")
 class Observer:
     """Looks ten times a second for as long as its block lasts; times are `time.monotonic()`."""
 
-    def __init__(self, node: SimulatedNode, client: Client) -> None:
+    def __init__(self, node: SimulatedNode, client: Client, lend_after: float) -> None:
         self.history = History()
+        self._lend_after = lend_after
+        self._doubted_at = time.monotonic()
         self._node = node
         self._client = client
         self._lock = threading.Lock()
@@ -55,6 +58,10 @@ class Observer:
         """Learn of a pod that was just made."""
         with self._lock:
             self.history.lives[uid] = Life(uid, words, made_at=time.monotonic())
+
+    def doubt(self, until: float) -> None:
+        """Learn that until then the agent may not see what pods do."""
+        self._doubted_at = until
 
     def part(self, uid: str) -> bool:
         """Learn that a pod is about to be deleted by its owner; False if it is going already."""
@@ -96,6 +103,7 @@ class Observer:
             now = time.monotonic()
             if now - before > FOG_SECONDS:
                 self.history.fog.append(Span(before, now))
+                self._doubted_at = max(self._doubted_at, now)
             with self._lock:
                 self._look(Span(before, now))
             before = now
@@ -109,12 +117,13 @@ class Observer:
             for uid, life in lives.items()
             if life.left_at is None and life.evicted is None
         }
-        for place, card in enumerate(self._node.state.cards):
-            held = self._held(card, present)
+        looks = [(card, self._held(card, present)) for card in self._node.state.cards]
+        asleep, awake = self._moods([held for _, held in looks], seen.until)
+        for place, (card, held) in enumerate(looks):
             room, total = card.room, card.memory - card.reserved
             nobodys = max(total - room.free - sum(held.values()), 0)
             moment = Moment(held, room.free, total, nobodys, self._terminating)
-            stand = stand_of(moment, place, people)
+            stand = stand_of(moment, place, people, asleep, awake)
             for uid, used in held.items():
                 most[uid] = max(most.get(uid, 0), used)
                 if uid in lives:
@@ -124,6 +133,18 @@ class Observer:
         self._owners = present
         if self._too_many(most):
             self.history.mistrusted(seen)
+
+    def _moods(self, cards: list[dict[str, int]], now: float) -> tuple[set[str], set[str]]:
+        """Name the pods that are surely idle, and those that surely are not."""
+        lives = self.history.lives
+        for uid, life in lives.items():
+            life.moved(sum(held.get(uid, 0) for held in cards), now)
+        after = self._lend_after
+        doubted = max([self._doubted_at, *(start.ready_at for start in self.history.starts)])
+        return (
+            {uid for uid, life in lives.items() if life.sleeps(now, after, doubted)},
+            {uid for uid, life in lives.items() if life.wakes(now, after)},
+        )
 
     def _too_many(self, most: dict[str, int]) -> bool:
         """

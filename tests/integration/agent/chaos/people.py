@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gpufence import names
 from gpufence.quantity import GIB, MIB
-from tests.integration.agent.chaos.truth import Words
+from tests.integration.agent.chaos.card import Words
 
 EVICTING: Final = ("chaos-evict-a", "chaos-evict-b", "chaos-evict-c")
 CAPPING: Final = "chaos-cap"
@@ -27,7 +27,6 @@ OWNERS: Final = (
 )
 """Who makes most of the pods; what an agent remembers of them stops growing after a while."""
 
-CROWD: Final = 8
 _CROWD_PACE_SECONDS = 0.3
 _PACE_SECONDS = 1.6
 _FIRST_SECONDS = 2.0
@@ -49,13 +48,14 @@ def population(dice: random.Random, seconds: float) -> list[Person]:
     Draw everybody who comes within that time.
 
     A crowd of honest ones comes first and stays for long: where more than half of all pods were
-    over their limits nobody would be evicted, rightly, and nothing be proved.
+    over their limits nobody would be evicted, rightly, and nothing be proved. One on each card is
+    there to be borrowed of.
     """
     people: list[Person] = []
     at = 0.0
     while at < seconds - 2:
-        settles = len(people) < CROWD
-        kind = "honest" if settles else dice.choices(tuple(_SCRIPTS), _WEIGHTS)[0]
+        settles = len(people) < len(_SETTLERS)
+        kind = _SETTLERS[len(people)] if settles else dice.choices(tuple(_SCRIPTS), _WEIGHTS)[0]
         stays = dice.uniform(0.5, 1.0) * seconds if settles else dice.uniform(10, 25)
         people.append(_person(dice, at, stays, f"{kind}-{len(people)}"))
         at += dice.uniform(0.4, 1.6) * (_CROWD_PACE_SECONDS if settles else _PACE_SECONDS)
@@ -66,15 +66,21 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
     kind = name.partition("-")[0]
     script = _SCRIPTS[kind]
     namespace = dice.choices([*EVICTING, CAPPING, FREE], [6, 6, 4, 2, 2])[0]
-    units = dice.choice((1, 2))
+    units = LENT_UNITS if kind in _LENDERS else dice.choice((1, 2))
     declared = dice.random() > 0.07
+    burst = dice.randint(4, 9) if kind in _BORROWERS and declared else units
     injected = dice.random() > 0.1
     shielded = dice.random() < 0.08
     noted = dice.randrange(3) if declared and dice.random() < 0.3 else None
-    limit = units * GIB
+    place = int(name.rpartition("-")[2])
+    if place < LENT_CARDS and declared:
+        noted = place
+    limit = burst * GIB
     words = Words(
         name=name,
         limit=limit,
+        request=units * GIB if burst > units else None,
+        works=kind == "working",
         namespace=namespace,
         watched=namespace != FREE and declared,
         fenced=namespace in EVICTING and declared,
@@ -92,6 +98,7 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
             "name": words.name,
             "annotations": {
                 **({names.INJECTED: "nothing"} if injected else {}),
+                **({names.BURST: f"{burst}Gi"} if burst > units else {}),
                 **({} if noted is None else {names.GPUSHARE_CARD_INDEX: str(noted)}),
             },
             "labels": SHIELD if shielded else {},
@@ -182,6 +189,30 @@ def _crashing_over(dice: random.Random, limit: int) -> str:
     return f"hold {limit // 2}Mi; after 2s hold {over}Mi; after {dice.uniform(1, 8):.1f}s crash"
 
 
+def _bursting(dice: random.Random, limit: int) -> str:
+    """Borrow nearly all it may, for long or for a moment, and more than once."""
+    much = f"hold {limit - dice.randint(30, 300)}Mi; after {dice.uniform(1, 12):.1f}s hold 700Mi"
+    return "hold 700Mi; " + "; ".join([f"after {dice.uniform(1, 4):.1f}s {much}"] * 3)
+
+
+def _beyond(dice: random.Random, limit: int) -> str:
+    """Borrow, and then take more than it may."""
+    after = dice.uniform(_FIRST_SECONDS, 9)
+    return f"hold {limit - 200}Mi; after {after:.1f}s hold {limit + dice.randint(300, 1000)}Mi"
+
+
+def _lending(dice: random.Random, limit: int) -> str:
+    """Be idle for a while, and come back for what it is promised."""
+    awake = f"hold {limit - 100}Mi; after {dice.uniform(1, 5):.1f}s hold 200Mi"
+    return "hold 200Mi; " + "; ".join([f"after {dice.uniform(4, 14):.1f}s {awake}"] * 8)
+
+
+def _working(dice: random.Random, limit: int) -> str:
+    """Hold little and be busy all the time, so that nothing is to be borrowed of it."""
+    more = f"hold {limit - dice.randint(100, 2000)}Mi; after {dice.uniform(1, 5):.1f}s hold 300Mi"
+    return "hold 300Mi; busy 40; " + "; ".join([f"after {dice.uniform(5, 20):.1f}s {more}"] * 8)
+
+
 _SCRIPTS: Final[Mapping[str, Callable[[random.Random, int], str]]] = {
     "honest": _honest,
     "tolerated": _tolerated,
@@ -193,8 +224,17 @@ _SCRIPTS: Final[Mapping[str, Callable[[random.Random, int], str]]] = {
     "greedy": _born_greedy,
     "forking": _forking,
     "relapsing": _crashing_over,
+    "bursting": _bursting,
+    "beyond": _beyond,
+    "lending": _lending,
+    "working": _working,
 }
-_WEIGHTS: Final = (5, 1, 2, 2, 2, 3, 2, 3, 2, 1)
+_WEIGHTS: Final = (4, 1, 2, 2, 2, 3, 2, 3, 2, 1, 7, 1, 1, 1)
+_BORROWERS: Final = {"bursting", "beyond"}
+_LENDERS: Final = {"lending", "working"}
+_SETTLERS: Final = ("working", "lending", "working", *["honest"] * 8)
+LENT_CARDS: Final = 3
+LENT_UNITS: Final = 5
 
 
 class Trouble(StrEnum):

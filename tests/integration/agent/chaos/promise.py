@@ -25,6 +25,8 @@ from tests.integration.agent.chaos.truth import (
 LOOK_SECONDS = 0.15
 """How exactly the truth is known, which is looked at ten times a second."""
 
+ASKED_SECONDS = 65.0
+
 
 @dataclass(frozen=True, slots=True)
 class Promise:
@@ -40,6 +42,8 @@ class Promise:
     hold_seconds: float
     short_hold_seconds: float
     grace_seconds: float
+    give_back_seconds: float
+    lend_after_seconds: float
     decided_seconds: float = 2.0
     spare_seconds: float = 2.0
 
@@ -61,7 +65,8 @@ class Findings:
     """
     The answer: sentences about what went wrong, and how much there was to get wrong.
 
-    `violations` had to end in an eviction, `latest` is the longest that one of them lasted.
+    `violations` had to end in an eviction, `latest` is the longest that one of them lasted. `loans`
+    evictions were for no more than what was borrowed.
     """
 
     false: tuple[str, ...]
@@ -69,6 +74,7 @@ class Findings:
     evictions: int
     violations: int
     latest: float
+    loans: int = 0
 
 
 def findings(history: History, promise: Promise) -> Findings:
@@ -79,7 +85,7 @@ def findings(history: History, promise: Promise) -> Findings:
     waited = [item for life in lives for item in _violations(life, history, promise)]
     zero = min((start.at for start in history.starts), default=0.0)
     missed = [
-        f"{life.words.name} was over its limit on card {card} for {piece.seconds:.1f} s from"
+        f"{life.words.name} was to go from card {card} for {piece.seconds:.1f} s from"
         f" second {piece.since - zero:.1f}; promised were {longest:.1f} s"
         for life, card, piece, longest in waited
         if piece.seconds > longest
@@ -91,6 +97,7 @@ def findings(history: History, promise: Promise) -> Findings:
         evictions=len(evicted),
         violations=len(answered) + len(missed),
         latest=max((piece.seconds for _, _, piece, _ in answered), default=0.0),
+        loans=sum(_is_loan(life, promise) for life in evicted),
     )
 
 
@@ -104,6 +111,8 @@ def _false(life: Life, history: History, promise: Promise) -> Iterator[str]:
     yield from _forbidden(window, history, promise, who)
     decided = Span(window.since - promise.decided_seconds, window.until)
     if _due_by_shortage(life, history, promise, decided):
+        return
+    if _due_by_loan(life, history, promise, decided):
         return
     for span in history.suspended:
         if span.since + promise.decided_seconds < window.since and window.until < span.until:
@@ -163,6 +172,43 @@ def _due_by_shortage(life: Life, history: History, promise: Promise, decided: Sp
     )
 
 
+def _due_by_loan(life: Life, history: History, promise: Promise, decided: Span) -> bool:
+    """
+    Tell whether the pod can have been asked for as long as it has to give back, and its eviction
+    have given back what was missed. What pods do that hold what they held shows in the next list.
+    """
+    from_ = max([0.0, *(start.at for start in _before(history, decided))])
+    smear = promise.smear_seconds + promise.list_seconds
+    hold = promise.give_back_seconds
+    return any(
+        fullest(_room(_latest(spans, decided), history, from_), decided, hold, smear, 0.0) >= hold
+        and any(
+            gives.since <= decided.until and decided.since <= gives.until + smear
+            for gives in _room(life.may_recall.get(card, []), history, from_)
+        )
+        for card, spans in life.may_be_asked.items()
+    )
+
+
+def _is_loan(life: Life, promise: Promise) -> bool:
+    """Tell whether a pod that went was within its limit, and asked for what it borrowed."""
+    if life.evicted is None:
+        return False
+    shortly_before = Span(life.evicted.since - promise.decided_seconds, life.evicted.until)
+    over = [span for spans in life.over.values() for span in spans]
+    asked = [span for spans in life.may_be_asked.values() for span in spans]
+    return not both(over, [shortly_before]) and bool(both(asked, [shortly_before]))
+
+
+def _latest(spans: list[Span], decided: Span) -> list[Span]:
+    """Return the last demand before a decision: a minute in which nothing is missed ends one."""
+    found = [span for span in spans if span.since <= decided.until]
+    for number in range(len(found) - 1, 0, -1):
+        if found[number].since - found[number - 1].until > ASKED_SECONDS:
+            return found[number:]
+    return found
+
+
 def _before(history: History, decided: Span) -> list[Start]:
     return [start for start in history.starts if start.at <= decided.since]
 
@@ -206,6 +252,21 @@ def _violations(
                 whole = Span(span.since, min(span.until, end))
                 for piece in without(whole, quiet):
                     yield life, card, piece, promise.longest(hold)
+    yield from _kept_loans(life, history, promise, end)
+
+
+def _kept_loans(
+    life: Life, history: History, promise: Promise, end: float
+) -> Iterator[tuple[Life, int, Span, float]]:
+    """Yield the stretches in which pods that were surely not idle missed what the pod borrowed."""
+    anew = [
+        Span(item.stopped_at, item.ready_at + promise.lend_after_seconds) for item in history.starts
+    ]
+    for card, spans in life.asked.items():
+        quiet = [*_in_the_way(history, card), *history.leaving.get(card, []), *anew]
+        for span in both(spans, life.recalled.get(card, [])):
+            for piece in without(Span(span.since, min(span.until, end)), quiet):
+                yield life, card, piece, promise.longest(promise.give_back_seconds)
 
 
 def _in_the_way(history: History, card: int) -> list[Span]:

@@ -32,6 +32,8 @@ PROMISE = Promise(
     hold_seconds=2.0,
     short_hold_seconds=1.6,
     grace_seconds=3.0,
+    give_back_seconds=2.0,
+    lend_after_seconds=3.0,
 )
 START_PAUSE_SECONDS = 1.5
 SETTINGS = {
@@ -40,6 +42,9 @@ SETTINGS = {
     "GPUFENCE_HOLD_SECONDS": f"{PROMISE.hold_seconds}",
     "GPUFENCE_SHORT_HOLD_SECONDS": f"{PROMISE.short_hold_seconds}",
     "GPUFENCE_GRACE_SECONDS": f"{PROMISE.grace_seconds}",
+    "GPUFENCE_GIVE_BACK": f"{PROMISE.give_back_seconds}",
+    "GPUFENCE_LEND_AFTER": f"{PROMISE.lend_after_seconds}",
+    "GPUFENCE_ACTIVITY_SECONDS": "1",
     "GPUFENCE_START_PAUSE_SECONDS": f"{START_PAUSE_SECONDS}",
     "GPUFENCE_REPEATED_HOLD_SECONDS": f"{PROMISE.hold_seconds}",
     "GPUFENCE_NVML_DEADLINE_SECONDS": "2",
@@ -106,7 +111,7 @@ def staged() -> Iterator[Stage]:
         for name in EVICTING:
             _shield(client, name)
         site.install()
-        observer = undo.enter_context(Observer(node, client))
+        observer = undo.enter_context(Observer(node, client, PROMISE.lend_after_seconds))
         agent = undo.enter_context(Agent(lambda: site.agent(**SETTINGS)))
         stage = Stage(plane, site, node, agent, observer, client)
         stage.restarted(0.0, START_PAUSE_SECONDS + READY_SECONDS, START_PAUSE_SECONDS)

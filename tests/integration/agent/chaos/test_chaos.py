@@ -46,7 +46,8 @@ def played(plan: Plan) -> list[int]:
         bugs = [line for line in stage.agent.lines if line.get("level") == "error"]
     progress.say(
         f"seed {plan.seed}: {len(plan.people)} pods, {result.evictions} evictions,"
-        f" {result.violations} violations in plain sight, the longest {result.latest:.1f} s"
+        f" {result.loans} of borrowers, {result.violations} violations in plain sight,"
+        f" the longest {result.latest:.1f} s"
     )
     said = f"seed {plan.seed}"
 
@@ -74,7 +75,9 @@ def untold(stage: Stage) -> list[str]:
         for life in history.lives.values()
         if life.evicted is not None
         and told.get(life.uid, int(life.words.namespace in counting)) != 1
-        and not any(since < life.evicted.until < until for since, until in silenced)
+        and not any(
+            life.evicted.since < until and since < life.evicted.until for since, until in silenced
+        )
     ]
 
 

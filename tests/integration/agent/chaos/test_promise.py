@@ -5,18 +5,15 @@ from typing import Any
 import pytest
 
 from gpufence.quantity import GIB, MIB
+from tests.integration.agent.chaos.card import Moment, Stand, Words, stand_of
 from tests.integration.agent.chaos.promise import Findings, Promise, findings
 from tests.integration.agent.chaos.truth import (
     Blind,
     History,
     Life,
-    Moment,
     Span,
-    Stand,
     Start,
-    Words,
     fullest,
-    stand_of,
     widened,
     without,
 )
@@ -27,6 +24,8 @@ PROMISE = Promise(
     hold_seconds=2.0,
     short_hold_seconds=1.6,
     grace_seconds=3.0,
+    give_back_seconds=2.0,
+    lend_after_seconds=3.0,
 )
 # list, confirmed, one interval, the hold, and what a busy machine may take
 LONGEST = 2.0 + 1.2 + 2.0 + 0.2 + 2.0
@@ -39,7 +38,7 @@ def life(over: tuple[float, float] | None = None, **more: Any) -> Life:
     return Life("uid-a", words, first_use=100.0, over=more.pop("spans", spans), **more)
 
 
-_WORDS = {"fenced", "injected", "shielded"}
+_WORDS = {"fenced", "injected", "shielded", "works"}
 
 
 def found(item: Life, **more: Any) -> Findings:
@@ -63,6 +62,9 @@ LONG = {0: [Span(100.0, 100.1 + LONGEST)]}
 SAWTOOTH = {0: [Span(110.0 + 2 * number, 111.5 + 2 * number) for number in range(3)]}
 TWO_CARDS = {0: [Span(110.0, 110.4)], 1: [Span(112.0, 112.4)]}
 GLIMPSE = {0: [Span(110.0, 110.1)]}
+ASKED = {0: [Span(100.0, 102.1)]}
+AGAIN = {0: [Span(110.0, 110.4), Span(140.0, 141.0)]}
+ANEW = {0: [Span(110.0, 111.0), Span(190.0, 190.1)]}
 FORBIDDEN = Blind(Span(105.0, 120.0), "no policy", forbids=True)
 HELD = (105.0, 113.0)
 
@@ -86,13 +88,19 @@ HELD = (105.0, 113.0)
         (life(HELD, evicted=at(112.0)), {"blind": [FORBIDDEN]}, 1),
         (life(spans=GLIMPSE, evicted=at(113.5)), {"fog": [Span(110.1, 113.0)]}, 0),
         (life(spans=GLIMPSE, evicted=at(113.5)), {}, 1),
+        (life(may_be_asked=ASKED, may_recall=ASKED, evicted=at(104.0)), {}, 0),
+        (life(may_be_asked=ASKED, evicted=at(104.0)), {}, 1),
+        (life(may_be_asked=AGAIN, may_recall=AGAIN, evicted=at(141.0)), {}, 0),
+        (life(may_be_asked=ANEW, may_recall=ANEW, evicted=at(191.0)), {}, 1),
+        (life(may_recall=ASKED, evicted=at(104.0)), {}, 1),
     ],
     ids=[
         *("never over", "too soon", "long ago", "in the grace", "unfenced", "not injected"),
         *("a little on each of two cards", "pressing a neighbour, in the grace too"),
         *("pressing that cures nothing", "while suspended", "a sawtooth", "the kill switch is on"),
         *("in the pause of a new agent", "no word of the operator", "what was not seen may be so"),
-        "over for a glimpse",
+        *("over for a glimpse", "asked for what it borrowed", "asked, and its going gives nothing"),
+        *("asked again within a minute", "asked anew after a minute", "never asked"),
     ],
 )
 def test_false_eviction_is_found(item: Life, more: dict[str, Any], false: int) -> None:
@@ -103,6 +111,7 @@ def test_false_eviction_is_found(item: Life, more: dict[str, Any], false: int) -
 
 
 OTHER_CARD = Blind(Span(115.0, 116.0), "lost", card=1)
+LEAVING_TOO = {"leaving": {0: [Span(103.0, 104.0)]}}
 LEAVING = {"leaving": {0: [Span(115.0, 116.0)]}}
 
 
@@ -125,16 +134,21 @@ LEAVING = {"leaving": {0: [Span(115.0, 116.0)]}}
         (life((110.0, 150.0), injected=False), {}, 0),
         (life((110.0, 150.0), shielded=True), {}, 0),
         (life(pressing=LONG, curing=LONG), {}, 1),
-        (life(pressing=LONG, curing=LONG), {"leaving": {0: [Span(103.0, 104.0)]}}, 0),
+        (life(pressing=LONG, curing=LONG), LEAVING_TOO, 0),
         (life(taking=LONG, curing=LONG, injected=False), {}, 1),
         (life(taking=LONG, injected=False), {}, 0),
+        (life(asked=LONG, recalled=LONG), {}, 1),
+        (life(asked=LONG), {}, 0),
+        (life(asked=LONG, recalled=LONG), LEAVING_TOO, 0),
+        (life(asked=LONG, recalled=LONG), {"starts": [Start(90.0, 97.0, 98.0, 0.0)]}, 0),
     ],
     ids=[
         *("longer than promised", "not so long", "an eviction that comes late", "hung"),
         *("the card is lost", "fog", "suspended", "started anew", "another card is lost"),
         *("leaving pods where none is hurt", "in the grace", "left", "unfenced", "not injected"),
         *("shielded", "pressing for long", "pressing beside a leaving pod", "theft in the grace"),
-        "theft that its eviction does not end",
+        *("theft that its eviction does not end", "a loan that is kept", "one of many"),
+        *("a loan beside a leaving pod", "a loan before it is known what is idle"),
     ],
 )
 def test_missed_violation_is_found(item: Life, more: dict[str, Any], missed: int) -> None:
@@ -209,6 +223,55 @@ def test_a_tolerated_pod_goes_only_where_it_cures() -> None:
 
     assert {"a"} == stand_of(alone, 0, people).barely
     assert set() == stand_of(beside, 0, people).barely
+
+
+LENT = {
+    "a": Words("a", 10 * GIB, request=2 * GIB),
+    "c": Words("c", 4 * GIB, request=2 * GIB),
+    "lender": Words("lender", 6 * GIB, card=0),
+    "over": Words("over", GIB),
+}
+
+
+@pytest.mark.parametrize(
+    ("held", "idle", "recalled"),
+    [
+        ({"a": 10, "lender": 1}, (), {"a"}),
+        ({"a": 10, "lender": 1}, ("lender",), set()),
+        ({"a": 8, "lender": 1}, (), set()),
+        ({"a": 8, "c": 3, "lender": 1}, (), {"a"}),
+        ({"a": 2.2, "c": 3, "lender": 1}, (), set()),
+        ({"a": 9, "over": 3, "lender": 1}, (), {"over", "a"}),
+        ({"a": 7, "over": 4, "lender": 1}, (), {"over"}),
+        ({"a": 10, "c": 4, "lender": 0.6}, ("lender",), {"a"}),
+    ],
+)
+def test_who_gives_back(held: dict[str, float], idle: tuple[str, ...], recalled: set[str]) -> None:
+    """What pods that are not idle miss is given back by the largest loan, or those over limits."""
+    amounts = {uid: round(used * GIB) for uid, used in held.items()}
+    people = {uid: words for uid, words in LENT.items() if uid in held}
+    moment = Moment(amounts, TOTAL - sum(amounts.values()), TOTAL)
+    stand = stand_of(moment, 0, people, asleep=idle, awake=set(held) - set(idle))
+
+    assert recalled == stand.recalled
+    assert bool(recalled) is stand.misses
+
+
+def test_who_sleeps() -> None:
+    """A pod is surely idle after a long rest, surely not after a rise, and neither between."""
+    item, busy = life(made_at=100.0), life(works=True, holds=GIB)
+    item.moved(GIB, 100.5)
+
+    assert [False, True] == [item.sleeps(now, 3.0, 0.0) for now in (107.0, 108.0)]
+    assert not item.sleeps(108.0, 3.0, 105.0)
+    assert [True, False] == [item.wakes(now, 3.0) for now in (101.0, 103.0)]
+    assert busy.wakes(500.0, 3.0)
+    item.moved(2 * GIB, 110.0)
+
+    assert [True, False] == [item.wakes(now, 3.0) for now in (111.0, 113.0)]
+    item.moved(GIB, 111.0)
+
+    assert not item.wakes(111.5, 3.0)
 
 
 def test_spans() -> None:

@@ -1,5 +1,6 @@
 """Everything that can go wrong, made to, and written down for the reference model."""
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ CHILD_SECONDS: Final = 2.0
 """A new child, or one whose driver works again, has read every card within that time."""
 WATCH_SECONDS: Final = 10.0
 """After an outage every watch has been opened again within that time."""
+DOUBT_SECONDS: Final = 3.0
+"""What pods do is known again within that time after any trouble."""
 WORD_SECONDS: Final = 1.0
 """The operator's word reaches the agent within that time."""
 
@@ -42,8 +45,10 @@ _FAULTS: Final[Mapping[Trouble, Fault]] = {
 def trouble(stage: Stage, item: Disturbance) -> Iterator[None]:
     """Let something go wrong for as long as the block lasts."""
     begin = time.monotonic()
+    stage.observer.doubt(math.inf)
     with _HANDS.get(item.trouble, _fault)(stage, item):
         yield
+    stage.observer.doubt(time.monotonic() + DOUBT_SECONDS)
     if item.trouble in _AFTER:
         span = Span(begin, time.monotonic() + _AFTER[item.trouble])
         card = item.card if item.trouble in OF_CARD else None

@@ -1,10 +1,11 @@
-"""What really happened on the node, and what docs/isolation.md makes of one moment of it."""
+"""What really happened on the node."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpufence.quantity import MIB
+from tests.integration.agent.chaos.card import Stand, Words
 
 _DRAIN = 0.5
 
@@ -59,7 +60,9 @@ def widened(spans: Iterable[Span], by_seconds: float, from_: float = 0.0) -> lis
     return joined
 
 
-def fullest(spans: Sequence[Span], window: Span, most: float, smear: float = 0.0) -> float:
+def fullest(
+    spans: Sequence[Span], window: Span, most: float, smear: float = 0.0, drain: float = _DRAIN
+) -> float:
     """
     Return the most that a bucket holds within the window, filled by these spans one second each
     second and drained at half the speed between them; nothing unless a span meets the window.
@@ -74,7 +77,7 @@ def fullest(spans: Sequence[Span], window: Span, most: float, smear: float = 0.0
             break
         if last is not None:
             gap = since - last
-            drained = max(gap - smear, 0.0) * _DRAIN
+            drained = max(gap - smear, 0.0) * drain
             level = max(min(level + min(gap, smear), most) - drained, 0.0)
         level = min(level + min(until, window.until) - since, most)
         last = until
@@ -83,124 +86,10 @@ def fullest(spans: Sequence[Span], window: Span, most: float, smear: float = 0.0
     return best
 
 
-SHORT_FLOOR = 512 * MIB
-SHORT_MARGIN = REPORT_MARGIN = 64 * MIB
-EVICT_MARGIN = 256 * MIB
-EVICT_PERCENT = 3
-SLACK = 96 * MIB
-"""
-How much may come and go between the observer's look and the agent's without anybody's being wrong.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """
-    What a pod says of itself, and its namespace of it, all fixed when it is made.
-
-    Only a `fenced` pod may ever be evicted: its namespace says `evict`, and it declares a limit.
-    One that is `watched` declares one in a namespace of any mode, and is promised it, on `card`
-    from the beginning where its scheduler noted one. One that no webhook saw is not `injected`; a
-    disruption budget `shields` what it covers.
-    """
-
-    name: str
-    limit: int
-    namespace: str = ""
-    watched: bool = True
-    fenced: bool = True
-    injected: bool = True
-    shielded: bool = False
-    card: int | None = None
-
-    @property
-    def thresholds(self) -> tuple[int, int]:
-        """Return the bytes above which the pod is over its limit, and pressing on a short card."""
-        margin = max(EVICT_MARGIN, self.limit * EVICT_PERCENT // 100)
-        return self.limit + margin, self.limit + SHORT_MARGIN
-
-
-class Moment(NamedTuple):
-    """
-    One card at one look: what each pod there holds, by uid, and how much is `free` of what can be
-    promised (`total`). `nobodys` is what no pod holds, `going` are the pods on their way out.
-    """
-
-    held: Mapping[str, int]
-    free: int
-    total: int
-    nobodys: int = 0
-    going: Collection[str] = ()
-
-
-class Stand(NamedTuple):
-    """
-    How a card stands at one look. `owing`: less is free than is owed; `hardly_any` is free below
-    the floor. `curing` are those who end the shortage, `barely` those who may do so, if what is
-    seen here is not quite what the agent saw.
-    """
-
-    owing: bool = False
-    hardly_any: bool = False
-    curing: frozenset[str] = frozenset()
-    barely: frozenset[str] = frozenset()
-
-
-def stand_of(moment: Moment, place: int, people: Mapping[str, Words]) -> Stand:
-    """Keep the card's ledger and say whom its shortage evicts."""
-    there = {uid: words for uid, words in people.items() if uid in moment.held}
-    promised = {
-        uid: words.limit
-        for uid, words in people.items()
-        if words.watched and uid not in moment.going and (uid in there or words.card == place)
-    }
-    within = sum(min(moment.held.get(uid, 0), limit) for uid, limit in promised.items())
-    owed = sum(max(limit - moment.held.get(uid, 0), 0) for uid, limit in promised.items())
-    owed = min(owed, max(moment.total - within, 0))
-    hardly_any = moment.free < SHORT_FLOOR and (len(moment.held) > 1 or owed > 0)
-    missing = max(owed, SHORT_FLOOR if hardly_any else 0) - moment.free
-    if missing <= 0:
-        return Stand(hardly_any=hardly_any)
-    exact = _curing(moment, there, missing)
-    room = [_curing(moment, there, missing + more) for more in (-SLACK, SLACK)]
-    return Stand(
-        owing=owed > moment.free,
-        hardly_any=hardly_any,
-        curing=exact.intersection(*room),
-        barely=exact.union(*room),
-    )
-
-
-def _curing(moment: Moment, there: Mapping[str, Words], missing: int) -> frozenset[str]:
-    """
-    Choose who goes: the largest excess first, no more than give back what is missing; all who are
-    over their limits if that is at least half of it; tolerated pods only where no more is held by
-    those who do not go.
-    """
-    excess = {uid: moment.held[uid] - words.limit for uid, words in there.items()}
-    able = {uid for uid, words in there.items() if words.fenced and uid not in moment.going}
-    over = {uid for uid in able if moment.held[uid] > there[uid].thresholds[0]}
-    beyond = moment.nobodys
-    for uid, used in moment.held.items():
-        if uid not in able:
-            stays = uid in there and there[uid].watched and uid not in moment.going
-            beyond += max(excess[uid], 0) if stays else used
-    tolerated = {
-        uid
-        for uid in able - over
-        if moment.held[uid] > there[uid].thresholds[1] and beyond <= excess[uid]
-    }
-    going = sorted(over | tolerated, key=lambda uid: -excess[uid])
-    if sum(excess[uid] for uid in going) < missing:
-        going = [uid for uid in going if uid in over and there[uid].injected]
-        if 2 * sum(excess[uid] for uid in going) < missing:
-            return frozenset()
-    chosen: set[str] = set()
-    for uid in going:
-        if missing > 0:
-            chosen.add(uid)
-            missing -= excess[uid]
-    return frozenset(chosen)
+RISE = 256 * MIB
+"""Whoever takes so much more at once, after a rest that no list of its card misses, is at work."""
+REST_SECONDS = 4.0
+SOON_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -211,8 +100,10 @@ class Life:
     `over` is by more than the margin for evictions, `taking` the same while others were owed more
     than was free, and `pressing` by more than the margin of a short card while hardly anything was.
     `curing` is when its eviction would certainly have ended the shortage, `barely` when it may
-    have. `evicted` is when its eviction was accepted, as closely as that is known; `left_at` when
-    it went for another reason.
+    have. `asked` is when others surely missed what it borrowed and `recalled` when its eviction
+    would have given that back, `may_be_asked` and `may_recall` when it may have been so. `evicted`
+    is when its eviction was accepted, as closely as that is known; `left_at` when it went for
+    another reason. It holds `holds` since `moved_at`, where it had risen to at `risen_at`.
     """
 
     uid: str
@@ -224,6 +115,13 @@ class Life:
     pressing: dict[int, list[Span]] = field(default_factory=dict)
     curing: dict[int, list[Span]] = field(default_factory=dict)
     barely: dict[int, list[Span]] = field(default_factory=dict)
+    asked: dict[int, list[Span]] = field(default_factory=dict)
+    may_be_asked: dict[int, list[Span]] = field(default_factory=dict)
+    recalled: dict[int, list[Span]] = field(default_factory=dict)
+    may_recall: dict[int, list[Span]] = field(default_factory=dict)
+    holds: int = 0
+    moved_at: float = 0.0
+    risen_at: float | None = None
     evicted: Span | None = None
     left_at: float | None = None
 
@@ -238,6 +136,31 @@ class Life:
         _note(self.pressing.setdefault(card, []), seen, holds=presses)
         _note(self.curing.setdefault(card, []), seen, holds=self.uid in stand.curing)
         _note(self.barely.setdefault(card, []), seen, holds=self.uid in stand.barely)
+        loan = self.words.borrows(used)
+        _note(self.asked.setdefault(card, []), seen, holds=stand.misses and loan)
+        _note(self.may_be_asked.setdefault(card, []), seen, holds=stand.may_miss and loan)
+        _note(self.recalled.setdefault(card, []), seen, holds=self.uid in stand.recalled)
+        _note(self.may_recall.setdefault(card, []), seen, holds=self.uid in stand.may_recall)
+
+    def moved(self, used: int, now: float) -> None:
+        """Note how much the pod holds of all cards, and when it rose after a while of rest."""
+        if used < self.holds:
+            self.risen_at = None
+        elif used - self.holds >= RISE and now - self.moved_at >= REST_SECONDS:
+            self.risen_at = now
+        if used != self.holds:
+            self.holds, self.moved_at = used, now
+
+    def sleeps(self, now: float, after: float, doubted_at: float) -> bool:
+        """Tell whether an agent that sees all must know that the pod is idle for so long."""
+        moved_at = max(self.moved_at, self.made_at, doubted_at)
+        return not self.words.works and now - moved_at > after + REST_SECONDS
+
+    def wakes(self, now: float, after: float) -> bool:
+        """Tell whether no agent can take the pod for idle for so long."""
+        if now - self.made_at < after - SOON_SECONDS or (self.words.works and self.holds > 0):
+            return True
+        return self.risen_at is not None and now - self.risen_at < after - SOON_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

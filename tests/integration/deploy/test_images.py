@@ -22,12 +22,15 @@ SCRIPT = DEPLOY / "images" / "build"
 ENGINE = """#!/bin/sh
 if [ "$1" = version ] || [ "$1" = --version ]; then exit {works}; fi
 echo "{name} $*" >> "$LOG"
+case "$BROKEN $*" in "build "*"PROGRAM=agent "*) echo 'exec format error' >&2; exit 125 ;; esac
 while [ $# -gt 0 ]; do
   case $1 in --digestfile) printf sha256:%064d 7 > "$2" ;; esac
   shift
 done
 """
 REST = "--format docker --build-arg PROGRAM=agent --target agent --file deploy/images/Dockerfile ."
+ASKING = ("uname", "tr", "paste")
+FOREIGN = "linux/s390x"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
@@ -48,7 +51,7 @@ class Machine:
         tools = self.folder / "tools"
         if not tools.exists():
             tools.mkdir()
-            for name in ("sh", "sed", "head", "dirname", "mkdir", "rm", "cat", "mktemp"):
+            for name in ("sh", "sed", "head", "dirname", "mkdir", "rm", "cat", "mktemp", *ASKING):
                 (tools / name).symlink_to(f"/usr/bin/{name}")
         return subprocess.run(
             ["/bin/sh", SCRIPT, *arguments],
@@ -162,6 +165,42 @@ def test_two_platforms_make_one_list(machine: Machine) -> None:
         f"buildah build --platform linux/amd64,linux/arm64 --manifest {image} {REST}",
     ] == machine.calls[:2]
     assert machine.calls[2].endswith(f"{image} docker://{image}")
+
+
+@pytest.mark.parametrize(
+    ("platform", "why"),
+    [
+        ([], ""),
+        (["--platform", FOREIGN], f"  {FOREIGN}: not of this machine, takes QEMU"),
+        (
+            ["--platform", f"linux/amd64,linux/arm64,{FOREIGN}", "--push", "--name", "e.com/x"],
+            f",{FOREIGN}: not of this machine, takes QEMU",
+        ),
+    ],
+)
+def test_what_is_unbuilt_is_said(machine: Machine, platform: list[str], why: str) -> None:
+    """An engine that fails leaves out an image and those after it, foreign ones with the remedy."""
+    machine.engine("buildah")
+
+    done = machine.build(*platform, "certs", "agent", "webhook", BROKEN="build")
+    where = f", for {platform[1]}" if platform else ""
+
+    assert 1 == done.returncode
+    assert f"unbuilt: agent webhook, tag {VERSION}{where}; buildah says why" in done.stderr
+    assert why in done.stderr
+    assert bool(why) == ("QEMU" in done.stderr)
+    assert not any("PROGRAM=webhook" in call for call in machine.calls)
+
+
+def test_what_was_not_started_is_said(machine: Machine) -> None:
+    """Of an image for another platform nothing more is known than that it was built."""
+    machine.engine("podman")
+
+    own = machine.build("certs")
+    other = machine.build("--platform", FOREIGN, "certs")
+
+    assert "started" not in own.stdout
+    assert f"for {FOREIGN} built, and not started here" in other.stdout
 
 
 @pytest.mark.parametrize("option", ["--moment", "--oci"])

@@ -170,11 +170,13 @@ def test_the_page_has_figures() -> None:
 
 
 def test_the_page_states_the_bound_of_loans() -> None:
-    """So does what it says of pods that borrow."""
+    """So does the row of a pod that borrows."""
     kept, gone = seconds_borrowed(POLICY), partial(seconds_until_gone, POLICY, GIB, borrowed=True)
-    sentence = f"at most {kept:.0f} s in an hour and stays, or is gone {gone(shielded=False):.0f} s"
+    margin = tolerated_bytes(POLICY, LIMIT) * (HOUR - kept)
+    row = (kept, 4 * kept + margin / GIB, gone(shielded=False), gone())
+    said = " | ".join(f"{figure:.0f}" for figure in row)
 
-    assert f"{sentence} after the lender began to miss it ({gone():.0f} s behind" in PAGE
+    assert f"| 4 GiB borrowed within its limit | {said} |" in PAGE
 
 
 def test_respected_budgets_have_no_bound() -> None:

@@ -77,7 +77,8 @@ def job_on(
     node: str, agents: JsonObject, arguments: list[str], most_seconds: int
 ) -> dict[str, Any]:
     """Return a Job for one node: the agent's pod with another command, and without its token."""
-    pod: dict[str, Any] = copy.deepcopy(agents["spec"]["template"]["spec"])
+    template = copy.deepcopy(agents["spec"]["template"])
+    pod: dict[str, Any] = template["spec"]
     for gone in ("serviceAccount", "serviceAccountName", "priorityClassName"):
         pod.pop(gone, None)
     container: dict[str, Any] = pod["containers"][0]
@@ -85,7 +86,8 @@ def job_on(
         container.pop(gone, None)
     others = [each for each in container.get("env", []) if each["name"] != _CUDA["name"]]
     command = ["gpufence-agent", "verify", *arguments]
-    container |= {"name": "verify", "command": command, "env": [*others, _CUDA]}
+    container |= {"command": command, "env": [*others, _CUDA]}
+    notes = template["metadata"].get("annotations", {})  # by which the driver may come
     here = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
     pod |= {
@@ -103,7 +105,7 @@ def job_on(
             "backoffLimit": 0,
             "activeDeadlineSeconds": most_seconds,
             "ttlSecondsAfterFinished": _KEPT_SECONDS,
-            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "template": {"metadata": {"labels": labels, "annotations": notes}, "spec": pod},
         },
     }
 

@@ -11,6 +11,7 @@ from kubectl_gpufence.verbs.verify import UnansweredError, job_on
 from tests.support.plugin import NODE, SYSTEM, Desk, listed
 from tests.support.servers import refusal, reply
 from tools import ROOT
+from tools.manifests import COMPONENTS
 
 AGENTS = "/apis/apps/v1/namespaces/gpufence-system/daemonsets/gpufence-agent"
 JOBS = "/apis/batch/v1/namespaces/gpufence-system/jobs"
@@ -68,6 +69,20 @@ def test_the_job_is_the_agents_pod_without_its_rights() -> None:
         each for each in container["env"] if each["name"].endswith("CAPABILITIES")
     ]
     assert NODE in json.dumps(terms)
+
+
+@pytest.mark.parametrize("component", ["driver-cdi", "driver-nri"])
+def test_the_job_gets_the_driver_by_the_agents_annotations(component: str) -> None:
+    """They name the container, too, so that it keeps its name."""
+    agents = daemonset()
+    patch = yaml.safe_load((COMPONENTS / component / "agent.yaml").read_text(encoding="utf-8"))
+    said = agents["spec"]["template"]["metadata"]["annotations"] = patch["spec"]["template"][
+        "metadata"
+    ]["annotations"]
+    made = job_on(NODE, agents, [], 300)["spec"]["template"]
+
+    assert said == made["metadata"]["annotations"]
+    assert ["agent"] == [each["name"] for each in made["spec"]["containers"]]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,16 @@ class Reserves(NamedTuple):
     every: int | None = None
     by_model: ByModel = ()
 
+    def of(self, model: str) -> int | None:
+        """Return what is set for a card's context, None where the table counts."""
+        own = reserve_of(model, self.by_model)
+        return self.every if own is None else own
+
+    def with_models(self, measured: Mapping[str, int]) -> Reserves:
+        """Return the same where these models have other reserves."""
+        every = {_plain(key): (key, each) for key, each in (*self.by_model, *measured.items())}
+        return self._replace(by_model=tuple(every.values()))
+
 
 def read_reserves(text: str, variable: str) -> Reserves:
     """

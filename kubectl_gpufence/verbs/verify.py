@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from gpufence.errors import GpufenceError
-from gpufence.names import AGENT
-from kube import NotFoundError, core, group
+from gpufence.names import AGENT, RESERVE, WEBHOOK_SERVICE
+from kube import NotFoundError, ReplyError, core, group
 from kubectl_gpufence.arguments import add_output, node_name, patience
 from kubectl_gpufence.reader import MissingError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kube import Client, JsonObject
     from kubectl_gpufence.output import Output
@@ -66,7 +66,8 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     reader.require_node(call.node)
     arguments = ["-o", call.output, *(f"--program={each}" for each in call.program)]
     home = reader.home()
-    job = job_on(call.node, _agents(reader.client, home), arguments, max(1, round(call.timeout)))
+    agents, reserves = _agents(reader.client, home), _reserves(reader.client, home)
+    job = job_on(call.node, agents, arguments, max(1, round(call.timeout)), reserves)
     with _running(reader.client, home, job) as name:
         pod = _ended(reader, home, name, call.timeout)
         output.text(reader.client.text(core("namespaces", home, "pods", _name(pod), "log")))
@@ -74,7 +75,11 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 
 def job_on(
-    node: str, agents: JsonObject, arguments: list[str], most_seconds: int
+    node: str,
+    agents: JsonObject,
+    arguments: list[str],
+    most_seconds: int,
+    more: Sequence[JsonObject] = (),
 ) -> dict[str, Any]:
     """Return a Job for one node: the agent's pod with another command, and without its token."""
     template = copy.deepcopy(agents["spec"]["template"])
@@ -86,7 +91,7 @@ def job_on(
         container.pop(gone, None)
     others = [each for each in container.get("env", []) if each["name"] != _CUDA["name"]]
     command = ["gpufence-agent", "verify", *arguments]
-    container |= {"command": command, "env": [*others, _CUDA]}
+    container |= {"command": command, "env": [*others, *more, _CUDA]}
     notes = template["metadata"].get("annotations", {})  # by which the driver may come
     here = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
@@ -116,6 +121,16 @@ def _agents(client: Client, home: str) -> JsonObject:
     except NotFoundError as error:
         remedy = "install gpufence first, or run `gpufence-agent verify` on the machine itself"
         raise MissingError(f"there is no DaemonSet gpufence-agent; {remedy}") from error
+
+
+def _reserves(client: Client, home: str) -> list[JsonObject]:
+    """Return the webhook's variable of what is set for contexts already, as far as it is seen."""
+    path = group("apps/v1", "namespaces", home, "deployments", WEBHOOK_SERVICE)
+    try:
+        (container, *_) = client.get(path)["spec"]["template"]["spec"]["containers"]
+    except ReplyError:
+        return []
+    return [each for each in container.get("env", []) if each["name"] == RESERVE]
 
 
 @contextmanager

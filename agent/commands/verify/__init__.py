@@ -22,8 +22,10 @@ from agent.commands.verify.trial import try_card
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.settings import read_agent_settings
+from gpufence import names
 from gpufence.errors import Level
 from gpufence.quantity import MIB
+from gpufence.reserves import read_reserves
 from gpufence.text import aligned, printable
 
 if TYPE_CHECKING:
@@ -50,8 +52,9 @@ def verify(
     environ: Mapping[str, str], stdout: TextIO, programs: Sequence[str], *, as_json: bool
 ) -> int:
     """Try every card, and print what was found; 1 where something differs."""
+    reserves = read_reserves(environ.get(names.RESERVE, ""), names.RESERVE)
     facts = measured(read_agent_settings(environ), environ, read_programs(programs))
-    found = findings(facts)
+    found = findings(facts, reserves)
     stdout.write(json_of(facts, found) if as_json else text_of(found))
     return int(not as_assumed(found))
 

@@ -34,15 +34,19 @@ _ENDED: Final = "processes that end"
 _WHOLE: Final = 0.9
 _CONTEXT_STEP: Final = 64 * MIB
 _CONTEXT_ROOM: Final = 128 * MIB  # of libraries that a bare context has not loaded
+_TABLE: Final = Reserves()
 _REPORT: Final = "attach the facts (-o json) to an issue of gpufence"
 _NOT_TRIED: Final = "say so again on an idle card"
 
 
-def findings(facts: DriverFacts) -> list[Finding]:
-    """Return every assumption with what was found."""
+def findings(facts: DriverFacts, reserves: Reserves = _TABLE) -> list[Finding]:
+    """Return every assumption with what was found; `reserves` is what is set for contexts."""
     if facts.trouble:
         return [wrong("cards", facts.trouble, "gpufence-agent check names what is missing")]
-    return [_of_pids(facts), *(each for card in facts.cards for each in _of_card(facts, card))]
+    return [
+        _of_pids(facts),
+        *(each for card in facts.cards for each in _of_card(facts, card, reserves)),
+    ]
 
 
 def verdict(found: Sequence[Finding]) -> str:
@@ -72,7 +76,7 @@ def _of_pids(facts: DriverFacts) -> Finding:
     )
 
 
-def _of_card(facts: DriverFacts, card: CardFacts) -> Iterator[Finding]:
+def _of_card(facts: DriverFacts, card: CardFacts, reserves: Reserves) -> Iterator[Finding]:
     where = f"{card.uuid[:12]} "
     if card.untried:
         yield unknown(where + "card", card.untried, _NOT_TRIED)
@@ -80,7 +84,7 @@ def _of_card(facts: DriverFacts, card: CardFacts) -> Iterator[Finding]:
         remedy = f"pods on it are not fenced by the agent; {_REPORT}"
         yield wrong(where + "card", card.trouble, remedy)
     if card.trial is not None:
-        case = TriedCard(facts, card, card.trial)
+        case = TriedCard(facts, card, card.trial, reserves)
         yield from (each._replace(subject=where + each.subject) for each in _of_trial(case))
 
 
@@ -90,6 +94,7 @@ class TriedCard(NamedTuple):
     facts: DriverFacts
     card: CardFacts
     trial: CardTrial
+    reserves: Reserves
 
     @property
     def plain(self) -> Growth:
@@ -98,7 +103,7 @@ class TriedCard(NamedTuple):
 
     @property
     def reserved_bytes(self) -> int:
-        return reserve_bytes(self.card.compute_capability)
+        return _reserved(self.card, self.reserves)
 
 
 def _of_trial(case: TriedCard) -> Iterator[Finding]:
@@ -208,35 +213,42 @@ def _given_back(case: TriedCard) -> Finding:
 def _context(case: TriedCard) -> Finding:
     takes, subject = case.trial.context_bytes or 0, "CUDA context"
     text = f"takes {_mib(takes)}, {_mib(case.reserved_bytes)} is kept for it"
-    setting = _setting(case.facts, case.card.model)
+    setting = _setting(case)
     if takes <= case.reserved_bytes:
         remedy = f"{setting} at the webhook leaves the programs that were tried more"
         return ok(subject, text)._replace(remedy=remedy if setting else "")
     return wrong(subject, text, f"set {setting} at the webhook")
 
 
-def _setting(facts: DriverFacts, model: str) -> str:
-    """Return what to set for this machine's cards, empty where the table is right for a model."""
-    table = {card.model: reserve_bytes(card.compute_capability) for card in facts.cards}
-    kept = {key: max(_to_keep(card) for card in facts.cards if card.model == key) for key in table}
-    differing = tuple([(key, each) for key, each in kept.items() if each != table[key]])
-    text = write_reserves(Reserves(by_model=differing))
-    return f'{names.RESERVE}="{text}"' if model in dict(differing) else ""
+def _setting(case: TriedCard) -> str:
+    """Return what to set where this card's model is to have another reserve, whole."""
+    cards, reserves = case.facts.cards, case.reserves
+    now = {card.model: _reserved(card, reserves) for card in cards}
+    best = {
+        key: max(_to_keep(card, now[key]) for card in cards if card.model == key) for key in now
+    }
+    differing = {key: each for key, each in best.items() if each != now[key]}
+    text = write_reserves(reserves.with_models(differing))
+    return f'{names.RESERVE}="{text}"' if case.card.model in differing else ""
 
 
-def _to_keep(card: CardFacts) -> int:
+def _reserved(card: CardFacts, reserves: Reserves) -> int:
+    own = reserves.of(card.model)
+    return reserve_bytes(card.compute_capability) if own is None else own
+
+
+def _to_keep(card: CardFacts, now: int) -> int:
     """
-    Return what to keep for a context: less than the table has only where programs with a cap were
-    tried, since a bare context lacks their libraries.
+    Return what to keep for a context: less than now only where programs with a cap were tried,
+    since a bare context lacks their libraries.
     """
-    table = reserve_bytes(card.compute_capability)
     if card.trial is None or card.trial.context_bytes is None:
-        return table
+        return now
     takes = card.trial.context_bytes
     tried = [each.most_bytes - each.told_bytes for each in card.trial.caps if not each.trouble]
-    if takes > table:
+    if takes > now:
         return _in_steps(takes + _CONTEXT_ROOM)
-    return min(table, _in_steps(max(takes + _CONTEXT_ROOM, *tried))) if tried else table
+    return min(now, _in_steps(max(takes + _CONTEXT_ROOM, *tried))) if tried else now
 
 
 def _in_steps(amount: int) -> int:

@@ -15,7 +15,9 @@ from tools.manifests import COMPONENTS
 
 AGENTS = "/apis/apps/v1/namespaces/gpufence-system/daemonsets/gpufence-agent"
 JOBS = "/apis/batch/v1/namespaces/gpufence-system/jobs"
+WEBHOOK = "/apis/apps/v1/namespaces/gpufence-system/deployments/gpufence-webhook"
 NAME = "gpufence-verify-x"
+SET = {"name": "GPUFENCE_RESERVE", "value": "Tesla T4=1664Mi"}
 
 
 def daemonset() -> dict[str, Any]:
@@ -32,6 +34,7 @@ def pod(phase: str, **status: Any) -> dict[str, Any]:
 def bench(desk: Desk) -> Desk:
     """Return a cluster with the shipped agent, and a Job that ends well."""
     desk.get(AGENTS, reply(daemonset()))
+    desk.get(WEBHOOK, reply({"spec": {"template": {"spec": {"containers": [{"env": [SET]}]}}}}))
     desk.server.on(f"POST {JOBS}", reply({"metadata": {"name": NAME}}, 201))
     desk.server.on(f"DELETE {JOBS}/{NAME}", reply({}))
     desk.get(SYSTEM, listed(pod("Succeeded")))
@@ -69,6 +72,18 @@ def test_the_job_is_the_agents_pod_without_its_rights() -> None:
         each for each in container["env"] if each["name"].endswith("CAPABILITIES")
     ]
     assert NODE in json.dumps(terms)
+
+
+@pytest.mark.parametrize("hidden", [403, 404, None])
+def test_the_job_knows_what_is_set_for_contexts(hidden: int | None, bench: Desk) -> None:
+    """The webhook's own setting counts where it can be seen, and the table where it cannot."""
+    if hidden is not None:
+        bench.get(WEBHOOK, refusal(hidden, "x"))
+    bench.run("verify", "--node", NODE)
+    (asked,) = bench.server.seen(f"POST {JOBS}")
+    container = json.loads(asked.body)["spec"]["template"]["spec"]["containers"][0]
+
+    assert (hidden is None) == (SET in container["env"])
 
 
 @pytest.mark.parametrize("component", ["driver-cdi", "driver-nri"])

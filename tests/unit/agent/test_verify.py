@@ -18,6 +18,7 @@ from agent.commands.verify.facts import (
 )
 from gpufence.errors import Level
 from gpufence.quantity import GIB, MIB
+from gpufence.reserves import read_reserves
 
 STEP = 256 * MIB
 UUID = "GPU-6d59f2fe-90e8-5795-bcf0-20d4b8095185"
@@ -163,6 +164,24 @@ def test_one_setting_is_for_all_cards_of_the_machine() -> None:
     remedies = {item.remedy for item in findings(replace(FACTS, cards=cards)) if item.remedy}
 
     assert {'set GPUFENCE_RESERVE="Tesla T4=1664Mi,NVIDIA H100=1664Mi" at the webhook'} == remedies
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("Tesla T4=1664Mi", ""),
+        ("NVIDIA L4=1Gi,1664Mi", ""),
+        ("Tesla T4=1Gi,NVIDIA L4=1Gi", 'GPUFENCE_RESERVE="Tesla T4=1664Mi,NVIDIA L4=1Gi"'),
+        ("NVIDIA L4=1Gi,700Mi", 'GPUFENCE_RESERVE="700Mi,NVIDIA L4=1Gi,Tesla T4=1664Mi"'),
+    ],
+)
+def test_what_is_set_already_is_kept_for_a_context(text: str, remedy: str) -> None:
+    """A setting that was obeyed is as assumed; one that is not enough is printed whole."""
+    card = replace(CARD, trial=replace(TRIAL, context_bytes=1500 * MIB))
+    found = findings(replace(FACTS, cards=(card,)), read_reserves(text, "GPUFENCE_RESERVE"))
+    remedies = [item.remedy for item in found if item.subject.endswith("CUDA context")]
+
+    assert [f"set {remedy} at the webhook" if remedy else ""] == remedies
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,8 @@ def stand_of(
         sum(amount for uid, amount in left.items() if awake is None or uid in awake),
         sum(amount for uid, amount in left.items() if uid not in asleep),
     ]
-    least, most = (max(min(amount, room) - moment.free, floor, 0) for amount in wanted)
+    short = [min(amount, room) - moment.free for amount in wanted]
+    least, most = (max(amount, floor) if hardly_any else amount for amount in short)
     loans = sum(there[uid].loan(moment.held[uid]) for uid in promised if uid in there)
     ways = [
         _going(moment, there, Want(missing - loans + more, missed + more, loans, hardly_any))

@@ -32,7 +32,8 @@ class Observer:
     def __init__(self, node: SimulatedNode, client: Client, lend_after: float) -> None:
         self.history = History()
         self._lend_after = lend_after
-        self._doubted_at = time.monotonic()
+        self._fog_at = time.monotonic()
+        self._doubted_at: dict[int | None, float] = {}
         self._node = node
         self._client = client
         self._lock = threading.Lock()
@@ -59,9 +60,9 @@ class Observer:
         with self._lock:
             self.history.lives[uid] = Life(uid, words, made_at=time.monotonic())
 
-    def doubt(self, until: float) -> None:
-        """Learn that until then the agent may not see what pods do."""
-        self._doubted_at = until
+    def doubt(self, until: float, card: int | None = None) -> None:
+        """Learn that until then the agent may not see what pods do, there or on all cards."""
+        self._doubted_at[card] = until
 
     def part(self, uid: str) -> bool:
         """Learn that a pod is about to be deleted by its owner; False if it is going already."""
@@ -103,7 +104,7 @@ class Observer:
             now = time.monotonic()
             if now - before > FOG_SECONDS:
                 self.history.fog.append(Span(before, now))
-                self._doubted_at = max(self._doubted_at, now)
+                self._fog_at = now
             with self._lock:
                 self._look(Span(before, now))
             before = now
@@ -140,9 +141,14 @@ class Observer:
         for uid, life in lives.items():
             life.moved(sum(held.get(uid, 0) for held in cards), now)
         after = self._lend_after
-        doubted = max([self._doubted_at, *(start.ready_at for start in self.history.starts)])
+        starts = [start.ready_at for start in self.history.starts]
+        always = max([self._fog_at, self._doubted_at.get(None, 0.0), *starts])
+        doubted = dict.fromkeys(lives, always)
+        for place, held in enumerate(cards):
+            for uid in held.keys() & lives.keys():
+                doubted[uid] = max(doubted[uid], self._doubted_at.get(place, 0.0))
         return (
-            {uid for uid, life in lives.items() if life.sleeps(now, after, doubted)},
+            {uid for uid, life in lives.items() if life.sleeps(now, after, doubted[uid])},
             {uid for uid, life in lives.items() if life.wakes(now, after)},
         )
 

@@ -67,14 +67,15 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
     script = _SCRIPTS[kind]
     namespace = dice.choices([*EVICTING, CAPPING, FREE], [6, 6, 4, 2, 2])[0]
     units = LENT_UNITS if kind in _LENDERS else dice.choice((1, 2))
-    declared = dice.random() > 0.07
+    place = int(name.rpartition("-")[2])
+    settler = place < LENT_CARDS
+    declared = dice.random() > 0.07 or settler
     burst = dice.randint(4, 9) if kind in _BORROWERS and declared else units
     injected = dice.random() > 0.1
     shielded = dice.random() < 0.08
     noted = dice.randrange(3) if declared and dice.random() < 0.3 else None
-    place = int(name.rpartition("-")[2])
-    if place < LENT_CARDS and declared:
-        noted = place
+    if settler:
+        noted, namespace = place, EVICTING[place]
     limit = burst * GIB
     words = Words(
         name=name,
@@ -191,7 +192,8 @@ def _crashing_over(dice: random.Random, limit: int) -> str:
 
 def _bursting(dice: random.Random, limit: int) -> str:
     """Borrow nearly all it may, for long or for a moment, and more than once."""
-    much = f"hold {limit - dice.randint(30, 300)}Mi; after {dice.uniform(1, 12):.1f}s hold 700Mi"
+    lasts = dice.choice((dice.uniform(1, 5), 10.0))
+    much = f"hold {limit - dice.randint(30, 300)}Mi; after {lasts:.1f}s hold 700Mi"
     return "hold 700Mi; " + "; ".join([f"after {dice.uniform(1, 4):.1f}s {much}"] * 3)
 
 
@@ -204,7 +206,12 @@ def _beyond(dice: random.Random, limit: int) -> str:
 def _lending(dice: random.Random, limit: int) -> str:
     """Be idle for a while, and come back for what it is promised."""
     awake = f"hold {limit - 100}Mi; after {dice.uniform(1, 5):.1f}s hold 200Mi"
-    return "hold 200Mi; " + "; ".join([f"after {dice.uniform(4, 14):.1f}s {awake}"] * 8)
+    return "hold 200Mi; " + "; ".join([f"after {dice.uniform(5, 15):.1f}s {awake}"] * 8)
+
+
+def _lazy(_: random.Random, limit: int) -> str:
+    """Be idle for ever."""
+    return f"hold {limit // 16}Mi"
 
 
 def _working(dice: random.Random, limit: int) -> str:
@@ -228,11 +235,12 @@ _SCRIPTS: Final[Mapping[str, Callable[[random.Random, int], str]]] = {
     "beyond": _beyond,
     "lending": _lending,
     "working": _working,
+    "lazy": _lazy,
 }
-_WEIGHTS: Final = (4, 1, 2, 2, 2, 3, 2, 3, 2, 1, 7, 1, 1, 1)
+_WEIGHTS: Final = (4, 1, 2, 2, 2, 3, 2, 3, 2, 1, 5, 1, 1, 1, 1)
 _BORROWERS: Final = {"bursting", "beyond"}
-_LENDERS: Final = {"lending", "working"}
-_SETTLERS: Final = ("working", "lending", "working", *["honest"] * 8)
+_LENDERS: Final = {"lending", "working", "lazy"}
+_SETTLERS: Final = ("lazy", "working", "lending", *["honest"] * 8)
 LENT_CARDS: Final = 3
 LENT_UNITS: Final = 5
 

@@ -254,7 +254,8 @@ def test_who_gives_back(held: dict[str, float], idle: tuple[str, ...], recalled:
     stand = stand_of(moment, 0, people, asleep=idle, awake=set(held) - set(idle))
 
     assert recalled == stand.recalled
-    assert bool(recalled) is stand.misses
+    assert [bool(recalled)] * 2 == [stand.misses, stand.may_miss]
+    assert bool(recalled) is bool(stand.may_recall)
 
 
 def test_who_sleeps() -> None:
@@ -262,8 +263,8 @@ def test_who_sleeps() -> None:
     item, busy = life(made_at=100.0), life(works=True, holds=GIB)
     item.moved(GIB, 100.5)
 
-    assert [False, True] == [item.sleeps(now, 3.0, 0.0) for now in (107.0, 108.0)]
-    assert not item.sleeps(108.0, 3.0, 105.0)
+    assert [False, True] == [item.sleeps(now, 3.0, 0.0) for now in (106.0, 107.0)]
+    assert not item.sleeps(107.0, 3.0, 105.0)
     assert [True, False] == [item.wakes(now, 3.0) for now in (101.0, 103.0)]
     assert busy.wakes(500.0, 3.0)
     item.moved(2 * GIB, 110.0)

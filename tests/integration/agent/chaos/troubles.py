@@ -22,7 +22,7 @@ CHILD_SECONDS: Final = 2.0
 """A new child, or one whose driver works again, has read every card within that time."""
 WATCH_SECONDS: Final = 10.0
 """After an outage every watch has been opened again within that time."""
-DOUBT_SECONDS: Final = 3.0
+DOUBT_SECONDS: Final = 2.0
 """What pods do is known again within that time after any trouble."""
 WORD_SECONDS: Final = 1.0
 """The operator's word reaches the agent within that time."""
@@ -45,10 +45,13 @@ _FAULTS: Final[Mapping[Trouble, Fault]] = {
 def trouble(stage: Stage, item: Disturbance) -> Iterator[None]:
     """Let something go wrong for as long as the block lasts."""
     begin = time.monotonic()
-    stage.observer.doubt(math.inf)
+    place = item.card if item.trouble in {*OF_CARD, Trouble.CARD_FULL} else None
+    if item.trouble not in _IN_SIGHT:
+        stage.observer.doubt(math.inf, place)
     with _HANDS.get(item.trouble, _fault)(stage, item):
         yield
-    stage.observer.doubt(time.monotonic() + DOUBT_SECONDS)
+    if item.trouble not in _IN_SIGHT:
+        stage.observer.doubt(time.monotonic() + DOUBT_SECONDS, place)
     if item.trouble in _AFTER:
         span = Span(begin, time.monotonic() + _AFTER[item.trouble])
         card = item.card if item.trouble in OF_CARD else None
@@ -153,6 +156,9 @@ _HANDS: Final[Mapping[Trouble, Callable[[Stage, Disturbance], AbstractContextMan
     Trouble.POLICY_GONE: _policy_gone,
     Trouble.AGENT_KILLED: _agent_killed,
 }
+_IN_SIGHT: Final = {Trouble.OUTAGE, Trouble.KILL_SWITCH, Trouble.POLICY_GONE}
+"""The agent goes on seeing what pods do."""
+
 _AFTER: Final[Mapping[Trouble, float]] = {
     **{
         item: CHILD_SECONDS

@@ -88,7 +88,7 @@ def fullest(
 
 RISE = 256 * MIB
 """Whoever takes so much more at once, after a rest that no list of its card misses, is at work."""
-REST_SECONDS = 4.0
+REST_SECONDS = 3.0
 SOON_SECONDS = 1.0
 
 

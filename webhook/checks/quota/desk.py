@@ -1,6 +1,6 @@
 """
-Where admissions of all replicas are reserved: a ConfigMap, written only by who has read its last
-version.
+Where admissions of all replicas are reserved: a ConfigMap, which a replica can write only if it has
+read the last version.
 
 One replica writes for all pods that wait at once, so that a hundred cost a few writes. Where the
 ledger cannot be written in time, what this replica knows decides, and how much it may give away.

@@ -112,9 +112,7 @@ def stand_of(
     asleep: Collection[str] = (),
     awake: Collection[str] | None = None,
 ) -> Stand:
-    """
-    Keep the card's ledger and say whom its shortage evicts, and who gives back what was borrowed.
-    """
+    """Keep the card's ledger: which pods its shortage evicts, and which give back a loan."""
     there = {uid: words for uid, words in people.items() if uid in moment.held}
     promised = {
         uid: words.promise
@@ -158,7 +156,7 @@ def stand_of(
 def _going(
     moment: Moment, there: Mapping[str, Words], want: Want
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Choose who goes for the shortage, and who goes for that or to give back a loan."""
+    """Choose the pods that are evicted for the shortage, and those for that or for their loans."""
     able = {uid for uid, words in there.items() if words.fenced and uid not in moment.going}
     curing = _curing(moment, there, able, want)
     missed = want.missed - sum(_gives(there[uid], moment.held[uid]) for uid in curing)
@@ -183,9 +181,9 @@ def _curing(
     moment: Moment, there: Mapping[str, Words], able: Collection[str], want: Want
 ) -> frozenset[str]:
     """
-    Choose who goes: the largest excess first, no more than give back what is missing; all who are
-    over their limits if that is at least half of it; tolerated pods only where no more is held by
-    those who do not go, or is lent.
+    Choose the pods to evict: the largest excess first, no more than give back what is missing; all
+    that are over their limits if that is at least half of it; tolerated pods only where no more is
+    held by pods that stay, or is lent.
     """
     excess = {uid: moment.held[uid] - words.limit for uid, words in there.items()}
     over = {uid for uid in able if moment.held[uid] > there[uid].thresholds[0]}

@@ -87,7 +87,7 @@ def fullest(
 
 
 RISE = 256 * MIB
-"""Whoever takes so much more at once, after a rest that no list of its card misses, is at work."""
+"""A pod that takes so much more at once, after a rest that no list of its card misses, works."""
 REST_SECONDS = 3.0
 SOON_SECONDS = 1.0
 

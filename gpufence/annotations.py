@@ -239,7 +239,8 @@ def _burst(text: str, field: str) -> Burst:
     if percent is not None and int(percent[1]) >= WHOLE_PERCENT:
         return Burst(percent=int(percent[1]))
     if text.endswith("%"):
-        raise InvalidError(Problem(field, text, "is not at least 100 %", _BURST_FORMS))
+        reason = "is not a whole percentage from 100% to 999999999%"
+        raise InvalidError(Problem(field, text, reason, _BURST_FORMS))
     try:
         return Burst(_own_memory(text, field))
     except InvalidError as error:

@@ -201,9 +201,9 @@ def _containers(result: Result, outcome: Rewrite) -> Iterator[str]:
 
 def _figures(plan: ContainerPlan) -> str:
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
-    verb = "told" if plan.kept else "its variables say"
+    verb = "may allocate" if plan.kept else "its variables say"
     cap = "" if plan.cap_bytes is None else f", {verb} {write_mebibytes(plan.cap_bytes)}"
-    each = f" to each of {plan.processes} processes" if plan.processes > 1 and cap else ""
+    each = f" in each of {plan.processes} processes" if plan.processes > 1 and cap else ""
     return f"limit {limit}{cap}{each}"
 
 

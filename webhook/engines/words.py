@@ -216,7 +216,7 @@ def _outranked(launch: ServerLaunch, engine: Engine, lever: Lever, figures: Card
 def _in_vain(launch: ServerLaunch, engine: Engine, lever: Lever, figures: CardFigures) -> str:
     heard = lever.shown if lever.appends else lever.row.env
     return (
-        f"{called(engine)} takes what {launch.void} makes it take, whatever its settings;  "
+        f"{called(engine)} takes what {launch.void} makes it take, whatever its settings; "
         f"{may_use(figures)}. Leave it out, and {heard} counts, or choose it so that all fits; "
         f"{_until(figures)}"
     )

@@ -66,7 +66,7 @@ class PodNeed(NamedTuple):
     """
 
     dialect: str
-    limit_bytes: int
+    request_bytes: int
     cards: int
     granted: bool
 
@@ -184,22 +184,22 @@ class NodeLeft:
         """Return how many fit on cards that nobody has a share of."""
         whole = max(self._left.get(names.NVIDIA_GPU, 0), 0)
         sizes = [card.memory_bytes for card in self.node.cards]
-        each = min(sizes, default=0) // max(need.limit_bytes, 1)
+        each = min(sizes, default=0) // max(need.request_bytes, 1)
         return whole // need.cards * each
 
     def _by_memory(self, need: PodNeed) -> int:
         """
         Return how many fit into the memory of the cards, wherever on them the others are: each of
-        these stands in the way of as many as its own limit would make.
+        these stands in the way of as many as its own request would make.
         """
         cards = self.node.cards
         if not cards:
             return _PLENTY
-        slots = sum(card.memory_bytes // need.limit_bytes for card in _whole(cards))
+        slots = sum(card.memory_bytes // need.request_bytes for card in _whole(cards))
         for pod in self._pods.values():
             other = None if pod.gpu is None else card_need(pod.gpu, self.node)
             if other is not None:
-                slots -= -(-other.limit_bytes // need.limit_bytes) * other.cards
+                slots -= -(-other.request_bytes // need.request_bytes) * other.cards
         return slots // need.cards
 
     def _count(self, pod: PodState, sign: int) -> None:

@@ -238,9 +238,14 @@ def columns_of(
     return sorted((item for item in chosen if wide or not item.wide), key=lambda item: item.wide)
 
 
+def said_of(fields: Iterable[Field[R]], rows: Sequence[R]) -> list[Field[R]]:
+    """Leave out what is said only where it holds for any row, and holds for none of these."""
+    return [item for item in fields if item.some is None or any(map(item.some, rows))]
+
+
 def table(columns: Sequence[Field[R]], rows: Sequence[R], display: Display) -> list[str]:
     """Lay rows out below their titles, without columns that a terminal has no room for."""
-    columns = [item for item in columns if item.some is None or any(map(item.some, rows))]
+    columns = said_of(columns, rows)
     head = [Cell(column.title, Tone.STRONG) for column in columns]
     lines = [head, *([column.shown(row, display) for column in columns] for row in rows)]
     widths = [max(len(line[place].text) for line in lines) for place in range(len(columns))]
@@ -266,7 +271,7 @@ def _narrowed(columns: Sequence[Field[R]], widths: Sequence[int], width: int) ->
 
 def records(fields: Iterable[Field[R]], rows: Sequence[R]) -> list[dict[str, object]]:
     """Write rows for programs, by name."""
-    said = [item for item in fields if item.some is None or any(map(item.some, rows))]
+    said = said_of(fields, rows)
     named = [(item.name, item.value) for item in said if item.name and item.value]
     return [{name: value(row) for name, value in named} for row in rows]
 

@@ -19,6 +19,7 @@ from kubectl_gpufence.view import (
     coloured,
     columns_of,
     counted,
+    said_of,
     table,
 )
 
@@ -176,7 +177,8 @@ def _sorted_by(view: WatchView, key: str, titles: Sequence[str]) -> WatchView:
     step = {"<": -1, ",": -1, ">": 1, ".": 1, "f6": 1}.get(key)
     if step is None:
         return view
-    place = titles.index(view.sort or SHEETS[view.what].order)
+    by = view.sort if view.sort in titles else SHEETS[view.what].order
+    place = titles.index(by)
     return view._replace(sort=titles[(place + step) % len(titles)], inverted=False, offset=0)
 
 
@@ -219,10 +221,11 @@ def screen(
     return _cut([title, *lines, *notes, foot], size), view._replace(offset=offset)
 
 
-def titles_of(what: str, namespace: str) -> tuple[str, ...]:
-    """Return by which columns a table can be sorted, from left to right."""
-    columns = columns_of(SHEETS[what].fields, without=_left_out(namespace))
-    return tuple(item.title for item in columns if item.some is None)
+def titles_of(what: str, shown: Shown) -> tuple[str, ...]:
+    """Return by which columns a table can be sorted, from left to right: those it has just now."""
+    sheet = SHEETS[what]
+    fields = said_of(sheet.fields, sheet.lines(shown.cluster, shown.namespace))
+    return tuple(item.title for item in columns_of(fields, without=_left_out(shown.namespace)))
 
 
 def page_of(size: ScreenSize) -> int:

@@ -102,7 +102,7 @@ def _show(
             elif key in ("r", "f5") and not view.typing:
                 looks.hurry()
             else:
-                changed = pressed(view, key, titles_of(view.what, namespace), page_of(size))
+                changed = pressed(view, key, titles_of(view.what, shown), page_of(size))
                 if changed is None:
                     return
                 view = changed

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gpufence import names
+from gpufence.quantity import GIB
 from kubectl_gpufence.cluster_view import ClusterAnswers
 from kubectl_gpufence.verbs.top.screen import (
     FOOTER,
@@ -22,11 +24,19 @@ from kubectl_gpufence.verbs.top.screen import (
 )
 from kubectl_gpufence.view import Display, Field, clipped, table, width_of
 from tests.support.golden import assert_cases
+from tests.support.plugin import agent, cluster, pod_row, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import odd, odd_cards, silent, typical
 
 FILES = Path(__file__).parent / "values"
 PAGE = 10
 SIZE, PLAIN, COLOURED = ScreenSize(120, 20), Display(), Display(colour=True)
+BORROWER = pod_row(
+    use_row(4 * GIB, limit_bytes=6 * GIB, promised_bytes=3 * GIB, borrowed_bytes=GIB)
+)
+LENDER = pod_row(use_row(GIB, owed_bytes=2 * GIB, lends=True), uid="u2", name="lender")
+LENT = cluster(
+    seen_pod(annotations={names.BURST: "200%"}), agents=(agent(snapshot(BORROWER, LENDER)),)
+)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +81,18 @@ KEYS: dict[str, tuple[WatchView, str]] = {
 }
 
 
-def after(view: WatchView | None, keys: str, namespace: str = "") -> WatchView | None:
+def after(
+    view: WatchView | None,
+    keys: str,
+    namespace: str = "",
+    found: ClusterAnswers | None = None,
+) -> WatchView | None:
     """Press keys one after the other."""
+    shown = Shown(found or typical(), namespace, "")
     for key in keys.split():
         assert view is not None
         pressed_key = " " if key == "space" else key
-        view = pressed(view, pressed_key, titles_of(view.what, namespace), PAGE)
+        view = pressed(view, pressed_key, titles_of(view.what, shown), PAGE)
     return view
 
 
@@ -94,6 +110,18 @@ def test_keys_do_what_was_reviewed() -> None:
 
     assert_cases(FILES / "keys.txt", cases)
     assert ["  sort 'POD'"] == told(after(WatchView(), "T >", "team-a"))
+
+
+def test_columns_that_are_there_for_some_pods_alone_can_be_sorted_by() -> None:
+    """
+    Where a pod may borrow, the keys lead to the columns of that, and away from one that is gone.
+    """
+    by_limit, by_loan = WatchView(sort="LIMIT"), WatchView(sort="BORROWED")
+
+    assert WatchView(sort="REQUEST") == after(by_limit, "<", found=LENT)
+    assert by_loan == after(WatchView(sort="OWED"), "<", found=LENT)
+    assert WatchView(sort="VERDICT") == after(by_loan, "> > >", found=LENT)
+    assert WatchView(sort="IDLE") == after(by_loan, ">")
 
 
 def test_the_keys_of_the_footer_are_in_the_help() -> None:
@@ -160,17 +188,18 @@ SCREENS = {
 }
 
 
-def first_lines(what: str) -> Iterator[str]:
+def first_lines(what: str, found: ClusterAnswers) -> Iterator[str]:
     """Name what stands first, sorted by each column."""
-    found = typical() if what == "pods" else odd_cards()
-    for title in titles_of(what, ""):
+    for title in titles_of(what, Shown(found, "", "")):
         first = lines_of(WatchView(what, sort=title), found)[2].split()[:2]
         yield f"  {title}: {' '.join(first)}"
 
 
 def test_screens_are_those_reviewed() -> None:
     """Title, columns, order, notes and keys; the largest and what is wrong first, unknown last."""
-    sorts = {f"{what} by column": first_lines(what) for what in ("pods", "cards", "nodes")}
+    seen = {"pods": typical(), "cards": odd_cards(), "nodes": odd_cards()}
+    sorts = {f"{what} by column": first_lines(what, found) for what, found in seen.items()}
+    sorts["pods that borrow by column"] = first_lines("pods", LENT)
 
     assert_cases(FILES / "screens.txt", {**SCREENS, **sorts})
 

@@ -25,7 +25,7 @@ from gpufence.text import minutes
 from gpufence.times import write_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.model import (
         ClusterState,
@@ -153,27 +153,22 @@ def objection(owner: OwnerState, *, contended: bool) -> str:
 
 def latest_hold(owner: OwnerState, now: float, rules: ReleaseRules) -> Hold | None:
     """Return what keeps an owner longest from now on; None where nothing does."""
-    return max((hold for hold in _holds(owner, rules) if hold.until > now), default=None)
-
-
-def _holds(owner: OwnerState, rules: ReleaseRules) -> Iterator[Hold]:
     started = [pod.ready_at or pod.idle_at for pod in owner.pods if pod.node]
     youngest = max((at for at in started if at is not None), default=0.0)
     until, time = youngest + rules.warm_up_seconds, minutes(rules.warm_up_seconds)
-    yield Hold(until, f"its youngest pod was ready less than {time} ago")
+    holds = [Hold(until, f"its youngest pod was ready less than {time} ago")]
     if owner.words is not None and owner.words.keep_until is not None:
         until = owner.words.keep_until
-        yield Hold(until, f"it is to be kept until {write_moment(until)}", kept=True)
+        holds.append(Hold(until, f"it is to be kept until {write_moment(until)}", kept=True))
     note = owner.note
-    if note is None:
-        return
-    if note.woken_at is not None:
+    if note is not None and note.woken_at is not None:
         until, time = note.woken_at + rules.peace_seconds, minutes(rules.peace_seconds)
-        yield Hold(until, f"it came back less than {time} ago")
-    if note.left_alone_until is not None:
+        holds.append(Hold(until, f"it came back less than {time} ago"))
+    if note is not None and note.left_alone_until is not None:
         until = note.left_alone_until
         why = f"its release was contested, so it is left alone until {write_moment(until)}"
-        yield Hold(until, why, kept=True)
+        holds.append(Hold(until, why, kept=True))
+    return max((hold for hold in holds if hold.until > now), default=None)
 
 
 def running(owner: OwnerState) -> list[PodState]:

@@ -21,7 +21,7 @@ from controller.decide.owners import (
     releases_left,
     watched_turns,
 )
-from controller.decide.room import Places, waited_for, waiting_pods
+from controller.decide.room import Places, waited_for
 from controller.model import Act, Announcement, NoticeGiven, ReleaseDecision, Standing, Step, Way
 from gpufence import names
 from gpufence.event_text import event_text, shortened
@@ -61,7 +61,8 @@ def decide(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> R
     one.finish_acts()
     one.bring_back()
     one.go(one.find_due())
-    return one.decision()
+    after = replace(one.memory, announced=one.announced, free_since=one.free_since)
+    return ReleaseDecision(one.standings, tuple(one.acts), after, one.brake)
 
 
 class _Pass:
@@ -72,15 +73,15 @@ class _Pass:
     def __init__(self, world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> None:
         self._world = world
         self._places = Places(world)
-        self._memory = memory
+        self.memory = memory
         self._rules = rules
-        self._brake = brake(world, memory)
-        self._waiters: Sequence[PodState] = waiting_pods(world, rules)
+        self.brake = brake(world, memory)
+        self._waiters: Sequence[PodState] = _waiting(world, rules)
         self._left = dict(world.owners)
-        self._standings: dict[OwnerKey, Standing] = {}
-        self._acts: list[Act] = []
-        self._announced: dict[str, NoticeGiven] = {}
-        self._free_since: dict[OwnerKey, float] = {}
+        self.standings: dict[OwnerKey, Standing] = {}
+        self.acts: list[Act] = []
+        self.announced: dict[str, NoticeGiven] = {}
+        self.free_since: dict[OwnerKey, float] = {}
 
     def finish_acts(self) -> None:
         """Write down what owners' notes do not say yet, and finish what was cut short."""
@@ -90,7 +91,7 @@ class _Pass:
                 del self._left[owner.key]
                 found = idleness(owner, self._rules)
                 why = act.message or "what is noted of its release is brought up to date"
-                self._standings[owner.key] = Standing(owner.key, act.step, found.state, why)
+                self.standings[owner.key] = Standing(owner.key, act.step, found.state, why)
                 self._do(act)
 
     def bring_back(self) -> None:
@@ -105,12 +106,12 @@ class _Pass:
             if note is None or note.phase is ReleasePhase.WOKEN:
                 continue
             found = waking(
-                owner, note, self._places, self._waiters, self._memory.free_since, self._rules
+                owner, note, self._places, self._waiters, self.memory.free_since, self._rules
             )
             if found.free_since is not None:
-                self._free_since[owner.key] = found.free_since
-            self._standings[owner.key] = found.standing
-            if found.act is not None and not any(act.step is Step.WAKE for act in self._acts):
+                self.free_since[owner.key] = found.free_since
+            self.standings[owner.key] = found.standing
+            if found.act is not None and not any(act.step is Step.WAKE for act in self.acts):
                 self._do(found.act)
 
     def find_due(self) -> list[Dues]:
@@ -122,12 +123,12 @@ class _Pass:
         items = []
         for key, each in found.items():
             owner, waiter = self._left[key], demanded.get(key, "")
+            hold = latest_hold(owner, self._world.now, self._rules)
             times = None
             if each.since is not None:
-                times = dues(owner, each.since, waiter, self._world.now, self._rules)
+                times = dues(owner, each.since, waiter, hold, self._rules)
             item = None if times is None else times.first
-            hold = latest_hold(owner, self._world.now, self._rules)
-            self._standings[key] = _standing(owner, each, waiter, item, hold)
+            self.standings[key] = _standing(owner, each, waiter, item, hold)
             items += [] if times is None else [times]
         return sorted(
             items,
@@ -145,22 +146,22 @@ class _Pass:
 
     def go(self, items: Sequence[Dues]) -> None:
         """Announce who goes soon, and release who is ripe, as many as may go in a minute."""
-        if self._brake:
+        if self.brake:
             return
         now = self._world.now
-        left = releases_left(self._world, self._memory, self._rules)
+        left = releases_left(self._world, self.memory, self._rules)
         for times in items:
             key, uid = times.first.owner.key, times.first.owner.uid
-            before = self._memory.announced.get(uid, NoticeGiven())
+            before = self.memory.announced.get(uid, NoticeGiven())
             said, next_one = announced(times, before, now)
             if next_one is None:
                 continue
             item, first = next_one
-            self._announced[uid] = said
-            self._standings[key] = self._standings[key]._replace(deadline=first.deadline)
+            self.announced[uid] = said
+            self.standings[key] = self.standings[key]._replace(deadline=first.deadline)
             if first.at == now and first not in before:
-                self._acts.append(_announce(item, first))
-                self._standings[key] = self._standings[key]._replace(step=Step.ANNOUNCE)
+                self.acts.append(_announce(item, first))
+                self.standings[key] = self.standings[key]._replace(step=Step.ANNOUNCE)
             elif now >= first.deadline and item.owner.rung is IdleRung.RELEASE:
                 left -= self._release(item, left)
 
@@ -169,29 +170,39 @@ class _Pass:
         key, now = item.owner.key, self._world.now
         if left < 1:
             most = self._rules.per_minute
-            self._standings[key] = self._standings[key]._replace(
+            self.standings[key] = self.standings[key]._replace(
                 why=f"its time is up, but only {most} owners go in a minute"
             )
             return 0
-        self._standings[key] = self._standings[key]._replace(step=Step.RELEASE, why=item.why)
+        self.standings[key] = self.standings[key]._replace(step=Step.RELEASE, why=item.why)
         return self._do(release_act(item.owner, item.why, now, item.threshold_seconds))
 
     def _do(self, act: Act) -> int:
         """
         Do it, unless just that was refused a moment ago: others go first. Return how many are done.
         """
-        against = None if act.replicas is None else self._memory.refused.get(act.key)
+        against = None if act.replicas is None else self.memory.refused.get(act.key)
         if against is not None and self._world.now - against.at < RETRY_SECONDS:
-            standing = self._standings[act.key]
+            standing = self.standings[act.key]
             why = f"{act.step} was called off a moment ago: {against.why}"
-            self._standings[act.key] = standing._replace(step=Step.NOTHING, why=why)
+            self.standings[act.key] = standing._replace(step=Step.NOTHING, why=why)
             return 0
-        self._acts.append(act)
+        self.acts.append(act)
         return 1
 
-    def decision(self) -> ReleaseDecision:
-        memory = replace(self._memory, announced=self._announced, free_since=self._free_since)
-        return ReleaseDecision(self._standings, tuple(self._acts), memory, self._brake)
+
+def _waiting(world: ClusterState, rules: ReleaseRules) -> list[PodState]:
+    """Return the pods that ask for GPUs and have been unschedulable for long, the longest first."""
+    found = [
+        (pod.waiting_since, pod.namespace, pod.name, pod)
+        for pod in world.pods
+        if pod.gpu is not None
+        and not pod.terminating
+        and not pod.node
+        and pod.waiting_since is not None
+        and world.now - pod.waiting_since >= rules.waiting_seconds
+    ]
+    return [pod for *_, pod in sorted(found, key=lambda item: item[:3])]
 
 
 def _standing(
@@ -254,7 +265,6 @@ class Due(NamedTuple):
     deadline: float
     threshold_seconds: float
     lead_seconds: float
-    hold: Hold | None = None
     waiter: str = ""
 
     @property
@@ -265,23 +275,24 @@ class Due(NamedTuple):
 
 
 class Dues(NamedTuple):
-    """When an idle owner goes by itself, and when while somebody waits for its GPUs."""
+    """
+    When an idle owner goes by itself, when while somebody waits for its GPUs, and first of both.
+    """
 
+    first: Due
     usual: Due | None
     contended: Due | None
 
-    @property
-    def first(self) -> Due:
-        return min((each for each in self if each is not None), key=lambda each: each.deadline)
-
 
 def dues(
-    owner: OwnerState, since: float, waiter: str, now: float, rules: ReleaseRules
+    owner: OwnerState, since: float, waiter: str, hold: Hold | None, rules: ReleaseRules
 ) -> Dues | None:
     """Return when an idle owner goes; None where it does not."""
-    contended = _due(owner, since, waiter, now, rules) if waiter else None
-    usual = _due(owner, since, "", now, rules)
-    return Dues(usual, contended) if usual or contended else None
+    usual = _due(owner, since, "", hold, rules)
+    contended = _due(owner, since, waiter, hold, rules) if waiter else None
+    known = (each for each in (usual, contended) if each is not None)
+    first = min(known, key=lambda each: each.deadline, default=None)
+    return None if first is None else Dues(first, usual, contended)
 
 
 def announced(
@@ -294,11 +305,12 @@ def announced(
     Those of the two times are apart: whoever waits, and goes again, leaves an owner the time that
     it was to go at anyway, and the notice it had.
     """
+    each_time = (times.usual, times.contended)
     given = [
         None if item is None else _announcement(item, old, now)
-        for item, old in zip(times, before, strict=True)
+        for item, old in zip(each_time, before, strict=True)
     ]
-    pairs = zip(times, given, strict=True)
+    pairs = zip(each_time, given, strict=True)
     known = [(item, each) for item, each in pairs if item is not None and each is not None]
     return NoticeGiven(*given), min(known, key=lambda pair: pair[1].deadline, default=None)
 
@@ -308,38 +320,31 @@ def _announcement(item: Due, said: Announcement | None, now: float) -> Announcem
     Return what holds of an owner's announcement: the one that was made, unless a new one lets it go
     sooner; None where it is not time for that yet.
 
-    Nobody goes sooner than was said, or before it was said for the whole time of notice.
+    Nobody goes sooner than was said, or before it was said for the whole time of notice. One that
+    told neither this deadline nor a later one holds if it was made in time: what was said before a
+    day of keeping does not.
     """
     holding = []
-    if said is not None and _holds(item, said):
+    least, in_time = item.deadline - _SLACK_SECONDS, item.deadline - item.lead_seconds
+    if said is not None and (said.deadline >= least or said.at >= in_time - _SLACK_SECONDS):
         deadline = max(item.deadline, said.deadline, said.at + item.lead_seconds)
         holding.append(said._replace(deadline=deadline))
-    if now >= item.deadline - item.lead_seconds:
+    if now >= in_time:
         holding.append(Announcement(now, max(item.deadline, now + item.lead_seconds)))
     return min(holding, key=lambda each: each.deadline, default=None)
 
 
 def _due(
-    owner: OwnerState, since: float, waiter: str, now: float, rules: ReleaseRules
+    owner: OwnerState, since: float, waiter: str, hold: Hold | None, rules: ReleaseRules
 ) -> Due | None:
     if owner.words is None or objection(owner, contended=bool(waiter)):
         return None
     threshold = owner.words.contended_seconds if waiter else owner.words.after_seconds
     deadline = since + threshold
-    hold = latest_hold(owner, now, rules)
     if hold is not None:
         deadline = max(deadline, hold.until)
     lead = min(rules.notice_seconds, threshold / 2)
-    return Due(owner, since, deadline, threshold, lead, hold, waiter)
-
-
-def _holds(item: Due, said: Announcement) -> bool:
-    """
-    Return whether an announcement told this deadline or a later one, or was made in time for it:
-    what was said before a day of keeping does not.
-    """
-    in_time = item.deadline - item.lead_seconds - _SLACK_SECONDS
-    return said.at >= in_time or said.deadline >= item.deadline - _SLACK_SECONDS
+    return Due(owner, since, deadline, threshold, lead, waiter)
 
 
 def _can_go(owner: OwnerState, now: float, rules: ReleaseRules) -> bool:

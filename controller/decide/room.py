@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         OwnerKey,
         OwnerState,
         PodState,
-        ReleaseRules,
     )
     from gpufence.cards import Card
     from gpufence.nodes import GpuNode
@@ -257,20 +256,6 @@ class _Holders(NamedTuple):
 
     each: Sequence[_Holder]
     most: Mapping[str, int]
-
-
-def waiting_pods(world: ClusterState, rules: ReleaseRules) -> list[PodState]:
-    """Return the pods that ask for GPUs and have been unschedulable for long, the longest first."""
-    found = [
-        (pod.waiting_since, pod.namespace, pod.name, pod)
-        for pod in world.pods
-        if pod.gpu is not None
-        and not pod.terminating
-        and not pod.node
-        and pod.waiting_since is not None
-        and world.now - pod.waiting_since >= rules.waiting_seconds
-    ]
-    return [pod for *_, pod in sorted(found, key=lambda item: item[:3])]
 
 
 def waited_for(

@@ -57,6 +57,7 @@ def played(plan: Plan) -> list[int]:
     assert [] == unexplained, said
     assert result.evictions >= plan.seconds / 20, f"{said} proves nothing"
     assert result.violations >= plan.seconds / 30, f"{said} proves nothing"
+    assert result.loans >= 1, f"{said} proves nothing of loans"
     return play.memory
 
 

@@ -27,7 +27,7 @@ from kube.errors import (
 )
 from kube.informers.reflector import Handler, Reflector, ReflectorState
 from kube.kinds import core, group
-from kube.lists import Listing, as_is, collect
+from kube.lists import Listing, as_is
 from kube.replies import JsonObject
 from kube.transport import fetch_page
 from kube.watch import ChangeType, Source, WatchSettings
@@ -61,7 +61,6 @@ __all__ = [
     "UnreachableError",
     "WatchSettings",
     "as_is",
-    "collect",
     "connect",
     "core",
     "fetch_page",

@@ -56,17 +56,6 @@ def as_is(item: JsonObject) -> JsonObject:
     return item
 
 
-def collect(
-    get: Callable[[str, Query], JsonObject],
-    path: str,
-    keep: Callable[[JsonObject], T],
-    query: Query | None = None,
-    page_size: int = PAGE_SIZE,
-) -> Listing[T]:
-    """Read every page with `get`, project each object with `keep` at once, forget the rest."""
-    return collect_pages(lambda asked: _taken(get(path, asked), path, keep), path, query, page_size)
-
-
 def collect_pages(
     read: Callable[[Query], Page[T]],
     path: str,
@@ -114,16 +103,18 @@ def read_page(
     for name in text.members("{", "}"):
         if name == "items" and text.peek() == "[":
             listed = True
-            items += (keep(_object(text.value(), request)) for _ in text.members("[", "]"))
+            items += (keep(text.item()) for _ in text.members("[", "]"))
         else:
             said[name] = text.value()
     text.end()
     if said.get("kind") == "Status" and said.get("status") == "Failure":
         raise status_error(request, said)
     # Go writes an empty list as null.
-    if not listed and (said.get("items") is not None or not _is_list(said)):
+    is_list = str(said.get("kind", "")).endswith("List") and said.get("items") is None
+    if not listed and not is_list:
         raise _no_list(request)
-    return Page(items, _as_object(said.get("metadata")))
+    metadata = said.get("metadata")
+    return Page(items, metadata if isinstance(metadata, dict) else {})
 
 
 class _Text:
@@ -183,6 +174,13 @@ class _Text:
             if not self._more(there + max(there // 4, _LEAST_CHARACTERS), closing):
                 raise self._bad("the answer ends in the middle, or is no JSON")
 
+    def item(self) -> JsonObject:
+        """Read one value, which is to be an object."""
+        value = self.value()
+        if not isinstance(value, dict):
+            raise _no_list(self._request)
+        return value
+
     def end(self) -> None:
         if self.peek():
             raise self._bad("the answer goes on after its end")
@@ -220,32 +218,6 @@ class _Text:
         return BadReplyError(
             f"{self._request}: {what}; is this the address of a Kubernetes API server?"
         )
-
-
-def _taken(page: JsonObject, path: str, keep: Callable[[JsonObject], T]) -> Page[T]:
-    """Keep what is needed of a page that was read whole."""
-    request = f"GET {path}"
-    listed = page.pop("items", None)
-    if listed is None and _is_list(page):
-        listed = []
-    if not isinstance(listed, list):
-        raise _no_list(request)
-    items = [keep(_object(item, request)) for item in listed]
-    return Page(items, _as_object(page.get("metadata")))
-
-
-def _is_list(said: JsonObject) -> bool:
-    return str(said.get("kind", "")).endswith("List")
-
-
-def _object(item: object, request: str) -> JsonObject:
-    if not isinstance(item, dict):
-        raise _no_list(request)
-    return item
-
-
-def _as_object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _no_list(request: str) -> BadReplyError:

@@ -18,11 +18,11 @@ from kube import (
     PatchType,
     ServerError,
     ThrottledError,
-    collect,
     connect,
     core,
     group,
 )
+from kube.lists import Page, collect_pages
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import (
     budget,
@@ -67,14 +67,14 @@ def test_a_compacted_list_begins_anew(
         client.post(path, event(namespace, f"e{number}"))
     pages: list[Mapping[str, str | int]] = []
 
-    def get(where: str, query: Mapping[str, str | int]) -> JsonObject:
+    def read(query: Mapping[str, str | int]) -> Page[str]:
         if len(pages) == 1:
             client.post(path, event(namespace, "e4"))
             compact(control_plane.folder)
         pages.append(query)
-        return client.get(where, query)
+        return client.page(path, name_of, query)
 
-    listing = collect(get, path, name_of, page_size=2)
+    listing = collect_pages(read, path, page_size=2)
 
     assert [f"e{number}" for number in range(5)] == listing.items
     assert 5 == len(pages)

@@ -30,7 +30,7 @@ from kube.events import (
     place_of,
 )
 from kube.kinds import ApiKind, read_kinds
-from kube.lists import Page, collect, read_page
+from kube.lists import Page, collect_pages, read_page
 from kube.owners import ApiOwner, Reference, controller_of, owner_of
 from kube.replies import RawReply, read_reply
 from kube.watch import LineCutter, LineTooLongError, read_change
@@ -126,22 +126,10 @@ def test_a_refusal_that_comes_as_an_answer() -> None:
         read(json.dumps(said).encode())
 
 
-@pytest.mark.parametrize(
-    "page", [{"kind": "Pod"}, {"kind": "PodList", "items": [1]}, {"items": "x"}]
-)
-def test_a_whole_page_that_is_no_list(page: dict[str, Any]) -> None:
-    """Whoever reads pages whole gets the same errors."""
-    with pytest.raises(KubeError, match="no list of objects"):
-        collect(lambda *_: page, "/x", lambda item: item)
-
-
-def test_whole_pages() -> None:
-    """Pages that were read whole are put together as well, and an empty one is one."""
-    pages: list[dict[str, Any]] = [
-        {**HEAD, "items": [{"name": "a"}], "metadata": {"continue": "t"}},
-        {**HEAD, "items": None},
-    ]
-    listing = collect(lambda *_: pages.pop(0), "/x", lambda item: item["name"])
+def test_pages_are_put_together() -> None:
+    """A list has the version of its last page, which may be empty."""
+    pages = [Page(["a"], {"continue": "t"}), Page[str]([], {"resourceVersion": "7"})]
+    listing = collect_pages(lambda _: pages.pop(0), "/x")
 
     assert (["a"], "7") == (listing.items, listing.resource_version)
 
@@ -149,7 +137,7 @@ def test_whole_pages() -> None:
 def test_a_list_without_a_version() -> None:
     """Without its version no watch could continue from a list."""
     with pytest.raises(BadReplyError, match=r"no metadata\.resourceVersion"):
-        collect(lambda *_: {"kind": "PodList", "items": []}, "/x", lambda item: item)
+        collect_pages(lambda _: Page[str]([], {}), "/x")
 
 
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Self
 
-from kube import Client, JsonObject, KubeError, as_is, collect, core
+from kube import Client, JsonObject, KubeError, core
 from simulator.node import SimulatedNode
 from simulator.nvml.card import SimulatedCard
 from tests.integration.agent.chaos.card import Moment, Words, stand_of
@@ -80,7 +80,7 @@ class Observer:
         while not self._stop.wait(ASK_SECONDS):
             asked = time.monotonic()
             with suppress(KubeError):
-                items = collect(self._client.get, core("pods"), as_is, query).items
+                items = self._client.list(core("pods"), query).items
                 self._compare(items, Span(before, time.monotonic()))
                 before = asked
 

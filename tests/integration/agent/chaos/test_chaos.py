@@ -14,7 +14,7 @@ import pytest
 
 from gpufence import names
 from gpufence.quantity import MIB
-from kube import as_is, collect, core
+from kube import core
 from simulator.progress import Progress
 from tests.integration.agent.chaos.people import MODES, long_program, short_program
 from tests.integration.agent.chaos.play import Plan, Play, planned, said_seconds, said_seed
@@ -90,7 +90,7 @@ def tellings(stage: Stage) -> tuple[dict[str, int], set[str]]:
     found: dict[str, int] = {}
     counting: set[str] = set()
     for namespace in MODES:
-        events = collect(stage.client.get, core("namespaces", namespace, "events"), as_is)
+        events = stage.client.list(core("namespaces", namespace, "events"))
         for event in events.items:
             if event["reason"] != names.EVICTED:
                 continue

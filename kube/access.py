@@ -34,15 +34,13 @@ class Proxies:
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
     """Read the usual variables, where lower case wins, as for curl, Go and Python."""
-
-    def value(name: str) -> str:
-        return environ.get(name) or environ.get(name.upper()) or ""
-
-    found = ((scheme, value(f"{scheme}_proxy")) for scheme in ("http", "https", "all"))
-    return Proxies(
-        by_scheme=tuple((scheme, url) for scheme, url in found if url),
-        bypass=value("no_proxy"),
-    )
+    schemes = ("http", "https", "all", "no")
+    found = {
+        scheme: environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY") or ""
+        for scheme in schemes
+    }
+    bypass = found.pop("no")
+    return Proxies(tuple((scheme, url) for scheme, url in found.items() if url), bypass)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,31 +197,13 @@ def _in_cluster(settings: ClientSettings, host: str) -> Access:
 def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
     try:
         # Programs in a pod never come here: any part of that client costs 20 MiB and 0.2 s.
-        from kube.kubeconfig import opened_kubeconfig  # noqa: PLC0415 (see above)
+        from kube.kubeconfig import access_by_kubeconfig  # noqa: PLC0415 (see above)
     except ImportError as error:
         raise AccessError(
             f"kubeconfig {paths} cannot be read by a program without the package `kubernetes`, "
             "which our images leave out: in a pod, leave KUBECONFIG unset and use its account"
         ) from error
-    with opened_kubeconfig(paths, settings.context) as found:
-        certificates = Certificates(
-            ca_file=found.ca_file,
-            client_file=found.client_file,
-            client_key_file=found.client_key_file,
-            verify=found.verify,
-            strict=settings.strict_certificates,
-        )
-        trust = Trust(certificates) if found.server.startswith("https://") else None
-    token_file = found.token_file
-    return Access(
-        server=found.server,
-        credentials=_credentials(settings, token_file) if token_file else found.credentials,
-        trust=trust,
-        server_name=found.server_name,
-        proxy=found.proxy or choose_proxy(found.server, settings.proxies),
-        headers=found.headers,
-        namespace=found.namespace,
-    )
+    return access_by_kubeconfig(settings, paths)
 
 
 def _credentials(settings: ClientSettings, token_file: Path | None) -> Credentials:

@@ -24,14 +24,23 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from kube.credentials import CommandedToken, Credentials, NoCredentials
+from kube.access import Access, choose_proxy
+from kube.credentials import (
+    Certificates,
+    CommandedToken,
+    Credentials,
+    NoCredentials,
+    TokenFile,
+    Trust,
+)
 from kube.errors import AccessError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from kubernetes.client import Configuration
 
+    from kube.access import ClientSettings
     from kube.replies import JsonObject
 
 
@@ -72,33 +81,25 @@ _UNSUPPORTED_USER_FIELDS = ("as-groups", "as-uid", "as-user-extra")
 _RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kubeconfig:
-    """One context of a kubeconfig, with embedded certificates in files."""
-
-    server: str
-    credentials: Credentials
-    token_file: Path | None
-    headers: Mapping[str, str]
-    ca_file: Path | None
-    client_file: Path | None
-    client_key_file: Path | None
-    verify: bool
-    server_name: str | None
-    proxy: str | None
-    namespace: str
-
-
-@contextmanager
-def opened_kubeconfig(paths: str, context: str | None) -> Iterator[Kubeconfig]:
+def access_by_kubeconfig(settings: ClientSettings, paths: str) -> Access:
     """
-    Read one context, by default the current one, of a file or of several joined by colons. Files of
-    embedded certificates last as long as the block.
+    Take one context, by default the current one, of a file or of several joined by colons.
 
     Raises AccessError that names the file, what is missing in it and what could be chosen instead.
     """
-    with _temporary_files():
-        yield _read(paths, context)
+    with _temporary_files():  # of embedded certificates, which the trust has read afterwards
+        loaded = _load(paths, settings.context)
+        server = str(loaded.configuration.host)
+        user = loaded.user.get("as")
+        return Access(
+            server=server,
+            credentials=_credentials(settings, paths, loaded),
+            trust=_trust(settings, loaded) if server.startswith("https://") else None,
+            server_name=loaded.configuration.tls_server_name,
+            proxy=loaded.cluster.get("proxy-url") or choose_proxy(server, settings.proxies),
+            headers={"Impersonate-User": str(user)} if user else {},
+            namespace=loaded.namespace,
+        )
 
 
 @contextmanager
@@ -108,24 +109,6 @@ def _temporary_files() -> Iterator[None]:
             yield
         finally:
             _CLIENT._cleanup_temp_files()  # noqa: SLF001 (its own way, at a better time)
-
-
-def _read(paths: str, context: str | None) -> Kubeconfig:
-    loaded = _load(paths, context)
-    configuration = loaded.configuration
-    return Kubeconfig(
-        server=str(configuration.host),
-        credentials=_credentials(paths, context, loaded),
-        token_file=_token_file(loaded),
-        headers={"Impersonate-User": str(loaded.user["as"])} if loaded.user.get("as") else {},
-        ca_file=_path(configuration.ssl_ca_cert),
-        client_file=_path(configuration.cert_file),
-        client_key_file=_path(configuration.key_file),
-        verify=bool(configuration.verify_ssl),
-        server_name=configuration.tls_server_name,
-        proxy=loaded.cluster.get("proxy-url") or None,
-        namespace=loaded.namespace,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +208,31 @@ def _user(config: Any, name: str | None, paths: str) -> tuple[JsonObject, Path]:
     return user, Path(entry.path).absolute().parent
 
 
-def _token_file(loaded: _Loaded) -> Path | None:
-    named = loaded.user.get("tokenFile")
-    return loaded.user_folder / Path(named).expanduser() if named else None
+def _trust(settings: ClientSettings, loaded: _Loaded) -> Trust:
+    configuration = loaded.configuration
+    certificates = Certificates(
+        ca_file=_path(configuration.ssl_ca_cert),
+        client_file=_path(configuration.cert_file),
+        client_key_file=_path(configuration.key_file),
+        verify=bool(configuration.verify_ssl),
+        strict=settings.strict_certificates,
+    )
+    return Trust(certificates)
 
 
-def _credentials(paths: str, context: str | None, loaded: _Loaded) -> Credentials:
-    if loaded.authorization() is None:
+def _credentials(settings: ClientSettings, paths: str, loaded: _Loaded) -> Credentials:
+    authorization = loaded.authorization()
+    if authorization is None:
         _require_certificate(paths, loaded)
+    if named := loaded.user.get("tokenFile"):
+        file = loaded.user_folder / Path(named).expanduser()
+        return TokenFile(file, settings.token_period_seconds)
+    if authorization is None:
         return NoCredentials()
     first = [loaded]
 
     def load() -> Callable[[], str | None]:
-        return partial(_renewed, first.pop() if first else _anew(paths, context))
+        return partial(_renewed, first.pop() if first else _anew(paths, settings.context))
 
     return CommandedToken(load)
 

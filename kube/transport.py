@@ -44,10 +44,6 @@ class Request:
         user = self.headers.get("Impersonate-User")
         return f"{self.method} {self.path}" + (f" (as {user})" if user else "")
 
-    @property
-    def target(self) -> str:
-        return f"{self.path}?{self.query}" if self.query else self.path
-
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -76,17 +72,14 @@ class Stream:
         Raises UnreachableError when it breaks off, and SilenceError when nothing came for too long.
         """
         with _explained(self._request, self._server):
-            while chunk := self._next():
-                yield chunk
+            try:
+                while chunk := self._response.read1(_CHUNK_BYTES, decode_content=False):
+                    yield chunk
+            except SlowAnswerError as error:
+                raise SilenceError(f"{self._request.line} at {self._server}: silence") from error
 
     def close(self) -> None:
         self._response.close()
-
-    def _next(self) -> bytes:
-        try:
-            return self._response.read1(_CHUNK_BYTES, decode_content=False)
-        except SlowAnswerError as error:
-            raise SilenceError(f"{self._request.line} at {self._server}: silence") from error
 
 
 class Transport:
@@ -129,11 +122,6 @@ class Transport:
         self._pool.clear()
 
     def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
-        answer = self._answer(request, patience)
-        self.server_clock.hear(answer.headers.get("date"))
-        return answer
-
-    def _answer(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
         try:
             return self._request(request, patience)
         except SSLError:
@@ -146,9 +134,10 @@ class Transport:
         return self._request(request, patience)
 
     def _request(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
-        return self._pool.request(
+        query = f"?{request.query}" if request.query else ""
+        answer = self._pool.request(
             request.method,
-            self._access.server + request.target,
+            f"{self._access.server}{request.path}{query}",
             body=request.body,
             headers=request.headers,
             timeout=urllib3.Timeout(connect=patience.connect_seconds, read=patience.reply_seconds),
@@ -157,6 +146,8 @@ class Transport:
             preload_content=False,
             decode_content=False,
         )
+        self.server_clock.hear(answer.headers.get("date"))
+        return answer
 
 
 @contextmanager

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final
 from gpufence import capped
 from gpufence.capped import Capped, Ending, Why, given_of
 from gpufence.errors import InvalidError
-from gpufence.shape import as_object
 from gpufence.times import read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gpufence.plan import Plan
-    from gpufence.shape import Object
     from gpufence.snapshot import PodRow
 
 ENDS: Final = {str(why): str(why) for why in Why} | {str(Why.REFUSED): "cannot start"}
@@ -23,16 +21,6 @@ CRASH_LOOP: Final = "crash loop"
 RESTARTED: Final = "restarted"
 _LATELY_SECONDS: Final = 600.0
 _NO_PEAKS: Mapping[str, int] = {}
-
-
-def read_endings(pod: Object) -> tuple[Ending, ...]:
-    """
-    Read which containers have failed when they ended last.
-
-    Raises:
-        InvalidError: it is no pod at all.
-    """
-    return tuple(capped.read_endings(as_object(pod.get("status"), "status")))
 
 
 def at_cap(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
+from gpufence.capped import read_endings
 from gpufence.devices import Reading, with_devices
 from gpufence.dialects import CARD_KEYS, SPECS, Undeclared, Units, Unreadable, declares
 from gpufence.errors import GpufenceError, UnknownVersionError
@@ -20,7 +21,6 @@ from gpufence.memory_condition import read_memory_condition
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
-from kubectl_gpufence.endings import read_endings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -198,7 +198,7 @@ def see_pod(
         pod=pod,
         on_node=node,
         quoted=quoted,
-        endings=read_endings(raw),
+        endings=tuple(read_endings(status)),
         memory=next((item for item in said if item.get("type") == names.GPU_MEMORY), None),
     )
 
@@ -347,7 +347,7 @@ def slim(pod: SeenPod) -> SeenPod:
     """
     declaring = {
         key: text
-        for key, text in pod.annotations.items()
+        for key, text in pod.pod.annotations.items()
         if key in _CARDS
         or declares(key)
         or (key.startswith(names.PREFIX) and key not in names.WRITTEN_KEYS)

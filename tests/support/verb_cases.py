@@ -348,7 +348,7 @@ def capped_record() -> PodRecord:
     raw = raw_pod()
     raw["status"]["containerStatuses"] = [{"name": "trainer", "restartCount": 7, **states}]
     pod = see_pod(raw, seen_node().gpu)
-    return PodRecord(pod, "evict", endings=pod.endings)
+    return PodRecord(pod, "evict")
 
 
 def bursting() -> list[NeedSummary]:

@@ -17,7 +17,6 @@ from gpufence.pods import read_claims
 from kube import ForbiddenError, KubeError, NotFoundError, core, group
 from kubectl_gpufence.arguments import add_namespace, add_output, owner, pod_name
 from kubectl_gpufence.cluster_view import by_node
-from kubectl_gpufence.endings import read_endings
 from kubectl_gpufence.pods import annotations_of, labels_of, name_of, node_of, see_pod
 from kubectl_gpufence.verbs.explain.chapters import explanation
 from kubectl_gpufence.verbs.explain.document import document
@@ -122,7 +121,6 @@ def _read(namespace: str, raw: JsonObject, reader: ClusterReader) -> PodRecord:
         agent=by_node(reader.agents(agents.pods)).get(pod.node) if pod.node else None,
         no_agent=agents.note,
         events=events_about(reader, namespace, about),
-        endings=read_endings(raw),
         hidden=agents.hidden,
     )
 

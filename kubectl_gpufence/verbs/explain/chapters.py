@@ -53,7 +53,7 @@ def explanation(record: PodRecord, display: Display, *, sums: bool = False) -> l
     """
     chapters = {
         "MEASURED": _measured(record, display),
-        "ENDED": _bullets((ending.sentence for ending in record.endings), display),
+        "ENDED": _bullets((ending.sentence for ending in record.pod.endings), display),
         "EVENTS": _bullets((event.sentence for event in record.events), display),
         "WHAT FOLLOWS": _bullets(what_will_be(record), display),
         "WHAT TO DO": _bullets(to_do(record), display),
@@ -164,7 +164,7 @@ def _measured(record: PodRecord, display: Display) -> Iterator[str]:
     if not row.uses:
         yield "  It holds no memory on any card."
     holds = bool(row.uses)
-    if not holds and stumbling(record.endings, snapshot.at):
+    if not holds and stumbling(record.pod.endings, snapshot.at):
         return  # it comes and goes, which is neither work nor rest
     if row.activity is not None and not is_stale(snapshot):
         yield from _indented([activity_sentence(row.activity, holds=holds)], display)

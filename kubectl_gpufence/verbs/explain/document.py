@@ -41,7 +41,7 @@ def document(record: PodRecord) -> dict[str, object]:
         "injected": _injected(record),
         "warnings": list(record.warnings),
         "measured": _measured(record),
-        "ended": [ending._asdict() for ending in record.endings],
+        "ended": [ending._asdict() for ending in record.pod.endings],
         "events": [
             {"at": item.at, "reason": item.reason, "times": item.times, "message": item.message}
             for item in record.events

@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
+from gpufence.capped import read_endings
 from gpufence.shape import as_object, as_text
 from gpufence.text import listed
 from kube import ForbiddenError, NotFoundError, core
 from kube.discovery import Kinds
 from kube.owners import owner_of
-from kubectl_gpufence.endings import read_endings
 from kubectl_gpufence.owners import PODS, find_named, topmost_owners
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.reader import MissingError
@@ -93,7 +93,7 @@ def _evicted_before(said: Iterable[SeenEvent], namespace: str, word: str) -> Ite
 
 
 def _trouble(raw: JsonObject) -> tuple[bool, int, str]:
-    endings = read_endings(raw)
+    endings = tuple(read_endings(as_object(raw.get("status"), "status")))
     metadata = as_object(raw.get("metadata"), "metadata")
     made = as_text(metadata.get("creationTimestamp"), "metadata.creationTimestamp")
     return bool(endings), sum(ending.restarts for ending in endings), made

@@ -21,7 +21,6 @@ from kubectl_gpufence.view import UNKNOWN, allowed, held
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpufence.capped import Ending
     from gpufence.memory_condition import MemoryCondition
     from gpufence.plan import ContainerPlan, Setting
     from gpufence.shape import Object
@@ -57,8 +56,8 @@ class PodRecord(NamedTuple):
     """
     What the explanation is made from. `mode` is the namespace's label, empty where it has none
     and None where it cannot be read; `no_agent` says why none can be asked, `hidden` that they are
-    not to be seen; `endings` are its containers that have failed, `lost` says that its owner has
-    lost pods, `release` what the controller makes of its owner.
+    not to be seen; `lost` says that its owner has lost pods, `release` what the controller makes of
+    its owner.
     """
 
     pod: SeenPod
@@ -66,7 +65,6 @@ class PodRecord(NamedTuple):
     agent: NodeAgent | None = None
     no_agent: str = ""
     events: tuple[SeenEvent, ...] = ()
-    endings: tuple[Ending, ...] = ()
     hidden: bool = False
     lost: tuple[str, ...] = ()
     release: str = ""
@@ -150,7 +148,7 @@ def _switched_off(record: PodRecord, highest: str) -> str:
 def to_do(record: PodRecord) -> tuple[str, ...]:
     """Return one sentence for each thing to do."""
     plan = record.pod.recorded.plan
-    ended = what_helps(record.endings, plan, record.peaks)
+    ended = what_helps(record.pod.endings, plan, record.peaks)
     sentences = (
         *record.lost,
         *ended,

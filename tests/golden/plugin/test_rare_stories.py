@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from gpufence.capped import Ending
+from gpufence.capped import Ending, read_endings
 from gpufence.mode import Mode
 from gpufence.pods import EXTENDED
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import PodActivityRow
 from kubectl_gpufence.cluster_view import NodeAgent
-from kubectl_gpufence.endings import read_endings, what_helps
+from kubectl_gpufence.endings import what_helps
 from kubectl_gpufence.pods import SeenEvent, SeenPod, read_recorded, see_pod
 from kubectl_gpufence.refusals import of_owner, ours
 from kubectl_gpufence.verbs.explain.chapters import explanation
@@ -69,6 +69,7 @@ def holds(used: int, **changes: Any) -> NodeAgent:
 
 
 LOWERED = agent(snapshot(pod_row(mode="observe")))
+AGAIN = Ending("trainer", 3, restarts=2, waiting="CrashLoopBackOff")
 NOTHING = agent(snapshot(pod_row()._replace(uses=()), stale_seconds=None))
 UNTOUCHED = agent(
     snapshot(pod_row(activity=PodActivityRow("idle", 23.0, "NoKernels"))._replace(uses=()))
@@ -92,8 +93,8 @@ STORIES: dict[str, PodRecord] = {
     "more than its settings, by an older agent": record(seen_pod(), holds(3000 * MIB)),
     "more than its settings and no slack": record(seen_pod(), holds(3000 * MIB, cap_slack_bytes=0)),
     "no more than slack": record(seen_pod(), holds(3000 * MIB, cap_slack_bytes=GIB)),
-    "a container that fails again and again": record(seen_pod(), UNTOUCHED)._replace(
-        endings=(Ending("trainer", 3, restarts=2, waiting="CrashLoopBackOff"),)
+    "a container that fails again and again": record(
+        replace(seen_pod(), endings=(AGAIN,)), UNTOUCHED
     ),
     "undeclared use is evicted": record(undeclared()),
     "undeclared use up to an amount": record(undeclared(**{names.MAX_MEMORY: "2Gi"})),
@@ -286,7 +287,10 @@ def helps(ending: Ending, annotations: dict[str, str] | None, amount: int) -> It
 
 def test_ends_of_containers_are_those_reviewed() -> None:
     """How each failed, what it said, and what a cap has to do with it, with its amounts."""
-    ended = {title: [each.sentence for each in read_endings(raw)] for title, raw in ENDINGS.items()}
+    ended = {
+        title: [each.sentence for each in read_endings(raw.get("status", {}))]
+        for title, raw in ENDINGS.items()
+    }
 
     assert_cases(
         FILES / "endings.txt",

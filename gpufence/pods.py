@@ -119,7 +119,7 @@ def read_pod(pod: Object) -> Pod:
     if affinity is not None:
         affinity = as_object(affinity, "spec.affinity").get("nodeAffinity")
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
-    claims, served = _read_claims(spec, as_object(pod.get("status"), "status"))
+    claims, served = read_claims(pod)
     return Pod(
         annotations=annotations,
         containers=_read_containers(spec, served),
@@ -131,12 +131,6 @@ def read_pod(pod: Object) -> Pod:
         doubt=NOT_READ if claims else "",
         isolated=_is_isolated(spec, annotations),
     )
-
-
-def read_claims(pod: Object) -> tuple[PodClaim, ...]:
-    """Read the resource claims of a pod alone, raising `InvalidError` where it is no pod at all."""
-    spec, status = as_object(pod.get("spec"), "spec"), as_object(pod.get("status"), "status")
-    return _read_claims(spec, status)[0]
 
 
 def _is_isolated(spec: Object, annotations: Mapping[str, str]) -> bool:
@@ -197,13 +191,12 @@ def smallest_of_phases(pod: Pod, values: Sequence[T]) -> dict[str, T]:
     return smallest
 
 
-def _read_claims(
-    spec: Object, status: Object
-) -> tuple[tuple[PodClaim, ...], tuple[tuple[str, str, str], ...]]:
+def read_claims(pod: Object) -> tuple[tuple[PodClaim, ...], tuple[tuple[str, str, str], ...]]:
     """
     Read a pod's resource claims, and which resource of which container is which request of the
-    claim that the scheduler has made for extended resources.
+    claim that the scheduler has made for extended resources; `InvalidError` where it is no pod.
     """
+    spec, status = as_object(pod.get("spec"), "spec"), as_object(pod.get("status"), "status")
     wanted = spec.get("resourceClaims")
     extended = status.get("extendedResourceClaimStatus")
     if wanted is None and extended is None:

@@ -60,9 +60,6 @@ class Allowance(NamedTuple):
     def bytes(self) -> int:
         return self.numerator // self.denominator
 
-    def fraction_of(self, card_bytes: int) -> str:
-        return write_fraction(self.numerator, self.denominator * card_bytes)
-
 
 def reserve_bytes(
     compute_capability: tuple[int, int] | None,

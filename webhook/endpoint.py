@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -46,6 +46,7 @@ LARGE_BODY_BYTES = 32 * 2**10
 BODY_SECONDS = 10.0
 _OK, _BAD, _NOT_ALLOWED, _TOO_SLOW, _TOO_LARGE, _BUG, _CROWDED = 200, 400, 405, 408, 413, 500, 503
 _MOMENT = 0.001
+_AT_ONCE = nullcontext()
 
 
 class BodyError(GpufenceError):
@@ -69,7 +70,7 @@ class Body:
 
 class Bodies:
     """
-    All bodies that are being read or answered, and turns for those that take much to answer.
+    All bodies that are being read or answered, and the turn of those that take much to answer.
 
     JSON takes up to twenty times its length when it is read, so of large bodies one is read at a
     time, while small ones pass.
@@ -85,7 +86,7 @@ class Bodies:
         self._most_bytes = most_bytes
         self._monotonic = monotonic
         self._unfinished: set[Body] = set()
-        self._large = asyncio.Lock()
+        self.turn = asyncio.Lock()
         self.in_flight = 0
 
     @contextmanager
@@ -114,10 +115,6 @@ class Bodies:
         content = b"".join(body.pieces)
         body.pieces.clear()
         return content
-
-    def turn(self, content: bytes) -> asyncio.Lock | None:
-        """Return what a large body has to wait for before it is answered."""
-        return self._large if len(content) > LARGE_BODY_BYTES else None
 
     async def _piece(self, body: Body, receive: Receive) -> bool:
         message = await receive()
@@ -209,12 +206,8 @@ class Endpoint:
             with self._bodies.begun() as body:
                 content = await self._bodies.read(body, scope, receive)
                 began = time.perf_counter()
-                turn = self._bodies.turn(content)
-                if turn is None:
+                async with self._bodies.turn if len(content) > LARGE_BODY_BYTES else _AT_ONCE:
                     reply = await _answered(hook, content)
-                else:
-                    async with turn:
-                        reply = await _answered(hook, content)
         except BodyError as error:
             reply = _rejected(error.status, error.reason, str(error))
         self._account(name, reply.outcome, time.perf_counter() - began)

@@ -118,10 +118,9 @@ class PodHook:
         reason = ""
         if annotations is None:
             annotations, reason = await self._read_annotations(review.subject.namespace)
-        claims = await self._read_claims(review)
         checks = [each for each in self._checks if each.concerns(annotations)]
         came = dict(part_of(part_of(review.object, "metadata"), "annotations")) if checks else {}
-        decision = self._decide(review, annotations, claims)
+        decision = await self._decide(review, annotations)
         if isinstance(decision, Refusal):
             return self._refused(review.subject, reason, decision.message)
         admission = Admission(review.subject, self._mode, annotations, came, review.object)
@@ -153,33 +152,20 @@ class PodHook:
         except UnknownError:
             return _NO_ANNOTATIONS, "namespace-unknown"
 
-    async def _read_claims(self, review: Review) -> ClaimsFound:
-        """
-        Ask for the claims of a pod that has any; what comes of no pod is told by who reads it.
-        """
-        try:
-            claims = read_claims(review.object)
-        except InvalidError:
-            return {}
-        return await self._cluster.read_claims(review.subject.namespace, claims) if claims else {}
-
-    def _decide(
-        self, review: Review, annotations: Mapping[str, str], claims: ClaimsFound
+    async def _decide(
+        self, review: Review, annotations: Mapping[str, str]
     ) -> Rewrite | Unchanged | Refusal:
-        subject = review.subject
+        """Rewrite a pod, whose claims are asked for where it has any."""
+        cluster, namespace, pod = self._cluster, review.subject.namespace, review.object
         try:
-            return rewrite(
-                review.object,
-                self._mode,
-                annotations,
-                self._cluster.fleet(),
-                self._policy,
-                self._cluster.amounts(subject.namespace, review.object),
-                claims,
-            )
+            claims, _ = read_claims(pod)
+            found = await cluster.read_claims(namespace, claims) if claims else {}
+            amounts = cluster.amounts(namespace, pod)
+            terms = (self._mode, annotations, cluster.fleet(), self._policy, amounts, found)
+            return rewrite(pod, *terms)
         except InvalidError as error:
             sentence = "request.object is not shaped like a pod"
-            raise BadReviewError("no-pod", sentence, subject.uid) from error
+            raise BadReviewError("no-pod", sentence, review.subject.uid) from error
 
     def _let_in(
         self,
@@ -278,7 +264,7 @@ class BindingHook:
 
     async def _exact(self, pod: JsonObject, namespace: str, node: GpuNode) -> Mapping[str, str]:
         try:
-            claims = read_claims(pod)
+            claims, _ = read_claims(pod)
             found: ClaimsFound = {}
             cards: Mapping[str, Card] = {}
             if claims:  # at the same time, since somebody waits for both

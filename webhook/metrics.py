@@ -48,6 +48,8 @@ RENAMED: Final = (
 
 _NOTHING = Distribution((0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5))
 _LEVELS = {ReviewResult.FAILED: logging.ERROR, ReviewResult.REJECTED: logging.WARNING}
+_WHERE_ANY = ("reason", "detail", "operations", "warnings", "dryRun")
+"""What of a request has a field of its line only where there is any."""
 _LEVEL_NAMES = {logging.getLevelNamesMapping()[name.upper()]: name for name in LEVELS}
 
 
@@ -154,13 +156,22 @@ class RequestLog:
         level = _LEVELS.get(outcome.result, logging.INFO)
         if level < self.level:
             return
-        line = {
+        subject = outcome.subject
+        line: dict[str, object] = {
             "time": moment(time.time()),
             "level": _LEVEL_NAMES[level],
             "logger": "webhook.requests",
             "message": "request",
-            **_fields(hook, outcome, seconds),
+            "hook": hook,
+            "result": outcome.result.value,
+            "uid": subject.uid,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "milliseconds": round(seconds * 1000, 3),
         }
+        shown = (outcome.reason, outcome.detail, outcome.operations, outcome.warnings)
+        where_any = zip(_WHERE_ANY, (*shown, subject.dry_run), strict=True)
+        line.update((field, value) for field, value in where_any if value)
         self._stream.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         self._stream.flush()
 
@@ -189,26 +200,3 @@ def start_logging(level: str) -> RequestLog:
 def _labelled(label: str, values: Mapping[str, V]) -> Iterator[tuple[dict[str, str], V]]:
     for key, value in sorted(values.items()):
         yield {label: key}, value
-
-
-def _fields(hook: str, outcome: ReviewOutcome, seconds: float) -> dict[str, object]:
-    subject = outcome.subject
-    fields: dict[str, object] = {
-        "hook": hook,
-        "result": outcome.result.value,
-        "uid": subject.uid,
-        "namespace": subject.namespace,
-        "name": subject.name,
-        "milliseconds": round(seconds * 1000, 3),
-    }
-    if outcome.reason:
-        fields["reason"] = outcome.reason
-    if outcome.detail:
-        fields["detail"] = outcome.detail
-    if outcome.operations:
-        fields["operations"] = outcome.operations
-    if outcome.warnings:
-        fields["warnings"] = outcome.warnings
-    if subject.dry_run:
-        fields["dryRun"] = True
-    return fields

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from gpufence import names
 from gpufence.candidates import CandidateCard
@@ -12,25 +13,23 @@ from gpufence.cards import LARGEST_MADE
 from gpufence.dialects import SPECS, Units
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpufence.reserves import ByModel
 
 USUAL_SCHEDULERS = {spec.name: spec.scheduler for spec in SPECS if spec.scheduler}
 
 
-class Toleration(NamedTuple):
-    """
-    A taint that GPU pods shall tolerate; without a value whatever its value, without an effect
-    whatever its effect.
-    """
-
-    key: str
-    value: str = ""
-    effect: str = ""
+Toleration: TypeAlias = Mapping[str, str]
+"""As a pod has it; it stands in many pods, and is not to be changed."""
 
 
-CARD_TAINT = Toleration(names.NVIDIA_GPU, effect="NoSchedule")
+def toleration(key: str, value: str = "", effect: str = "") -> Toleration:
+    """Tolerate a taint; without a value whatever its value, without an effect whatever that is."""
+    written = {"key": key, "operator": "Equal" if value else "Exists"}
+    written |= {"value": value} if value else {}
+    return written | ({"effect": effect} if effect else {})
+
+
+CARD_TAINT = toleration(names.NVIDIA_GPU, effect="NoSchedule")
 """
 What clouds taint GPU nodes with. Kubernetes lets pods that request `nvidia.com/gpu` tolerate it,
 but not those that request a share under another name.

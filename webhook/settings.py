@@ -16,10 +16,12 @@ from gpufence.reserves import Reserves, read_reserves, write_reserves
 from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
 from gpufence.settings import HELP_URL, UnitSettings, part, setting
 from service.logs import LEVELS
-from webhook.policy import DriverLimits, Toleration, WebhookPolicy
+from webhook.policy import DriverLimits, WebhookPolicy, toleration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from webhook.policy import Toleration
 
 LISTEN: Final = "GPUFENCE_LISTEN"
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
@@ -147,7 +149,7 @@ def _tolerations(text: str, variable: str) -> tuple[Toleration, ...]:
 def _toleration(text: str, variable: str) -> Toleration:
     match = _TAINT.fullmatch(text)
     if match and (match[3] is None or match[3] in _EFFECTS):
-        return Toleration(match[1], match[2] or "", match[3] or "")
+        return toleration(match[1], match[2] or "", match[3] or "")
     remedy = f"write key=value:Effect, where Effect is one of {', '.join(_EFFECTS)}"
     raise InvalidError(Problem(variable, text, "is no toleration", remedy))
 
@@ -155,7 +157,10 @@ def _toleration(text: str, variable: str) -> Toleration:
 CAPABILITY: Final = parsed(card_capability, lambda value: "{}.{}".format(*value))
 _RESERVES: Final = parsed(read_reserves, write_reserves)
 _TOLERATIONS: Final = parsed(
-    _tolerations, lambda value: ",".join(f"{key}={value}:{effect}" for key, value, effect in value)
+    _tolerations,
+    lambda values: ",".join(
+        f"{item['key']}={item.get('value', '')}:{item.get('effect', '')}" for item in values
+    ),
 )
 
 

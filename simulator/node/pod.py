@@ -109,7 +109,7 @@ def read_pod(pod: Object) -> NodePod:
             *(("init containers",) if spec.get("initContainers") else ()),
             *(("envFrom",) if any(item.get("envFrom") for item in containers) else ()),
         ),
-        claims=tuple(ref.claim for ref in read_claims(pod) if ref.claim),
+        claims=tuple(ref.claim for ref in read_claims(pod)[0] if ref.claim),
     )
 
 

@@ -30,7 +30,13 @@ from gpufence.quantity import (
     write_bytes,
     write_mebibytes,
 )
-from gpufence.share import LEAST_ALLOWANCE, ShareTerms, allowance, smallest_limit
+from gpufence.share import (
+    LEAST_ALLOWANCE,
+    ShareTerms,
+    allowance,
+    smallest_limit,
+    write_fraction,
+)
 from tests.property.strategies import amounts, cards, json_values, noise, pods, readable_pods
 from tests.support.builders import container, phases, pod
 from tests.support.running import examples
@@ -92,7 +98,8 @@ terms = st.builds(
 
 
 def _fraction(limit: int, card: int, term: ShareTerms) -> Fraction:
-    return Fraction(allowance(limit, card, term).fraction_of(card))
+    may = allowance(limit, card, term)
+    return Fraction(write_fraction(may.numerator, may.denominator * card))
 
 
 @examples(100)

@@ -9,7 +9,7 @@ from gpufence.dialects import Undeclared, Unreadable
 from gpufence.held import held_limits
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
-from gpufence.share import ShareTerms, allowance, reserve_bytes
+from gpufence.share import ShareTerms, allowance, reserve_bytes, write_fraction
 from tests.support.tree import Vector, vectors
 
 
@@ -74,7 +74,7 @@ def _parts(limits: Limits, options: PodOptions, vector: Vector) -> dict[str, Any
             )
             parts[part.container] |= {
                 "allowance": may.bytes,
-                "fraction": may.fraction_of(card),
+                "fraction": write_fraction(may.numerator, may.denominator * card),
             }
             if may.starved:
                 parts[part.container]["starved"] = True

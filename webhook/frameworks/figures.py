@@ -18,6 +18,7 @@ from gpufence.share import (
     allowance,
     reserve_bytes,
     smallest_limit,
+    write_fraction,
 )
 
 _EXACT = 10**18  # finer than any fraction is written, so that the order of fractions is kept
@@ -223,7 +224,7 @@ def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | 
         exact = basis is Basis.SERVER or card.driver
         if exact and left >= terms.processes * LEAST_ALLOWANCE:
             may = Allowance(left, terms.processes, starved=False)
-    fraction = "" if size is None else may.fraction_of(size)
+    fraction = "" if size is None else write_fraction(may.numerator, may.denominator * size)
     return CardFigures(limit, reserve, size, may.bytes, fraction, may, card.driver)
 
 

@@ -24,7 +24,6 @@ from webhook.frameworks.figures import Injecting
 from webhook.policy import DriverLimits
 from webhook.rewrite.annotations import (
     admissions,
-    fits,
     is_amount,
     may_be_ours,
     no_room,
@@ -174,8 +173,8 @@ def _rewrite(
     mounts = [item.hook for item in trial.containers if isinstance(item.hook, HookMount)]
     hooks = hook_texts(mounts[0]) if mounts else {}
     record = {**own, **admitted.defaults, **decision.annotations, **hooks}
-    if not fits(read.annotations, record):
-        why = no_room(read.annotations, record)
+    why = no_room(read.annotations, record)
+    if why:
         return _without_plan(pod, mode, why, values_of(record))
     patch = _changed(pod, trial, decision.plan, policy)
     settle_annotations(patch, read.annotations, record)

@@ -165,8 +165,17 @@ def settle_annotations(
 
 
 def no_room(present: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """Say why the API server would not take all these annotations together, and what helps."""
+    """
+    Say why the API server would not take all these annotations together, without the forged ones,
+    and what helps; empty where it will. What stands there as it should be was taken before.
+    """
+    characters = "".join((*present, *present.values(), *wanted, *wanted.values()))
+    if len(characters) * _WIDEST <= MOST_BYTES:
+        return ""
     own, ours = _bytes(_others(present, wanted)), _bytes(wanted)
+    taken = all(present.get(key) == text for key, text in wanted.items())
+    if taken or own + ours <= MOST_BYTES:
+        return ""
     remedy = "shorten them to 200 KiB"
     if ours > own:
         remedy = "ask for the GPU in fewer containers, with shorter variables"
@@ -174,20 +183,6 @@ def no_room(present: Mapping[str, str], wanted: Mapping[str, str]) -> str:
         f"metadata.annotations: {own} bytes of the pod's own leave no room for {ours} of gpufence "
         f"below {MOST_BYTES}; {remedy}"
     )
-
-
-def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """
-    Return whether the API server will take all these annotations together, without the forged ones;
-    what stands there already as it should be was taken before.
-    """
-    characters = "".join((*present, *present.values(), *wanted, *wanted.values()))
-    if len(characters) * _WIDEST <= MOST_BYTES:
-        return True
-    if all(present.get(key) == text for key, text in wanted.items()):
-        return True
-    present = _others(present, wanted)
-    return _bytes(present) + _bytes(wanted) <= MOST_BYTES
 
 
 def _others(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:

@@ -150,8 +150,11 @@ def inputs_for(
     policy: WebhookPolicy,
 ) -> PlanInputs:
     """Read a pod that is being created, for every card of the fleet that it may meet."""
-    candidates = _cards_to_come(fleet, pod, policy)
     node = fleet.node(pod.node_name) if pod.node_name else None
+    default = policy.default if node is None else policy.default._replace(memory_bytes=None)
+    candidates = fleet.candidates(pod, default, policy.measured)
+    if not pod.node_name and (pod.node_selector or fleet.grows):
+        candidates = _with_unborn(candidates, pod, policy, grows=fleet.grows)
     strange = [card.memory_bytes is None for card in candidates]
     known = known_node(pod, node) if node is not None and not any(strange) else None
     largest = None if all(strange) and not pod.node_name else policy.largest_bytes
@@ -191,25 +194,19 @@ def inputs_held(
     return inputs._replace(driver=held)
 
 
-def _cards_to_come(fleet: Fleet, pod: Pod, policy: WebhookPolicy) -> tuple[CandidateCard, ...]:
+def _with_unborn(
+    candidates: tuple[CandidateCard, ...], pod: Pod, policy: WebhookPolicy, *, grows: bool
+) -> tuple[CandidateCard, ...]:
     """
-    Return every card that a pod might meet: those of the fleet, and where nodes come and go the one
-    of a node that is not there yet, as far as the pod's selector tells it.
+    Add the card of a node that is not there yet, where nodes come and go, as far as the pod's
+    selector tells it.
     """
-    candidates = fleet.candidates(pod, policy.default, policy.measured)
-    if not (pod.node_name or pod.node_selector or fleet.grows):
-        return candidates
     unknown = policy.default._replace(memory_bytes=None)
-    if pod.node_name:
-        known = fleet.node(pod.node_name) is not None
-        return fleet.candidates(pod, unknown, policy.measured) if known else candidates
     terms = (candidates[0].units, unknown, policy.measured)
     unborn = _selected(pod, *terms) if pod.node_selector else ()
     if unborn and candidates == (policy.default,):
         return unborn
-    return (
-        tuple(dict.fromkeys((*candidates, *(unborn or (unknown,))))) if fleet.grows else candidates
-    )
+    return tuple(dict.fromkeys((*candidates, *(unborn or (unknown,))))) if grows else candidates
 
 
 def _selected(

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpufence import names
-from gpufence.dialects import annotation, gpu_requests
+from gpufence.dialects import annotation
 from gpufence.nodes import REQUIRED
 from gpufence.shape import escape_pointer, objects, texts
 from webhook.driver_limits import REQUIREMENT, entry_of, lacks
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from webhook.rewrite.containers import GpuContainer, Path
     from webhook.rewrite.injection import Injection
 
+_NOT_ASKED = (None, "0", 0)
 _UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
+_POLICY = "terminationMessagePolicy"
 _UNSAID = {
-    "terminationMessagePolicy": (None, "", "File"),
+    _POLICY: (None, "", "File"),
     "terminationMessagePath": (None, "", "/dev/termination-log"),
 }
 """How the API server fills in what nobody has said."""
@@ -78,7 +80,7 @@ def keep_last_lines(patch: Patch, container: GpuContainer) -> None:
     frameworks that run out of memory say so there.
     """
     if all(container.manifest.get(key) in values for key, values in _UNSAID.items()):
-        patch.update(container.path, {"terminationMessagePolicy": "FallbackToLogsOnError"})
+        patch.update(container.path, {_POLICY: "FallbackToLogsOnError"})
 
 
 def schedule(patch: Patch, policy: WebhookPolicy, pod: Pod, dialect: str) -> None:
@@ -94,12 +96,12 @@ def schedule(patch: Patch, policy: WebhookPolicy, pod: Pod, dialect: str) -> Non
     if name and spec.get("schedulerName") in _UNCHOSEN:
         patch.update(("spec",), {"schedulerName": name})
     wanted = policy.tolerations
-    if dialect != annotation.SPEC.name and not _tolerates_by_itself(pod):
+    by_itself = any(item.gpu.get(names.NVIDIA_GPU) not in _NOT_ASKED for item in pod.containers)
+    if dialect != annotation.SPEC.name and not by_itself:
         wanted = (CARD_TAINT, *wanted)
-    if wanted:
-        present = objects(spec.get("tolerations"), "spec.tolerations")
-        missing = [item for item in wanted if not any(_covers(own, item) for own in present)]
-        patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
+    present = objects(spec.get("tolerations"), "spec.tolerations")
+    missing = [item for item in wanted if not any(_covers(own, item) for own in present)]
+    patch.extend(("spec", "tolerations"), missing)
 
 
 def require_label(patch: Patch) -> None:
@@ -177,29 +179,14 @@ def _without_doubles(
     }
 
 
-def _tolerates_by_itself(pod: Pod) -> bool:
-    """Return whether Kubernetes lets a pod tolerate the taint of GPU nodes without being told."""
-    named = any(names.NVIDIA_GPU in item.gpu for item in pod.containers)
-    return named and any(names.NVIDIA_GPU in item.counts for item in gpu_requests(pod))
-
-
 def _covers(own: Object, wanted: Toleration) -> bool:
     """Return whether a toleration of the pod's own bears the taint already."""
     key, effect = own.get("key") or "", own.get("effect") or ""
-    if effect not in ("", wanted.effect):
+    if effect not in ("", wanted.get("effect", "")):
         return False
     if own.get("operator") == "Exists":
-        return key in ("", wanted.key)
-    return bool(wanted.value) and key == wanted.key and own.get("value") == wanted.value
-
-
-def _write(wanted: Toleration) -> dict[str, str]:
-    toleration = {"key": wanted.key, "operator": "Equal" if wanted.value else "Exists"}
-    if wanted.value:
-        toleration["value"] = wanted.value
-    if wanted.effect:
-        toleration["effect"] = wanted.effect
-    return toleration
+        return key in ("", wanted["key"])
+    return "value" in wanted and (key, own.get("value")) == (wanted["key"], wanted["value"])
 
 
 Operation: TypeAlias = dict[str, object]
@@ -211,7 +198,7 @@ _TOO_MANY = MOST_OPERATIONS + 1  # so many of one change tell that its part is r
 _SLOTS = [slot_name(env, number) for env in SETTABLE for number in range(4)]
 _TOKENS = {
     key: escape_pointer(key)
-    for key in (*names.WRITTEN_KEYS, *(f"{names.ENV_PREFIX}{slot}" for slot in _SLOTS))
+    for key in (*names.WRITTEN_KEYS, *(f"{names.ENV_PREFIX}{slot}" for slot in _SLOTS), _POLICY)
 }
 """How the keys that are written most stand in a pointer."""
 
@@ -239,13 +226,13 @@ class Patch:
         if len(self._changes) <= MOST_OPERATIONS:
             return self._changes
         parts = dict.fromkeys(tuple(str(each["path"]).split("/")[1:3]) for each in self._changes)
-        return [{"op": "add", "path": _pointer(part), "value": self._find(part)} for part in parts]
+        return [{"op": "add", "path": _pointer(part), "value": self.at(part)} for part in parts]
 
     def update(self, path: Path, entries: Mapping[str, object]) -> None:
         """Set members of an object, which is made if it is not there."""
         if not entries:
             return
-        target = self._find(path)
+        target = self.at(path)
         if not isinstance(target, dict):
             self._make(path, dict(entries), dict(entries))
             return
@@ -264,7 +251,7 @@ class Patch:
         """Append to a list, which is made if it is not there."""
         if not items:
             return
-        target = self._find(path)
+        target = self.at(path)
         if not isinstance(target, list):
             self._make(path, list(items), list(items))
             return
@@ -274,12 +261,12 @@ class Patch:
 
     def replace(self, path: Path, key: int, value: object) -> None:
         """Put another item in the place of one of a list, which must be there."""
-        self._find(path)[key] = value
+        self.at(path)[key] = value
         self._changes.append({"op": "replace", "path": f"{_pointer(path)}/{key}", "value": value})
 
     def remove(self, path: Path, *keys: str) -> None:
         """Remove members of an object, which must be there."""
-        members = self._find(path)
+        members = self.at(path)
         for key in keys:
             del members[key]
         start = f"{_pointer(path)}/"
@@ -290,7 +277,7 @@ class Patch:
     def drop_items(self, path: Path, positions: Sequence[int]) -> None:
         """Remove items of a list, which must be there: the positions rise."""
         gone = frozenset(positions)
-        items = self._find(path)
+        items = self.at(path)
         items[:] = [item for position, item in enumerate(items) if position not in gone]
         start = f"{_pointer(path)}/"
         self._changes += [
@@ -298,17 +285,12 @@ class Patch:
             for position in islice(reversed(positions), _TOO_MANY)
         ]
 
-    def at(self, path: Path) -> dict[str, object]:
-        """Return the object at a path as it will be; it must be there, and is not to be changed."""
-        found: dict[str, object] = self._find(path)
-        return found
-
     def _make(self, path: Path, value: object, copy: object) -> None:
-        self._find(path[:-1])[path[-1]] = copy
+        self.at(path[:-1])[path[-1]] = copy
         self._changes.append({"op": "add", "path": _pointer(path), "value": value})
 
-    def _find(self, path: Path) -> Any:  # noqa: ANN401 - whatever stands there
-        """Return what stands at a path; None where nothing does."""
+    def at(self, path: Path) -> Any:  # noqa: ANN401 - whatever stands there
+        """Return what will stand at a path, which is not to be changed; None where nothing will."""
         found: Any = self.document
         for key in path:
             if type(found) is dict:  # as nearly always, and often without the member

@@ -154,7 +154,7 @@ def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str,
         except (KubeError, ValueError) as error:
             return f"cannot be read: {error}"
 
-    refs = read_claims(raw)[:MOST_READ]
+    refs = read_claims(raw)[0][:MOST_READ]
     found = {ref.name: claim for ref, claim in zip(refs, map(read, refs), strict=True)}
     return {**found, **_classes(reader, classes_asked(found.values()))}
 

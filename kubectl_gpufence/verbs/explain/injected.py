@@ -96,12 +96,8 @@ def formula(figures: ShareFigures, headroom: Headroom, card_is: str = "the card"
     if figures.card_bytes:
         may = figures.allowance(headroom) or figures.allowance(Headroom.FACTOR)
         # A exactly, where its rule is known: F is rounded once.
-        fraction = (
-            may.fraction_of(figures.card_bytes)
-            if may
-            else write_fraction(figures.allowance_bytes, figures.card_bytes)
-        )
-        lines.append(f"F = A / T = {fraction}")
+        amount, parts = may[:2] if may else (figures.allowance_bytes, 1)
+        lines.append(f"F = A / T = {write_fraction(amount, parts * figures.card_bytes)}")
     return lines
 
 

@@ -12,7 +12,7 @@ from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode
 from gpufence.quantity import GIB, MIB
 from webhook.frameworks.table import read_slot
-from webhook.policy import DriverLimits, Toleration, WebhookPolicy
+from webhook.policy import DriverLimits, WebhookPolicy, toleration
 from webhook.rewrite.containers import SETTABLE, WATCHED
 
 NAMES = ("a", "b", "c")
@@ -186,7 +186,7 @@ policies = st.builds(
         memory_bytes=st.none() | st.just(15 * GIB),
         compute_capability=st.none() | st.just((8, 6)),
     ),
-    tolerations=st.sampled_from([(), (Toleration("team", "ml", "NoSchedule"),)]),
+    tolerations=st.sampled_from([(), (toleration("team", "ml", "NoSchedule"),)]),
     reserve_override=st.none() | st.just(300 * MIB),
     hook_source=st.sampled_from(["", "pass\n"]),
     driver_limits=st.sampled_from(DriverLimits),

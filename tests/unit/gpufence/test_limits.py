@@ -55,7 +55,7 @@ def test_what_decides_about_memory_is_read() -> None:
 
     assert ("node-1", {"zone": "a"}) == (said.node_name, said.node_selector)
     assert {"requiredDuringSchedulingIgnoredDuringExecution": {}} == said.affinity
-    assert (PodClaim("gpu", ""),) == said.claims == read_claims(raw)
+    assert (PodClaim("gpu", ""),) == said.claims == read_claims(raw)[0]
     assert {"aliyun.com/gpu-mem": "3", "nvidia.com/mig-1g.5gb": "0"} == said.containers[0].gpu
     assert ((), "", {}, ()) == tuple(
         getattr(read_pod({}), name) for name in ("containers", "node_name", "annotations", "claims")

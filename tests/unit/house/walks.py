@@ -63,8 +63,8 @@ class Walk(NamedTuple):
 
 
 RECORDED = {
-    "rewrite": Walk(95, 22),
-    "create": Walk(125, 29),
+    "rewrite": Walk(90, 22),
+    "create": Walk(110, 28),
     "verdict": Walk(38, 8),
     "eviction": Walk(141, 24),
     "renewal": Walk(64, 9),

@@ -222,9 +222,41 @@ def test_who_keeps_the_most_for_the_longest_gives_way(size: int, became: str) ->
     assert (became, b"x" * 70) == asyncio.run(_read_two(b"y" * size, b"x" * 70))
 
 
-def test_of_large_bodies_one_is_answered_at_a_time() -> None:
-    """Small ones wait for nobody."""
-    bodies = Bodies()
+class Slow(Fine):
+    """Takes a few turns of the loop, and notes whose answer begins and ends."""
 
-    assert bodies.turn(b"x" * LARGE_BODY_BYTES) is None
-    assert bodies.turn(b"x" * (LARGE_BODY_BYTES + 1)) is not None
+    def __init__(self) -> None:
+        self.order: list[str] = []
+
+    async def answer(self, review: Review) -> Reply:
+        for _ in range(3):
+            self.order.append(review.subject.uid)
+            await asyncio.sleep(0)
+        return await super().answer(review)
+
+
+def test_of_large_bodies_one_is_answered_at_a_time() -> None:
+    """Small ones do not wait for them."""
+    hook, stage = Slow(), Stage()
+    account = Account(Metrics(("slow",)), RequestLog(logging.DEBUG, stage.log))
+    endpoint = Endpoint(stage._other, {"/slow": ("slow", hook)}, account, lambda: False)
+    padding = b" " * LARGE_BODY_BYTES
+
+    async def post(uid: str, more: bytes) -> None:
+        async def receive() -> Message:
+            return whole(encoded(review(uid=uid)) + more)
+
+        async def send(_: Message) -> None:
+            return
+
+        scope = {"type": "http", "path": "/slow", "method": "POST", "headers": []}
+        await endpoint(scope, receive, send)
+
+    async def all_at_once() -> None:
+        await asyncio.gather(post("large-1", padding), post("large-2", padding), post("small", b""))
+
+    asyncio.run(all_at_once())
+
+    large = [uid for uid in hook.order if uid != "small"]
+    assert ["large-1"] * 3 + ["large-2"] * 3 == large
+    assert hook.order.index("small") < hook.order.index("large-2")

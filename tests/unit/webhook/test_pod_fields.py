@@ -10,7 +10,7 @@ from gpufence.annotations import HookCarrier
 from gpufence.mode import Mode
 from tests.support.builders import container, gpushare, pod
 from tests.support.rewriting import POLICY, annotation, decide, environment, rewritten, variables
-from webhook.policy import Toleration
+from webhook.policy import toleration
 from webhook.rewrite import Unchanged
 from webhook.rewrite.python_hook import MOUNT, VOLUMES
 
@@ -80,7 +80,7 @@ def test_the_operators_tolerations_are_added() -> None:
     """Configured tolerations come on top, unless the pod has them."""
     policy = replace(
         POLICY,
-        tolerations=(Toleration("team", "ml", "NoSchedule"), Toleration("spot", "yes")),
+        tolerations=(toleration("team", "ml", "NoSchedule"), toleration("spot", "yes")),
         scheduler_names={"nvidia": "gpu-scheduler"},
     )
     own = {"key": "team", "value": "ml", "effect": "NoSchedule"}

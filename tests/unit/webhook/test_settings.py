@@ -8,7 +8,7 @@ from gpufence import names
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
 from gpufence.settings import read_settings, shown_settings, unknown_settings
-from webhook.policy import Toleration, WebhookPolicy
+from webhook.policy import WebhookPolicy, toleration
 from webhook.settings import PodSettings, ServerSettings, WebhookSettings
 
 WRONG = {
@@ -125,9 +125,9 @@ def test_tolerations_are_read() -> None:
     policy = read(GPUFENCE_TOLERATIONS="team=ml:NoSchedule, example.com/spot, slow:NoExecute,")
 
     assert (
-        Toleration("team", "ml", "NoSchedule"),
-        Toleration("example.com/spot"),
-        Toleration("slow", effect="NoExecute"),
+        toleration("team", "ml", "NoSchedule"),
+        toleration("example.com/spot"),
+        toleration("slow", effect="NoExecute"),
     ) == policy.tolerations
 
 

@@ -49,7 +49,7 @@ def population(dice: random.Random, seconds: float) -> list[Person]:
 
     A crowd of honest ones comes first and stays for long: where more than half of all pods were
     over their limits nobody would be evicted, rightly, and nothing be proved. One on each card is
-    there to be borrowed of.
+    there to be borrowed of, and one keeps what it borrows of the second, which is at work.
     """
     people: list[Person] = []
     at = 0.0
@@ -68,14 +68,15 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
     namespace = dice.choices([*EVICTING, CAPPING, FREE], [6, 6, 4, 2, 2])[0]
     units = LENT_UNITS if kind in _LENDERS else dice.choice((1, 2))
     place = int(name.rpartition("-")[2])
-    settler = place < LENT_CARDS
+    settler = place < len(_PLACES)
     declared = dice.random() > 0.07 or settler
-    burst = dice.randint(4, 9) if kind in _BORROWERS and declared else units
+    most = MUCH_UNITS if settler else dice.randint(4, 9)
+    burst = most if kind in _BORROWERS and declared else units
     injected = dice.random() > 0.1
-    shielded = dice.random() < 0.08
+    shielded = dice.random() < 0.08 and not settler
     noted = dice.randrange(3) if declared and dice.random() < 0.3 else None
     if settler:
-        noted, namespace = place, EVICTING[place]
+        noted, namespace = _PLACES[place], EVICTING[_PLACES[place]]
     limit = burst * GIB
     words = Words(
         name=name,
@@ -203,6 +204,11 @@ def _beyond(dice: random.Random, limit: int) -> str:
     return f"hold {limit - 200}Mi; after {after:.1f}s hold {limit + dice.randint(300, 1000)}Mi"
 
 
+def _keeping(dice: random.Random, limit: int) -> str:
+    """Borrow nearly all it may, and never give back."""
+    return f"hold 700Mi; after {dice.uniform(8, 12):.1f}s hold {limit - 100}Mi"
+
+
 def _lending(dice: random.Random, limit: int) -> str:
     """Be idle for a while, and come back for what it is promised."""
     awake = f"hold {limit - 100}Mi; after {dice.uniform(1, 5):.1f}s hold 200Mi"
@@ -233,16 +239,19 @@ _SCRIPTS: Final[Mapping[str, Callable[[random.Random, int], str]]] = {
     "relapsing": _crashing_over,
     "bursting": _bursting,
     "beyond": _beyond,
+    "keeping": _keeping,
     "lending": _lending,
     "working": _working,
     "lazy": _lazy,
 }
-_WEIGHTS: Final = (4, 1, 2, 2, 2, 3, 2, 3, 2, 1, 5, 1, 1, 1, 1)
-_BORROWERS: Final = {"bursting", "beyond"}
+_WEIGHTS: Final = (4, 1, 2, 2, 2, 3, 2, 3, 2, 1, 5, 1, 1, 1, 1, 1)
+_BORROWERS: Final = {"bursting", "beyond", "keeping"}
 _LENDERS: Final = {"lending", "working", "lazy"}
-_SETTLERS: Final = ("lazy", "working", "lending", *["honest"] * 8)
-LENT_CARDS: Final = 3
+_SETTLERS: Final = ("lazy", "working", "lending", "keeping", *["honest"] * 8)
+_PLACES: Final = (0, 1, 2, 1)
+"""On which card the first settlers are."""
 LENT_UNITS: Final = 5
+MUCH_UNITS: Final = 10
 
 
 class Trouble(StrEnum):

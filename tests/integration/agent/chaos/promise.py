@@ -144,11 +144,27 @@ def _due_by_hold(life: Life, history: History, promise: Promise, decided: Span) 
         return False
     first = max([life.first_use, *(start.at for start in _before(history, decided))])
     from_ = first + promise.grace_seconds - promise.interval_seconds
-    hold = promise.hold_seconds
     return any(
-        fullest(_room(spans, history, from_), decided, hold, promise.smear_seconds) >= hold
-        for spans in life.over.values()
+        _full(_room(spans, history, from_), history, card, decided, promise, promise.hold_seconds)
+        for card, spans in life.over.items()
     )
+
+
+def _full(
+    spans: list[Span],
+    history: History,
+    card: int,
+    decided: Span,
+    promise: Promise,
+    hold: float,
+) -> bool:
+    """
+    Tell whether the agent can have counted the hold. The last look spills over a full bucket, and
+    while it could not see the card nothing drained.
+    """
+    unseen = _in_the_way(history, card)
+    smear = promise.smear_seconds
+    return fullest(spans, decided, hold + smear, smear, unseen=unseen) >= hold
 
 
 def _due_by_shortage(life: Life, history: History, promise: Promise, decided: Span) -> bool:
@@ -159,7 +175,7 @@ def _due_by_shortage(life: Life, history: History, promise: Promise, decided: Sp
     from_ = max([0.0, *(start.at for start in _before(history, decided))])
     smear = promise.smear_seconds
     return any(
-        fullest(_room(spans, history, from_), decided, hold, smear) >= hold
+        _full(_room(spans, history, from_), history, card, decided, promise, hold)
         and any(
             cure.since <= decided.until and decided.since <= cure.until + smear
             for cure in _room(life.barely.get(card, []), history, from_)

@@ -51,8 +51,8 @@ def played(plan: Plan) -> list[int]:
     )
     said = f"seed {plan.seed}"
 
-    assert () == result.false, said
-    assert () == result.missed, said
+    assert () == result.false, "\n".join([said, *result.false])
+    assert () == result.missed, "\n".join([said, *result.missed])
     assert [] == bugs, said
     assert [] == unexplained, said
     assert result.evictions >= plan.seconds / 20, f"{said} proves nothing"

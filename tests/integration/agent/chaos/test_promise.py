@@ -62,6 +62,10 @@ LONG = {0: [Span(100.0, 100.1 + LONGEST)]}
 SAWTOOTH = {0: [Span(110.0 + 2 * number, 111.5 + 2 * number) for number in range(3)]}
 TWO_CARDS = {0: [Span(110.0, 110.4)], 1: [Span(112.0, 112.4)]}
 GLIMPSE = {0: [Span(110.0, 110.1)]}
+BEFORE_AND_AFTER = {0: [Span(110.0, 112.0), Span(119.5, 120.2)]}
+BETWEEN = {"blind": [Blind(Span(112.5, 118.5), "hung"), Blind(Span(113.0, 118.0), "lost", card=0)]}
+ELSEWHERE = {"blind": [Blind(Span(112.5, 118.5), "lost", card=1)]}
+FULL = {0: [Span(110.0, 114.0), Span(118.0, 118.3)]}
 ASKED = {0: [Span(100.0, 102.1)]}
 AGAIN = {0: [Span(110.0, 110.4), Span(140.0, 141.0)]}
 ANEW = {0: [Span(110.0, 111.0), Span(190.0, 190.1)]}
@@ -88,6 +92,9 @@ HELD = (105.0, 113.0)
         (life(HELD, evicted=at(112.0)), {"blind": [FORBIDDEN]}, 1),
         (life(spans=GLIMPSE, evicted=at(113.5)), {"fog": [Span(110.1, 113.0)]}, 0),
         (life(spans=GLIMPSE, evicted=at(113.5)), {}, 1),
+        (life(spans=BEFORE_AND_AFTER, evicted=at(120.2)), BETWEEN, 0),
+        (life(spans=BEFORE_AND_AFTER, evicted=at(120.2)), ELSEWHERE, 1),
+        (life(spans=FULL, evicted=at(118.3)), {}, 0),
         (life(may_be_asked=ASKED, may_recall=ASKED, evicted=at(104.0)), {}, 0),
         (life(may_be_asked=ASKED, evicted=at(104.0)), {}, 1),
         (life(may_be_asked=AGAIN, may_recall=AGAIN, evicted=at(141.0)), {}, 0),
@@ -99,7 +106,9 @@ HELD = (105.0, 113.0)
         *("a little on each of two cards", "pressing a neighbour, in the grace too"),
         *("pressing that cures nothing", "while suspended", "a sawtooth", "the kill switch is on"),
         *("in the pause of a new agent", "no word of the operator", "what was not seen may be so"),
-        *("over for a glimpse", "asked for what it borrowed", "asked, and its going gives nothing"),
+        *("over for a glimpse", "no look took anything back", "looks took it back"),
+        *("the last look spills over", "asked for what it borrowed"),
+        "asked, and its going gives nothing",
         *("asked again within a minute", "asked anew after a minute", "never asked"),
     ],
 )

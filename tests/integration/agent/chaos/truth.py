@@ -61,11 +61,17 @@ def widened(spans: Iterable[Span], by_seconds: float, from_: float = 0.0) -> lis
 
 
 def fullest(
-    spans: Sequence[Span], window: Span, most: float, smear: float = 0.0, drain: float = _DRAIN
+    spans: Sequence[Span],
+    window: Span,
+    most: float,
+    smear: float = 0.0,
+    drain: float = _DRAIN,
+    unseen: Sequence[Span] = (),
 ) -> float:
     """
     Return the most that a bucket holds within the window, filled by these spans one second each
-    second and drained at half the speed between them; nothing unless a span meets the window.
+    second and drained at half the speed between them, as far as that is not `unseen`; nothing
+    unless a span meets the window.
 
     Who looks now and then takes what a look shows to hold until the next one: up to `smear` seconds
     after each span but the last.
@@ -77,7 +83,8 @@ def fullest(
             break
         if last is not None:
             gap = since - last
-            drained = max(gap - smear, 0.0) * drain
+            seen = sum(piece.seconds for piece in without(Span(last, since), unseen))
+            drained = max(seen - smear, 0.0) * drain
             level = max(min(level + min(gap, smear), most) - drained, 0.0)
         level = min(level + min(until, window.until) - since, most)
         last = until

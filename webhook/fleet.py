@@ -36,6 +36,8 @@ _MOST_INDEXES = 256
 """Label keys kept indexed, of those that nodes have."""
 
 _MOST_ANSWERS = 1024
+_MOST_SIZES = 16
+"""Of cards that differ in nothing else; no cluster has so many."""
 _MOST_COMPARED = 16_384
 """Values that a pod's affinity is compared with, its own and those of nodes."""
 
@@ -84,6 +86,8 @@ class Fleet:
         answer = self._answers.get(question)
         if answer is None:
             answer = candidate_cards(pod, nodes, default, measured)
+            if len(answer) > _MOST_SIZES:
+                answer = _without_many_sizes(answer)
             if len(self._answers) < _MOST_ANSWERS:
                 self._answers[question] = answer
         return answer
@@ -184,6 +188,21 @@ class Fleet:
             if len(self._indexes) < _MOST_INDEXES:
                 self._indexes[key] = index
         return index
+
+
+def _without_many_sizes(cards: tuple[CandidateCard, ...]) -> tuple[CandidateCard, ...]:
+    """
+    Return cards without some of many sizes between the smallest and the largest, on one of which
+    every value is smallest: so a pod of many amounts is no more work.
+    """
+    alike: dict[CandidateCard, list[CandidateCard]] = {}
+    for card in cards:
+        alike.setdefault(card._replace(memory_bytes=None), []).append(card)
+    kept: set[CandidateCard] = set()
+    for each in alike.values():
+        by_size = sorted(each, key=lambda card: card.memory_bytes or 0)
+        kept.update(by_size[:: -(-len(each) // _MOST_SIZES)], by_size[-1:])
+    return tuple([card for card in cards if card in kept])
 
 
 def _comes_and_goes(labels: Mapping[str, str]) -> bool:

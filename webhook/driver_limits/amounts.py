@@ -22,7 +22,7 @@ from gpufence.quantity import MIB
 from webhook.driver_limits import Held, obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
@@ -83,16 +83,11 @@ class PodParts:
     _counted: dict[Units, frozenset[str]] = field(default_factory=dict)
     _parts: dict[Units, dict[int, Mapping[str, int]]] = field(default_factory=dict)
 
-    def on_each(self, units: Units, sizes: Iterable[int]) -> list[Mapping[str, int]]:
+    def on_each(self, units: Units, sizes: Collection[int]) -> list[Mapping[str, int]]:
         """Return the parts of containers on a card of each size. Raises LeftOutError."""
         read = self._parts.setdefault(units, {})
-        every = []
-        for size in sizes:
-            parts = read.get(size)
-            if parts is None:
-                parts = read[size] = self._read(units, size)
-            every.append(parts)
-        return every
+        read |= {size: self._read(units, size) for size in sizes if size not in read}
+        return [read[size] for size in sizes]
 
     def _read(self, units: Units, size: int) -> Mapping[str, int]:
         terms = (self.pod, self.options, self.namespace, size)
@@ -110,10 +105,9 @@ class PodParts:
 
     def is_counted(self, container: str, units: Units) -> bool:
         """Return whether a scheduler places the pod only where the part fits the card."""
-        counted = self._counted.get(units)
-        if counted is None:
-            counted = self._counted[units] = self._count(units)
-        return container in counted
+        if units not in self._counted:
+            self._counted[units] = self._count(units)
+        return container in self._counted[units]
 
     def _count(self, units: Units) -> frozenset[str]:
         declared = self.declared(units)
@@ -207,7 +201,16 @@ def kinds_of(
         least = _shown(SMALLEST_MADE) if grows else smallest
         kind = NodeKind((_selected(pod, least),), stated=False)
         found.setdefault(default.units, {})[kind] = None
-    return found
+    return {units: _ends(kinds) for units, kinds in found.items()}
+
+
+def _ends(kinds: Mapping[NodeKind, None]) -> dict[NodeKind, None]:
+    """Leave out nodes of one size between the smallest and the largest of these, which tell all."""
+    between: set[NodeKind] = set()
+    for stated in (True, False):
+        alike = [kind for kind in kinds if kind.stated is stated and len(set(kind.sizes)) == 1]
+        between.update(sorted(alike)[1:-1])
+    return {kind: None for kind in kinds if kind not in between}
 
 
 def _selected(pod: Pod, least: int) -> int:

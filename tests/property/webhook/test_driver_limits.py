@@ -346,8 +346,9 @@ def _amounts_on(
     return found
 
 
+@pytest.mark.parametrize("says", [DriverLimits.OFF, DriverLimits.ON])
 @pytest.mark.parametrize("own", [0, 1], ids=["alike", "each its own amount"])
-def test_many_containers_and_sizes_take_no_longer(own: int) -> None:
+def test_many_containers_and_sizes_take_no_longer(own: int, says: DriverLimits) -> None:
     """64 containers on cards of 200 sizes that were never seen are decided about in 30 ms."""
     made = [container(f"c{at}", **{names.GPUSHARE_MEMORY: "1"}) for at in range(64)]
     said = {f"{names.MEMORY_OF_CONTAINER}c{at}": f"{300 + at * own}Mi" for at in range(64)}
@@ -362,7 +363,9 @@ def test_many_containers_and_sizes_take_no_longer(own: int) -> None:
         return read
 
     def hold(read: dict[str, Any]) -> object:
-        return rewrite(read, Mode.CAP, {}, fleet, replace(OFF, driver_limits=DriverLimits.ON))
+        return rewrite(read, Mode.CAP, {}, fleet, replace(OFF, driver_limits=says))
 
-    assert "the driver is asked to hold c0 to 300Mi, " in repr(hold(unseen()))
+    asks = "the driver is asked to hold c0 to 300Mi, " in repr(hold(unseen()))
+
+    assert asks == (says is DriverLimits.ON)
     assert quiet_seconds(hold, unseen, enough=MOST_SECONDS) < MOST_SECONDS

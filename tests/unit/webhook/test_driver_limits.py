@@ -19,6 +19,7 @@ from webhook.fleet import Fleet
 from webhook.policy import DriverLimits, WebhookPolicy
 
 ON = WebhookPolicy(driver_limits=DriverLimits.ON)
+OFF = WebhookPolicy()
 AUTO = replace(ON, driver_limits=DriverLimits.AUTO)
 LABELLED = replace(ON, driver_limits=DriverLimits.LABELLED)
 YES = {names.DRIVER_LIMITS: "true"}
@@ -98,6 +99,8 @@ MEASURED = labels_only(GFD_MEMORY="15360")
 GROWS = sized(15360, **GROWING)
 OF_16 = {names.KARPENTER_GPU_MEMORY: "16384"}
 NEARLY = sized(15079, name="b")
+BETWEEN, LARGE = sized(24576, name="m"), sized(40960, name="n")
+ALIKE = sized(15200, name="m")
 OLD_ONE = sized(15360, name="b", driver="580.95.05")
 INSTANCE = node(card(profile="1g.5gb", parent="x"), driver=NEW, allocatable=OFFERED)
 BY_MPS = sized(15360, name="b", **{names.GKE_SHARING: "mps", names.GKE_CLIENTS: "4"})
@@ -157,6 +160,8 @@ def units(amount: int = 3, **spec: Any) -> dict[str, Any]:
         ),
         pytest.param(shared("3Gi"), fleet_of(INSTANCE), MIG, id="MIG"),
         pytest.param(shared("3Gi"), fleet_of(T4, BY_MPS), "3072", id="MPS holds processes"),
+        pytest.param(units(24), fleet_of(T4, BETWEEN, LARGE), "24576", id="sizes between"),
+        pytest.param(quarter(), fleet_of(T4, ALIKE, NEARLY), "3769", id="shares between"),
         pytest.param(units(), fleet_of(T4, NO_UNIT), UNREADABLE, id="an unknown unit"),
         pytest.param(HAMI, ONE, "", id="a library holds it"),
     ],
@@ -293,11 +298,15 @@ REQUIRED = requiring({"matchExpressions": [REQUIREMENT]})
     ],
 )
 def test_auto_holds_what_gets_proved_nodes_alone(spec: Any, fleet: Fleet, expected: str) -> None:
-    """Nothing is required of the node: what may get one that is not proved is held by no driver."""
+    """What may get a node that is not proved is told as if there were no driver's limits."""
     asked = shared("3Gi", **spec)
+    result, without = (rewritten(asked, fleet=fleet, policy=each)[0] for each in (AUTO, OFF))
+    caps = {env: text for env, text in environment(result).items() if "GPU_MEMORY" not in env}
 
     assert expected == limit_of(asked, fleet, AUTO)
-    assert required(asked) == required(rewritten(asked, fleet=fleet, policy=AUTO)[0])
+    assert required(asked) == required(result)
+    assert caps.keys() <= environment(without).keys()
+    assert expected == "3072" or environment(without) == environment(result)
 
 
 def test_each_container_has_its_own_limit() -> None:

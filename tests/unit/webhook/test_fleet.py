@@ -11,7 +11,7 @@ from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB
 from tests.support.builders import card, gpushare, node, pod
 from tests.support.observing import quiet_seconds
-from tests.support.rewriting import T4, gpu_node
+from tests.support.rewriting import T4, gpu_node, rewritten
 from webhook.fleet import Fleet
 
 MOST_SECONDS = 0.02
@@ -193,6 +193,25 @@ def test_an_affinity_costs_a_large_cluster_little(items: list[dict[str, Any]]) -
     )
 
     assert seconds < MOST_SECONDS
+
+
+def test_of_very_many_sizes_the_ends_count() -> None:
+    """A pod is told by 200 kinds of cards what the smallest and the largest of each would tell."""
+    made = [
+        gpu_node(
+            node(card(memory_bytes=(16 + n) * GIB, compute_capability=each), name=f"{each}{n}")
+        )
+        for each in ((8, 0), (9, 0))
+        for n in range(100)
+    ]
+    asked = pod(gpushare(), annotations={names.BURST: "40Gi"})
+    found = Fleet(made).candidates(read_pod(asked), T4)
+    ends = [made[at] for at in (0, 99, 100, 199)]
+    told = [rewritten(asked, fleet=Fleet(nodes))[1].plan for nodes in (made, ends)]
+
+    assert len(found) <= 2 * 17
+    assert {each.cards[0].memory_bytes for each in ends} <= {each.memory_bytes for each in found}
+    assert told[0] == told[1]
 
 
 def test_no_more_labels_are_indexed_than_promised() -> None:

@@ -9,6 +9,7 @@ import importlib.abc
 import importlib.util
 import resource
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -38,7 +39,10 @@ class Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         if fullname != self._module:
             return None
-        return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
+        folders = [str(Path(self._path).parent)] if Path(self._path).stem == "__init__" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self._path, loader=self, submodule_search_locations=folders
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         exec(compile(self._source, self._path, "exec"), module.__dict__)  # noqa: S102 - its purpose

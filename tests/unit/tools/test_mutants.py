@@ -156,15 +156,17 @@ def test_imports_are_read_from_the_tree(tmp_path: Path) -> None:
 
 
 def test_a_module_is_replaced_only_in_memory() -> None:
-    """The one module has the other text, and every other is found as ever."""
-    finder = Replaced("tools.unheard", "tools/unheard.py", "A = 2")
+    """The one module has the other text, and every other is found as ever, also within it."""
+    finder = Replaced("tools.unheard", "tools/mutants/__init__.py", "A = 2")
     sys.meta_path.insert(0, finder)
     try:
         assert 2 == importlib.import_module("tools.unheard").A
+        assert importlib.import_module("tools.unheard.picking").pick is not pick
         assert finder.find_spec("tools.lock") is None
     finally:
         sys.meta_path.remove(finder)
-        sys.modules.pop("tools.unheard", None)
+        for name in ("tools.unheard", "tools.unheard.picking"):
+            sys.modules.pop(name, None)
 
 
 def test_the_same_seed_draws_the_same() -> None:

@@ -31,9 +31,9 @@ _MIG: Final = "it has MIG instances, for which the driver takes no limit"
 class Canary(NamedTuple):
     """The canary of a node, if there is one, its driver, and the cards that it is to be held on."""
 
-    pod: PodOnNode | None = None
-    driver: str = ""
-    cards: tuple[Card, ...] = ()
+    pod: PodOnNode | None
+    driver: str
+    cards: tuple[Card, ...]
 
     @property
     def container(self) -> str:

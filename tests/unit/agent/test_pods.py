@@ -83,6 +83,8 @@ def test_all_that_is_read() -> None:
     found = read(raw)
     assert expected == found
     assert found.of_job
+    del raw["spec"]["terminationGracePeriodSeconds"]
+    assert 30 == read(raw).grace_seconds
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,8 @@ TRIAL = CardTrial(
     identity=KernelView(cgroup=("0::/",), age_seconds=1.0),
 )
 TORCH = CapTrial(name="torch", told_bytes=GIB, most_bytes=GIB + 300 * MIB)
-CARD = CardFacts(
-    uuid=UUID, model="Tesla T4", total_bytes=15 * GIB, compute_capability=(7, 5), trial=TRIAL
-)
+UNTRIED = CardFacts(uuid=UUID, model="Tesla T4", total_bytes=15 * GIB, compute_capability=(7, 5))
+CARD = replace(UNTRIED, trial=TRIAL)
 FACTS = DriverFacts(
     driver="580.95.05",
     kernel="6.12",
@@ -159,7 +158,7 @@ def test_one_setting_is_for_all_cards_of_the_machine() -> None:
         replace(CARD, trial=large),
         replace(CARD, model="NVIDIA L4", compute_capability=(8, 9)),
         replace(CARD, model="NVIDIA H100", compute_capability=(9, 0), trial=large),
-        replace(CARD, trial=None),
+        UNTRIED,
     )
     remedies = {item.remedy for item in findings(replace(FACTS, cards=cards)) if item.remedy}
 
@@ -239,17 +238,17 @@ def test_what_could_not_be_tried_is_no_difference() -> None:
     ("facts", "expected"),
     [
         (
-            replace(FACTS, cards=(replace(CARD, trial=None, untried="only 4Mi are free"),)),
+            replace(FACTS, cards=(replace(UNTRIED, untried="only 4Mi are free"),)),
             "Nothing was tried.",
         ),
         (
-            replace(FACTS, cards=(replace(CARD, trial=None, trouble="no lists"),)),
+            replace(FACTS, cards=(replace(UNTRIED, trouble="no lists"),)),
             "Differs: 1 of 2 assumptions.",
         ),
         (replace(FACTS, cards=(), trouble="no card"), "Differs: 1 of 1 assumptions."),
         (replace(FACTS, host_pids=False), "As assumed."),
         (
-            replace(FACTS, cards=(CARD, replace(CARD, trial=None, untried="full"))),
+            replace(FACTS, cards=(CARD, replace(UNTRIED, untried="full"))),
             "As assumed. Not tried: 1.",
         ),
     ],

@@ -101,6 +101,7 @@ TWO = builders.request("4Gi", count=2)
     [
         (ANY, [UNKNOWN_AMOUNT]),
         (builders.request("1Gi", count=2), [Amount(GIB)] * 2),
+        (builders.request("1Gi", count=65), [Amount(GIB)] * 64),
         (builders.request(adminAccess=True), []),
         ({"name": "nic", "exactly": NIC}, []),
         (either(MUCH, builders.request("4Gi")), [Amount(4 * GIB)]),

@@ -60,11 +60,14 @@ def test_a_profile_reads_back_as_it_was_written() -> None:
 
 
 def test_what_is_applied_reads_back_too() -> None:
-    """By container, in whatever order."""
+    """By container, in whatever order, also what is there twice."""
     amounts = {"tokenizer": GIB, "server": 6 * GIB}
     status = write_status([SUMMARY], 3, amounts)
 
+    twice = {"applied": [row for row in status["applied"] for _ in range(2)]}
+
     assert amounts == read_profile({**raw(SUMMARY), "status": status}).applied
+    assert amounts == read_profile({**raw(SUMMARY), "status": {**status, **twice}}).applied
 
 
 def test_what_kubectl_shows_is_in_whole_mebibytes() -> None:

@@ -321,7 +321,10 @@ def test_each_container_has_its_own_limit() -> None:
     result, said = rewritten(asked, fleet=fleet, policy=ON)
     found = [environment(result, name).get(names.DRIVER_LIMIT) for name in ("one", "two", "early")]
 
+    counted_not = rewritten(EARLY, fleet=fleet_of(SILENT), policy=ON)[0]
+
     assert ["4000", None, "2000"] == found
+    assert names.DRIVER_LIMIT not in environment(counted_not, "early")
     assert "the driver is asked to hold early to 2000Mi, one to 4000Mi" in said.summary
 
 

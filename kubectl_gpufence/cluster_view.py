@@ -12,7 +12,7 @@ from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
 from gpufence.names import CARDS, DRIVER_CANARY, DRIVER_LIMITS
 from gpufence.nodes import GpuNode, node_stating
-from gpufence.text import duration
+from gpufence.text import duration, listed
 from kubectl_gpufence.pods import annotations_of, name_of
 from kubectl_gpufence.view import counted
 
@@ -190,6 +190,4 @@ def silent_notes(agents: Iterable[NodeAgent]) -> tuple[str, ...]:
 
 def named(items: Iterable[str]) -> str:
     """Name a few and count the rest."""
-    ordered = sorted(items)
-    rest = len(ordered) - _MOST_NAMED
-    return ", ".join(ordered[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return listed(sorted(items), _MOST_NAMED)

@@ -52,17 +52,13 @@ def new_notices(
     missing = {(use.pod.uid, use.card.uuid): use for use in decision.missing}
     there = {item.pod.uid for item in decision.verdicts} - decision.lending
     back = [use for key, use in before.missing.items() if key not in missing and key[0] in there]
-    said = *notices(decision, node), *(each for use in back for each in sentences.returned(use))
-    return Announced(causes, decision.at, missing), said
-
-
-def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
-    """Return all that a decision gives cause to say."""
-    return (
+    said = (
         *(item for verdict in decision.verdicts for item in _of_verdict(verdict)),
-        *(item for use in decision.missing for item in sentences.lent(use)),
+        *(item for use in missing.values() for item in sentences.lent(use)),
         *_of_node(decision, node),
+        *(item for use in back for item in sentences.returned(use)),
     )
+    return Announced(causes, decision.at, missing), said
 
 
 def notices_of_act(verdict: Verdict, result: ActResult) -> tuple[Notice, ...]:

@@ -23,7 +23,7 @@ from gpufence.event_text import (
 )
 from gpufence.mode import Mode
 from gpufence.target import enough_for
-from gpufence.text import limit_mebibytes, mebibytes, minutes
+from gpufence.text import limit_mebibytes, listed, mebibytes, minutes
 
 if TYPE_CHECKING:
     from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Verdict
@@ -165,9 +165,10 @@ def overcommitted(node: str, finding: CardFinding) -> Notice:
 def unattributed(node: str, finding: CardFinding) -> Notice:
     card = finding.card.card
     pids = [str(item.pid) for item in finding.card.processes if not item.pod_uid]
+    shown = listed(pids, MOST_PIDS)
     first = (
         "Processes of no pod of this node hold "
-        f"{mebibytes(finding.unattributed_bytes)} on {named_card(card)}: PID {_listed(pids)}."
+        f"{mebibytes(finding.unattributed_bytes)} on {named_card(card)}: PID {shown}."
     )
     left = [
         f"{mebibytes(item.used_bytes)} by PID {item.pid}, of pod "
@@ -346,19 +347,9 @@ def _by(verdict: Verdict) -> str:
     used = use.containers or {}
     containers = sorted(filter(None, used), key=lambda name: (-used[name], name))
     processes = sorted(use.processes, key=lambda item: (-(item.used_bytes or 0), item.pid))
-    first = [shortened(name) for name in containers[:1]]
-    container = f"container {_first_of(first, len(containers))}, " if first else ""
+    names_shown = listed([shortened(name) for name in containers], most=1)
+    container = f"container {names_shown}, " if containers else ""
     return f" by {container}PID {processes[0].pid}"
-
-
-def _listed(items: list[str]) -> str:
-    return _first_of(items[:MOST_PIDS], len(items))
-
-
-def _first_of(shown: list[str], count: int) -> str:
-    """Name a few and count the rest."""
-    rest = count - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _clipped(text: str) -> str:

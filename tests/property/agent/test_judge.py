@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.events.episodes import MOST_CHARACTERS, NO_EPISODES, Damping, damped
-from agent.events.notices import notices
+from agent.events.notices import NOTHING_ANNOUNCED, new_notices
 from agent.model.decision import Outcome
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -201,7 +201,7 @@ def test_every_fenced_pod_has_a_verdict(life: Life) -> None:
 def test_whatever_is_said_fits(life: Life) -> None:
     """Every message is one printable line that an Event can hold."""
     world = lived(life)
-    due = notices(world.decision, "n1")
+    due = new_notices(NOTHING_ANNOUNCED, world.decision, "n1")[1]
     writes, _ = damped(NO_EPISODES, due, 0.0, Damping())
 
     assert all(item.message.isprintable() for item in due)

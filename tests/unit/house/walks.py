@@ -66,7 +66,7 @@ RECORDED = {
     "rewrite": Walk(90, 22),
     "create": Walk(110, 28),
     "verdict": Walk(38, 8),
-    "eviction": Walk(141, 24),
+    "eviction": Walk(140, 24),
     "renewal": Walk(64, 9),
     "release": Walk(35, 6),
     "top": Walk(206, 39),

@@ -9,7 +9,7 @@ import pytest
 
 from agent.events import sentences
 from agent.events.episodes import Notice
-from agent.events.notices import notices, notices_of_act
+from agent.events.notices import NOTHING_ANNOUNCED, new_notices, notices_of_act
 from agent.model.decision import (
     Action,
     ActResult,
@@ -187,13 +187,15 @@ def decision(*verdicts: Verdict, **findings: CardFinding) -> Decision:
 
 
 def reasons(*verdicts: Verdict, **more: Any) -> list[str]:
-    return [item.reason for item in notices(decision(*verdicts, **more), "n1")]
+    return [
+        item.reason for item in new_notices(NOTHING_ANNOUNCED, decision(*verdicts, **more), "n1")[1]
+    ]
 
 
 def test_eviction_suspended() -> None:
     """Suspended evictions are told on the node, for each measure with how many pods are over."""
     suspended = (Suspension("gpushare, units of 1Gi", 3, 5), Suspension("", 4, 7))
-    found = notices(replace(decision(), suspensions=suspended), "n1")
+    found = new_notices(NOTHING_ANNOUNCED, replace(decision(), suspensions=suspended), "n1")[1]
 
     expected = (
         "Evictions of pods measured in gpushare, units of 1Gi are suspended but under memory "

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.events.notices import notices
+from agent.events.notices import NOTHING_ANNOUNCED, new_notices
 from agent.judge import objection, settle
 from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
 from agent.model.memory import Memory
@@ -303,7 +303,7 @@ def test_it_is_told_what_to_do() -> None:
     """Its Event names the annotation, and both ways out."""
     world = holding(unasked(EVICT), used=GIB)
     world.run(5)
-    (said,) = [item.message for item in notices(world.decision, "n1")]
+    (said,) = [item.message for item in new_notices(NOTHING_ANNOUNCED, world.decision, "n1")[1]]
 
     assert names.UNDECLARED_USE in said
     assert "request an amount" in said

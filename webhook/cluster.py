@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gpufence import names
 from gpufence.slices import newest, read_slice
-from kube import ConflictError, KubeError, NotFoundError, Source, core, group
+from kube import ConflictError, KubeError, NotFoundError, core, group
 from kube.informers import Informers, Interner, Store
 from kube.informers.views import NamespaceView, name_of, view_namespace, view_node
+from kube.watch import Source
 from webhook.claims import CONFLICT, SLOW, UnknownError, ask_claims, ask_devices
 from webhook.fleet import Fleet
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from gpufence.pods import PodClaim
     from gpufence.shape import Object
     from gpufence.slices import PublishedCards
-    from kube import Client, JsonObject, WatchSettings
+    from kube import Client, JsonObject
+    from kube.watch import WatchSettings
     from webhook.claims import ClaimsFound
     from webhook.rewrite.annotations import OwnersAmounts
 

@@ -11,10 +11,11 @@ from gpufence.errors import InvalidError
 from gpufence.need.applied import AppliedProfile
 from gpufence.need.profile import Apply, profile_name, read_profile
 from gpufence.owners import top_owner
-from kube import Source, group
+from kube import group
 from kube.informers import Store
 from kube.owners import controller_of
 from kube.replies import part_of
+from kube.watch import Source
 
 if TYPE_CHECKING:
     from gpufence.shape import Object

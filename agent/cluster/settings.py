@@ -9,7 +9,7 @@ from typing import Final
 from gpufence.dialects import Units
 from gpufence.names import AGENT, EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
 from gpufence.times import Backoff
-from kube import WatchSettings
+from kube.watch import WatchSettings
 
 COMPONENT: Final = AGENT
 """As what the agent signs its Events and evictions."""

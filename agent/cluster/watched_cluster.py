@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from agent.cluster.filter import filter_node, filter_pod
 from gpufence import names
 from gpufence.mode import highest_mode
-from kube import Source, core
+from kube import core
 from kube.informers import Informers, Store
 from kube.informers.views import NamespaceView, view_namespace, view_policy
+from kube.watch import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

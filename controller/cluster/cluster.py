@@ -24,12 +24,13 @@ from controller.cluster.projections import (
 from gpufence import names
 from gpufence.idle import highest_rung
 from gpufence.times import Backoff
-from kube import ForbiddenError, Source, core, group
+from kube import ForbiddenError, core, group
 from kube.discovery import Kinds
 from kube.informers import Informers, Interner, Probing, Store, is_current
 from kube.informers.views import view_namespace, view_policy
 from kube.owners import is_notebook, is_workload
 from kube.repeating import Repeating
+from kube.watch import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,10 +44,11 @@ if TYPE_CHECKING:
     from controller.model import ClusterState, NodeRoom
     from controller.settings import ControllerSettings
     from gpufence.dialects import Units
-    from kube import Client, WatchSettings
+    from kube import Client
     from kube.informers.views import NamespaceView
     from kube.kinds import ApiKind
     from kube.owners import ApiOwner
+    from kube.watch import WatchSettings
 
 
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"

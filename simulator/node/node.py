@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from gpufence.names import SIMULATOR_STATE
-from kube import ClientSettings, JsonObject, KubeError, Reflector, Source, as_is, connect, core
+from kube import ClientSettings, JsonObject, KubeError, as_is, connect, core
+from kube.informers.reflector import Reflector
+from kube.watch import Source
 from simulator.controlplane.processes import GuardedProcess, Surroundings
 from simulator.node.api import NodeApi, Registration
 from simulator.node.claims import Driver

@@ -15,7 +15,8 @@ from simulator.node.run import PodRun, PodRunContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kube import ChangeType, JsonObject
+    from kube import JsonObject
+    from kube.watch import ChangeType
     from simulator.node.lifecycle import RestartPauses
     from simulator.node.processes import ProcRoot
     from simulator.node.run import StatusReports

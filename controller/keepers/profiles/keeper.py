@@ -35,17 +35,10 @@ from gpufence import names
 from gpufence.annotations import read_namespace_options
 from gpufence.settings import setting
 from gpufence.times import write_moment
-from kube import (
-    ConflictError,
-    ForbiddenError,
-    InvalidRequestError,
-    NotFoundError,
-    Source,
-    core,
-    group,
-)
+from kube import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, core, group
 from kube.informers import Interner, Store
 from kube.repeating import Repeating
+from kube.watch import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

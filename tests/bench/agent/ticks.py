@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufence.quantity import GIB, MIB
-from kube import ChangeType, Client, JsonObject, Reflector, Source, as_is, core
+from kube import Client, JsonObject, as_is, core
+from kube.informers.reflector import Reflector
+from kube.watch import ChangeType, Source
 from simulator.nvml.build import environment
 from tests.bench.agent.machine import CARDS, EVICTING, NODE, Machine, Tenant, crowd, machine
 from tests.support.agent.node_site import AgentProcess

@@ -11,7 +11,8 @@ from gpufence import names
 from gpufence.cards import write_cards
 from gpufence.mode import Mode
 from gpufence.times import Backoff
-from kube import JsonObject, WatchSettings
+from kube import JsonObject
+from kube.watch import WatchSettings
 from tests.http.kube.builders import client_of, status
 from tests.support.builders import card, gpushare, node, node_cards
 from tests.support.builders import pod as raw_pod

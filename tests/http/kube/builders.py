@@ -8,16 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gpufence.times import Backoff
-from kube import (
-    ChangeType,
-    Client,
-    ClientSettings,
-    JsonObject,
-    Reflector,
-    Source,
-    WatchSettings,
-    connect,
-)
+from kube import Client, ClientSettings, JsonObject, connect
+from kube.informers.reflector import Reflector
+from kube.watch import ChangeType, Source, WatchSettings
 from tests.support.servers import PATIENCE_SECONDS, ApiServer, Exchange, HttpServer
 
 PODS = "/api/v1/pods"

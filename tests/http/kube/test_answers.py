@@ -224,7 +224,7 @@ print(*sys.modules)
 
 
 def test_a_desk_loads_what_reads_kubeconfigs_and_no_more(tmp_path: Path) -> None:
-    """Of the kubernetes package neither models nor watches, and no third party of its own."""
+    """Neither models nor watches, the package's or ours, and no third party of that package."""
     with ApiServer() as server:
         cluster = {"server": server.url}
         content = {
@@ -242,7 +242,7 @@ def test_a_desk_loads_what_reads_kubeconfigs_and_no_more(tmp_path: Path) -> None
         )
 
     loaded = set(run.stdout.split())
-    dear = {"pydantic", "requests", "oauthlib", "websocket", "kubernetes.dynamic"}
+    dear = {"pydantic", "requests", "oauthlib", "websocket", "kubernetes.dynamic", "kube.informers"}
     assert "kubernetes.config.kube_config" in loaded
     assert set() == loaded & {*dear, "kubernetes.client.api_client", "kubernetes.client.models"}
 

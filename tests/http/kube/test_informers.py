@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from gpufence.times import Backoff
-from kube import ClientSettings, Source
+from kube import ClientSettings
 from kube.informers import OUTAGE_SECONDS, SILENCE_SECONDS, Informers, Probing, Store
+from kube.watch import Source
 from tests.http.kube.builders import PODS, SETTINGS, WATCHING, change, client_of, pod, pods, status
 from tests.support.observing import wait_until
 from tests.support.servers import Answer, ApiServer, cut, reply, watch

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube import Source
+from kube.watch import Source
 from tests.http.kube.builders import (
     LIST,
     PODS,

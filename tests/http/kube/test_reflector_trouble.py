@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from gpufence.times import Backoff
-from kube import ChangeType, JsonObject, Reflector, Source
+from kube import JsonObject
+from kube.informers.reflector import Reflector
+from kube.watch import ChangeType, Source
 from tests.http.kube.builders import (
     AT_ONCE_SECONDS,
     LIST,

@@ -18,7 +18,8 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from gpufence.times import Backoff
-from kube import ClientSettings, WatchSettings, connect
+from kube import ClientSettings, connect
+from kube.watch import WatchSettings
 from tests.support.observing import wait_until
 from tests.support.rewriting import binding, binding_review, encoded, review
 from tests.support.servers import Answer, ApiServer, cut, hang, reply, watch

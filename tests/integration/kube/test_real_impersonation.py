@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kube import Client, ClientSettings, ForbiddenError, Reflector, Source, connect, core, group
+from kube import Client, ClientSettings, ForbiddenError, connect, core, group
+from kube.informers.reflector import Reflector
+from kube.watch import Source
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import client_of, name_of, pod
 from tests.support.site import AS_ITS_NODE

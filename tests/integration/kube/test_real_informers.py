@@ -9,21 +9,12 @@ from uuid import uuid4
 import pytest
 
 from gpufence.times import Backoff
-from kube import (
-    ChangeType,
-    Client,
-    ClientSettings,
-    JsonObject,
-    Reflector,
-    Source,
-    WatchSettings,
-    connect,
-    core,
-    group,
-)
+from kube import Client, ClientSettings, JsonObject, connect, core, group
 from kube.event_writer import EventWriter
 from kube.events import EventText, Regarding, Reporter
 from kube.informers import Informers, Probing, Store
+from kube.informers.reflector import Reflector
+from kube.watch import ChangeType, Source, WatchSettings
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import (
     config_map,

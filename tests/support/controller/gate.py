@@ -15,17 +15,9 @@ from gpufence import names
 from gpufence.quantity import GIB
 from gpufence.snapshot import PodActivityRow, PodRow, Snapshot, UseRow, write_snapshot
 from gpufence.times import write_moment
-from kube import (
-    Client,
-    JsonObject,
-    KubeError,
-    NotFoundError,
-    PatchType,
-    Reflector,
-    Source,
-    core,
-)
-from kube.informers.reflector import Store
+from kube import Client, JsonObject, KubeError, NotFoundError, PatchType, core
+from kube.informers.reflector import Reflector, Store
+from kube.watch import Source
 from simulator.controlplane import ControlPlane
 from tests.support.observing import Beside
 from tests.support.servers import Exchange, HttpServer

@@ -13,20 +13,19 @@ from gpufence.idle import ReleaseNote, WakeBy, read_note
 from gpufence.need import NodeNeed, need_configmap, write_need
 from gpufence.need.profile import KIND
 from kube import (
-    ChangeType,
     ClientSettings,
     ForbiddenError,
     JsonObject,
     NotFoundError,
     PatchType,
-    Reflector,
-    Source,
     connect,
     core,
     group,
 )
+from kube.informers.reflector import Reflector
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner
+from kube.watch import ChangeType, Source
 from kube.workloads import read_owner
 from simulator.controlplane import ControlPlane
 from tests.support.controller.gate import PlayedAgents, PlayedNodes

@@ -11,9 +11,10 @@ from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.pods import Pod, read_pod
 from gpufence.quota import ENDED, AskedMemory, asked_of
-from kube import Source, core
+from kube import core
 from kube.informers import Store
 from kube.replies import part_of, texts_of
+from kube.watch import Source
 from webhook.checks.quota.reservations import InUse
 
 if TYPE_CHECKING:

@@ -12,16 +12,8 @@ from agent.model.decision import Action, Outcome, Verdict
 from agent.model.pod import PodOnNode
 from gpufence import names
 from gpufence.times import Backoff
-from kube import (
-    Client,
-    ClientSettings,
-    JsonObject,
-    PatchType,
-    WatchSettings,
-    connect,
-    core,
-    group,
-)
+from kube import Client, ClientSettings, JsonObject, PatchType, connect, core, group
+from kube.watch import WatchSettings
 from simulator.controlplane import ControlPlane
 from tests.support.builders import card, gpushare, node_cards
 from tests.support.observing import eventually

@@ -63,8 +63,10 @@ def test_what_is_applied_reads_back_too() -> None:
     """By container, in whatever order, also what is there twice."""
     amounts = {"tokenizer": GIB, "server": 6 * GIB}
     status = write_status([SUMMARY], 3, amounts)
+    applied = status["applied"]
 
-    twice = {"applied": [row for row in status["applied"] for _ in range(2)]}
+    assert isinstance(applied, list)
+    twice = {"applied": [row for row in applied for _ in range(2)]}
 
     assert amounts == read_profile({**raw(SUMMARY), "status": status}).applied
     assert amounts == read_profile({**raw(SUMMARY), "status": {**status, **twice}}).applied

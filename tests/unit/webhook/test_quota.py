@@ -136,7 +136,7 @@ def test_a_ledger_is_read_as_it_was_written() -> None:
     known = ledger(
         Reservation(TICKET, 6), Reservation("t" * 64, 0), Reservation(OTHER, 2, again=True)
     )
-    texts = write_changes({}, known | {"other": {"": Reservation("t" * 65, 1)}})
+    texts = write_changes({}, {**known, "other": {"": Reservation("t" * 65, 1)}})
 
     assert known == read_ledger({name: str(text) for name, text in texts.items()})
     assert {} == write_changes({"team": str(texts["team"])}, known)

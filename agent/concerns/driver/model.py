@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agent.model.sample import Trouble
-from agent.nvml.faults import Code, trouble_of
+from agent.nvml.faults import Code
 from agent.nvml.protocol import Limited, NvmlFailure
 from gpufence.fences import FIRST_DRIVER, Fence, is_too_old
 from gpufence.setting_kinds import choice
@@ -138,8 +138,8 @@ class LimitRecord(NamedTuple):
     answered: float
     found: LimitFound
     since: float
-    uncounted: int = 0
-    listed_at: float | None = None
+    uncounted: int
+    listed_at: float | None
 
 
 Records: TypeAlias = "Mapping[ReadKey, LimitRecord]"
@@ -182,8 +182,7 @@ def found_of(wanted: AskedLimit, leaf: Said, parent: Said = None) -> LimitFound:
     if isinstance(leaf, NvmlFailure) and leaf.code in _FAILURES:
         return LimitFound(State.ABSENT, _FAILURES[Code(leaf.code)], code=leaf.code)
     if not isinstance(leaf, Limited) or isinstance(parent, Trouble):
-        trouble = trouble_of(leaf) if isinstance(leaf, NvmlFailure) else parent or leaf
-        return LimitFound(State.UNKNOWN, str(trouble))
+        return LimitFound(State.UNKNOWN)
     hard, asked = leaf.hard_bytes, wanted.asked_bytes
     if hard >= NO_HARD_LIMIT:
         return LimitFound(State.ABSENT, _NOT_SET, code=Code.NOT_FOUND)

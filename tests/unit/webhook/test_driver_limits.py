@@ -109,6 +109,7 @@ NO_UNIT = node(card(memory_bytes=A100_BYTES), name="b", driver=NEW) | {
 }
 EARLY = pod(gpushare(), init=[gpushare("early", "14")])
 LITTLE = pod(container(), annotations={names.KAI_FRACTION: "0.00005"})
+HARDLY = pod(container(), annotations={names.KAI_FRACTION: "0.0000655"})
 HAMI = pod(container(**{names.HAMI_MEMORY: "3000", names.NVIDIA_GPU: "1"}))
 ONE = fleet_of(T4)
 
@@ -131,6 +132,7 @@ def units(amount: int = 3, **spec: Any) -> dict[str, Any]:
         pytest.param(units(9, nodeName="a"), ONE, "9216", id="named node"),
         pytest.param(shared("3000.5Mi"), TWO, "3000", id="rounded down"),
         pytest.param(LITTLE, ONE, TINY, id="no whole MiB"),
+        pytest.param(HARDLY, fleet_of(T4, ALIKE), TINY, id="no whole MiB of one card"),
         pytest.param(shared("16Gi"), ONE, "", id="more than any card"),
         pytest.param(shared("20Gi"), TWO, DIFFERS, id="more than some cards"),
         pytest.param(shared("15300Mi"), fleet_of(T4, NEARLY), "15079", id="nearly equal"),
@@ -321,10 +323,11 @@ def test_each_container_has_its_own_limit() -> None:
     result, said = rewritten(asked, fleet=fleet, policy=ON)
     found = [environment(result, name).get(names.DRIVER_LIMIT) for name in ("one", "two", "early")]
 
-    counted_not = rewritten(EARLY, fleet=fleet_of(SILENT), policy=ON)[0]
+    one_of_two, word = rewritten(EARLY, fleet=fleet_of(SILENT), policy=ON)
 
     assert ["4000", None, "2000"] == found
-    assert names.DRIVER_LIMIT not in environment(counted_not, "early")
+    assert names.DRIVER_LIMIT not in environment(one_of_two, "early")
+    assert "the agent fences the rest" in word.summary
     assert "the driver is asked to hold early to 2000Mi, one to 4000Mi" in said.summary
 
 

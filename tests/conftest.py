@@ -7,8 +7,8 @@ it slows down by half.
 import gc
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -74,6 +74,8 @@ UNCOVERED: Final = (
     *(f"tests/unit/house/test_{each}" for each in ("ledger", "modules", "pages", "style", "words")),
 )
 
+FOLLOWING: Final = pytest.StashKey[Coverage]()
+
 pytest.register_assert_rewrite("tests.support.golden")
 settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
@@ -87,7 +89,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_collection(session: pytest.Session) -> None:
     """
     Search for no garbage in what is being collected, which is a third of the time of collecting;
-    and let each worker compile other files first, since in a new tree all of them take ten seconds.
+    and let each worker import other files first, since in a new tree to compile all of them takes
+    ten seconds. Only that part is followed: some of what is covered is called by what tests are
+    made of.
     """
     told = getattr(session.config, "workerinput", None)
     if told is None and session.config.getvalue("dist") != "no":
@@ -100,10 +104,12 @@ def pytest_collection(session: pytest.Session) -> None:
     for path in files[number::count]:
         with suppress(Exception):  # collecting it says so
             import_module(module_name(path))
+    _follow_tests_only(session.config)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the tests that were collected be no part of what is searched for garbage."""
+    _follow_tests_only(session.config)
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -122,9 +128,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
     when = _spread([_unit(item.nodeid.partition("::")[0]) for item in items])
     items.sort(key=lambda item: when[_unit(item.nodeid.partition("::")[0])])
-    for item in items:
-        if item.nodeid.startswith(UNCOVERED) or not (EVERYTHING or item.nodeid.startswith(COVERED)):
-            item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    with _followed(pyfuncitem.config, pyfuncitem.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_fixture_setup(
+    request: pytest.FixtureRequest,
+) -> Generator[None, object, object]:
+    with _followed(request.config, request.node.nodeid):
+        return (yield)
 
 
 class Together(LoadFileScheduling):  # type: ignore[misc] # as above
@@ -176,6 +193,31 @@ def followed() -> Iterator[None]:
         if EVERYTHING and Coverage.current() is not None:
             patch.setenv("COVERAGE_PROCESS_START", str(ROOT / "pyproject.toml"))
         yield
+
+
+def _follow_tests_only(config: pytest.Config) -> None:
+    """Stop what follows all that is done; a worker has one that is never asked, beside its own."""
+    last = Coverage.current()
+    if last is None or EVERYTHING or FOLLOWING in config.stash:
+        return
+    config.stash[FOLLOWING] = last
+    while (each := Coverage.current()) is not None:
+        each.stop()
+
+
+@contextmanager
+def _followed(config: pytest.Config, nodeid: str) -> Iterator[None]:
+    """Follow what a test calls and what it is given, but not what pytest does around that."""
+    coverage = config.stash.get(FOLLOWING, None)
+    wanted = nodeid.startswith(COVERED) and not nodeid.startswith(UNCOVERED)
+    if coverage is None or not wanted or Coverage.current():
+        yield
+        return
+    coverage.start()
+    try:
+        yield
+    finally:
+        coverage.stop()
 
 
 def _unit(path: str) -> str:

@@ -17,13 +17,22 @@ from gpufence.nodes import GpuNode, read_node
 from gpufence.plan import Done, read_plan
 from gpufence.quantity import MIB
 from webhook.fleet import Fleet
+from webhook.frameworks.figures import container_figures
+from webhook.frameworks.table import blank_settings
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+from webhook.rewrite.injection import own_settings
 
 T4 = CandidateCard(Units(), 15360 * MIB, (7, 5))
 POLICY = WebhookPolicy(default=T4, hook_source="pass\n")
 NO_FLEET = Fleet(())
 NO_CARD = replace(POLICY, default=CandidateCard(Units(), None))
+
+
+def forget() -> None:
+    """Let the webhook forget the sums and texts that it has made for earlier pods."""
+    for remembered in (blank_settings, own_settings, container_figures):
+        remembered.cache_clear()
 
 
 def gpu_node(manifest: dict[str, Any]) -> GpuNode:

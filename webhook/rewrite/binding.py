@@ -82,7 +82,8 @@ def exact_values(
         policy.largest_bytes,
     )
     inputs = at_binding(inputs)._replace(profile=plan.profile)
-    if inputs.dialect != plan.dialect and not (inputs.dialect and _by_late_claims(read)):
+    # By claims that were made since, as for extended resources, a pod counts from now on.
+    if inputs.dialect != plan.dialect and not (inputs.dialect and read.devices):
         return {}
     if read.annotations[names.INJECTED] != names.INJECTED_YES:  # there is nothing to write to
         inputs = inputs._replace(terms=inputs.terms._replace(injecting=Injecting.NOTHING))
@@ -114,14 +115,6 @@ def _plan(pod: Pod) -> Plan | None:
         return read_plan(pod.annotations.get(names.PLAN, ""))
     except GpufenceError:
         return None
-
-
-def _by_late_claims(pod: Pod) -> bool:
-    """
-    Return whether a pod has got devices by claims that were not there when it was created, the one
-    among them that its scheduler makes for extended resources: it counts by those from now on.
-    """
-    return bool(pod.devices)
 
 
 def _has_strange_card(pod: Pod) -> bool:

@@ -328,11 +328,12 @@ def _read(
     env_from = bool(item.get("envFrom"))
     entries = objects(item.get("env"), f"containers[{name}].env")
     launch, framework = starts.of(item, name, options, earlier)
-    if WATCHED.isdisjoint(map(_name_of, entries)):
+    named = [entry.get("name") for entry in entries]
+    if WATCHED.isdisjoint(named):
         text = ContainerText(name, _NO_VARIABLES, launch, env_from, framework)
         return GpuContainer(text, item, path, _NO_POSITIONS)
     positions: dict[str, list[int]] = {}
-    for at, env in enumerate(map(_name_of, entries)):
+    for at, env in enumerate(named):
         if env in WATCHED:
             positions.setdefault(env, []).append(at)
     variables = {

@@ -37,18 +37,16 @@ from tests.support.plugin import Desk
 from tests.support.release import NOW as RELEASE_NOW
 from tests.support.release import cluster as released_cluster
 from tests.support.release import idle_pod, owner_state
-from tests.support.rewriting import encoded, review
+from tests.support.rewriting import encoded, forget, review
 from tests.support.servers import ApiServer
 from tests.support.tree import PACKAGES
 from webhook.cluster import ClusterView
 from webhook.endpoint import Endpoint
 from webhook.fleet import Fleet
-from webhook.frameworks.table import blank_settings
 from webhook.hooks import PodHook
 from webhook.metrics import Account, Metrics, RequestLog
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Rewrite, rewrite
-from webhook.rewrite.injection import own_settings
 from webhook.settings import PodSettings
 
 SECONDS_OVER = 10
@@ -64,7 +62,7 @@ class Walk(NamedTuple):
 
 RECORDED = {
     "rewrite": Walk(90, 22),
-    "create": Walk(110, 28),
+    "create": Walk(117, 29),
     "verdict": Walk(38, 8),
     "eviction": Walk(140, 24),
     "renewal": Walk(64, 9),
@@ -154,8 +152,7 @@ def _create(through: Through[T]) -> T:
     account = Account(Metrics(("cap",)), RequestLog(logging.DEBUG, io.BytesIO()))
     endpoint = Endpoint(_elsewhere, {"/cap": ("cap", hook)}, account, is_draining=lambda: False)
     sent: list[MutableMapping[str, Any]] = []
-    for remembered in (blank_settings, own_settings):  # by the walk before
-        remembered.cache_clear()
+    forget()  # what the walk before has made
 
     async def receive() -> MutableMapping[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}

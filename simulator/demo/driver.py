@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.fences import Fence
-from simulator.demo.eviction import NEIGHBOUR, TENANT, newest, reasons, snapshot_of
+from simulator.demo.eviction import LABELER, NEIGHBOUR, TENANT, newest, reasons, snapshot_of
 from simulator.demo.stage import StagePlan
 from simulator.demo.story import annotations_of, held, jsonpath, running_pod, wait_for
 from simulator.node.toolkit import Toolkit
@@ -25,19 +25,6 @@ PLAN = StagePlan(
     agent={"GPUFENCE_DRIVER_SECONDS": "1"},
 )
 _EVENTS = "custom-columns=REASON:.reason,MESSAGE:.message"
-_LABELER = """\
-apiVersion: v1
-kind: Pod
-metadata:
-  name: labeler
-spec:
-  containers:
-  - name: labeler
-    image: gpufence/workload
-    args: [--context, 300Mi, "hold 4Gi"]
-    resources:
-      limits: {aliyun.com/gpu-mem: 6}
-"""
 _GREEDY = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -77,7 +64,7 @@ def _written(stage: Stage, say: Narrator) -> str:
         say.kubectl("create", "namespace", namespace)
     say.kubectl("label", "namespace", TENANT, NEIGHBOUR, f"{names.MODE}=evict")
     wait_for(lambda: all(map(stage.fences, (TENANT, NEIGHBOUR))), "the webhook is called")
-    say.kubectl("apply", "-n", NEIGHBOUR, "-f", "-", stdin=_LABELER, quiet=True)
+    say.kubectl("apply", "-n", NEIGHBOUR, "-f", "-", stdin=LABELER, quiet=True)
     wait_for(lambda: running_pod(stage, NEIGHBOUR, "labeler"), "the neighbour runs")
     say.tell("A tenant whose program reads no setting asks for 3 GiB, and wants 8:")
     say.kubectl("apply", "-n", TENANT, "-f", "-", stdin=_GREEDY)

@@ -132,6 +132,7 @@ def units(amount: int = 3, **spec: Any) -> dict[str, Any]:
         pytest.param(units(9, nodeName="a"), ONE, "9216", id="named node"),
         pytest.param(shared("3000.5Mi"), TWO, "3000", id="rounded down"),
         pytest.param(LITTLE, ONE, TINY, id="no whole MiB"),
+        pytest.param(shared("1Mi"), ONE, "1", id="one whole MiB"),
         pytest.param(HARDLY, fleet_of(T4, ALIKE), TINY, id="no whole MiB of one card"),
         pytest.param(shared("16Gi"), ONE, "", id="more than any card"),
         pytest.param(shared("20Gi"), TWO, DIFFERS, id="more than some cards"),

@@ -109,8 +109,11 @@ def said_names(said: list[dict[str, Any]]) -> set[str]:
     return {each["name"] for each in said}
 
 
+ODD = '{"valueFrom":{"a":{"b":"c"},"d":1}}'
+
+
 @pytest.mark.parametrize(
-    "text", ['{"valueFrom":', '{"valueFrom":[]}', '{"valueFrom":{"a":{"b":[]}}}', "[", "1"]
+    "text", ['{"valueFrom":', '{"valueFrom":[]}', '{"valueFrom":{"a":{"b":[]}}}', ODD, "[", "1"]
 )
 def test_a_forged_plan_gives_back_no_more_than_a_text(text: str) -> None:
     """What is no variable of Kubernetes becomes one with just that value."""
@@ -246,16 +249,32 @@ def test_at_binding_what_is_not_ours_does_not_count() -> None:
     assert "0.373333" == told(exact, created, names.XLA_FRACTION)
 
 
-def test_a_claim_that_got_more_is_told_of_what_the_driver_holds() -> None:
-    """The driver's limit cannot grow at binding, so shares stay within that."""
+@pytest.mark.parametrize(
+    ("by_now", "share", "limit"), [("12Gi", "0.937500", 8), ("6Gi", "0.687500", 6)]
+)
+def test_another_amount_by_now_is_told_within_what_the_driver_holds(
+    by_now: str, share: str, limit: int
+) -> None:
+    """The driver's limit cannot change at binding, and shares are of it, as of a card."""
     created = bound(
         asked=pod(container(**{names.NVIDIA_GPU: "1"}), annotations={names.MEMORY: "8Gi"})
     )
-    larger = copy.deepcopy(created)
-    larger["metadata"]["annotations"][names.MEMORY] = "12Gi"
-    exact = exact_values(larger, gpu_node(sized(15360)), ON)
+    other = copy.deepcopy(created)
+    other["metadata"]["annotations"][names.MEMORY] = by_now
+    exact = exact_values(other, gpu_node(sized(15360)), ON)
 
-    assert "0.937500" == told(exact, larger, names.XLA_FRACTION)
+    assert share == told(exact, other, names.XLA_FRACTION)
+    assert limit * GIB == read_plan(exact[names.PLAN]).containers["main"].limit_bytes
+
+
+@pytest.mark.parametrize(("burst", "said"), [("6Gi", True), ("2Gi", False)])
+def test_a_server_that_cannot_burst_here_is_told_nothing_of_it(burst: str, *, said: bool) -> None:
+    """What the driver holds is promised as well where no burst is above the request."""
+    server = gpushare() | {"image": "vllm/vllm-openai:v0.20.0", "args": ["--model", "m"]}
+    asked = pod(server, annotations={names.BURST: burst})
+    warnings = rewritten(asked, fleet=fleet_of(T4), policy=ON)[1].warnings
+
+    assert said == any("configured with the request of" in text for text in warnings)
 
 
 def test_without_the_setting_nothing_changes() -> None:

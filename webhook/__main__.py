@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, TextIO
@@ -48,10 +49,14 @@ def _rewrite(
 
 
 def _serve(environ: Mapping[str, str]) -> int:
-    from kube import read_client_settings  # noqa: PLC0415 (`rewrite` needs none of it)
-    from webhook.program import run  # noqa: PLC0415 (`rewrite` needs none of it)
+    gc.disable()  # what is loaded is no garbage; the server collects from its first request on
+    try:
+        from kube import read_client_settings  # noqa: PLC0415 (`rewrite` needs none of it)
+        from webhook.program import run  # noqa: PLC0415 (`rewrite` needs none of it)
 
-    run(environ, read_client_settings(environ, user_agent=_NAME))
+        run(environ, read_client_settings(environ, user_agent=_NAME))
+    finally:
+        gc.enable()
     return 0
 
 

@@ -173,6 +173,7 @@ def serve(admission: BoundApp, status: BoundApp, draining: Draining, drain_secon
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_SELDOM)
+    gc.enable()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(admission, status, draining, drain_seconds))
 

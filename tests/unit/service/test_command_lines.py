@@ -1,6 +1,7 @@
 """Wrong arguments, of every program alike."""
 
 import argparse
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from agent.__main__ import _parser as agent
 from certs.__main__ import _parser as certs
 from controller.__main__ import _parser as controller
 from kubectl_gpufence import gpushare, verbs
+from webhook.__main__ import main as run_webhook
 from webhook.__main__ import parser as webhook
 
 Parse = Callable[[list[str]], argparse.Namespace]
@@ -35,3 +37,10 @@ def test_what_may_have_been_meant_is_named(
 
     assert 2 == ended.value.code
     assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_a_webhook_that_cannot_serve_leaves_the_collector_on() -> None:
+    """It loads without one; a setting that cannot work ends it before it would serve."""
+    code = run_webhook(["serve"], {"GPUFENCE_LISTEN": "nowhere"})
+
+    assert (2, True) == (code, gc.isenabled())

@@ -43,8 +43,8 @@ TOGETHER: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
         tuple(
             f"tests/integration/{each}"
             for each in (
-                *("certs/", "claims/", "controlplane/", "kube/", "node/", "plugin/", "webhook/"),
-                "test_dashboards",
+                *("certs/", "controlplane/", "kube/", "node/", "plugin/", "webhook/"),
+                *("test_claims", "test_dashboards"),
             )
         ),
     ),
@@ -71,6 +71,8 @@ COVERED: Final = ("tests/golden/", "tests/http/", "tests/unit/")
 """What reaches the branches of pure modules; a test that is followed takes twice the CPU time."""
 UNCOVERED: Final = (
     *("tests/property/", "tests/adversary/test_judge", "tests/unit/test_running"),
+    *("tests/unit/agent/loop/test_churn", "tests/unit/agent/cluster/test_pod_index"),
+    "tests/unit/agent/concerns/test_shown.py::test_pods_that_swing_for_an_hour",
     *(f"tests/unit/house/test_{each}" for each in ("ledger", "modules", "pages", "style", "words")),
 )
 
@@ -128,6 +130,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
     when = _spread([_unit(item.nodeid.partition("::")[0]) for item in items])
     items.sort(key=lambda item: when[_unit(item.nodeid.partition("::")[0])])
+    for item in items if EVERYTHING else ():
+        if item.nodeid.startswith(UNCOVERED):
+            item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

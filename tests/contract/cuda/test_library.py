@@ -74,6 +74,7 @@ def test_a_runtimes_symbols_have_its_version(major: int) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_the_sanitizers_find_nothing(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -134,10 +135,11 @@ def write_setting(setting: Setting, amounts: str | None = None) -> str:
     )
 
 
+@lru_cache(maxsize=64)
 def write_amounts(
     limit: int | None, reserve: int | None, card: int | None, allowance: int | None
 ) -> str:
-    """Write L, C, T and A of a setting."""
+    """Write L, C, T and A of a setting, which most settings of a container have in common."""
     own = f'"T":{_amount(card)},"A":{_amount(allowance)}'
     return f'"L":{_amount(limit)},"C":{_amount(reserve)},{own}'
 

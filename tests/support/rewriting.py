@@ -14,7 +14,7 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode, read_node
-from gpufence.plan import Done, read_plan
+from gpufence.plan import Done, read_plan, write_amounts
 from gpufence.quantity import MIB
 from webhook.fleet import Fleet
 from webhook.frameworks.figures import container_figures
@@ -31,7 +31,7 @@ NO_CARD = replace(POLICY, default=CandidateCard(Units(), None))
 
 def forget() -> None:
     """Let the webhook forget the sums and texts that it has made for earlier pods."""
-    for remembered in (blank_settings, own_settings, container_figures):
+    for remembered in (blank_settings, own_settings, container_figures, write_amounts):
         remembered.cache_clear()
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import count, filterfalse
-from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from gpufence import names
@@ -154,9 +153,6 @@ _KEEPING_HOOKED = by_first(*_KEEPING_WORDS, "tensorflow", "keras")
 """What betrays a framework that keeps to its variables; TensorFlow does so by the hook alone."""
 _TEXT = frozenset((str,))
 _MANY = 64  # variables: from here on reading them all at once is faster than each
-_name_of = methodcaller("get", "name")
-_text_of = methodcaller("get", "value", "")
-_source_of = methodcaller("get", "valueFrom")
 _NO_VARIABLES: dict[str, Variable] = {}
 _NO_POSITIONS: dict[str, list[int]] = {}
 
@@ -358,8 +354,8 @@ def _as_the_user_wrote(
     Return variables without what an earlier pass has made of them; None is unseen, and of several
     of one name the last counts.
     """
-    if len(entries) > _MANY and not any(map(_source_of, entries)):
-        plain = dict(zip(map(_name_of, entries), map(_text_of, entries), strict=True))
+    if len(entries) > _MANY and not any(entry.get("valueFrom") for entry in entries):
+        plain = {entry.get("name"): entry.get("value", "") for entry in entries}
         if _TEXT.issuperset(map(type, (*plain, *plain.values()))):
             return cast("dict[str, str | None]", plain)
     said: dict[str, str | None] = {}

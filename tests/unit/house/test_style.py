@@ -169,6 +169,7 @@ EXCUSED = {
 }
 HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
 CACHES = {
+    "gpufence.plan.write_amounts": 64,
     "service.logs._clock": 1,
     "webhook.frameworks.table.blank_settings": 64,
     "webhook.frameworks.figures.container_figures": 128,

@@ -97,12 +97,12 @@ class Figure(NamedTuple):
 
 RECORDED = {
     "product modules": Figure(283, 275),
-    "product lines of code": Figure(33762, 26500),
+    "product lines of code": Figure(33760, 26500),
     "core modules that import a shelf": Figure(4, 8),
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
     "test files": Figure(526, 470),
-    "test lines": Figure(95450, 60000),
+    "test lines": Figure(95451, 60000),
     "product modules that unit tests import": Figure(189, 90),
     "settings": Figure(99, 85),
     "verbs of the plugin": Figure(12, 10),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.concerns.driver.canary import Canary, NodeWord, why_not
-from agent.concerns.driver.model import KEPT_READS
+from agent.concerns.driver.canary import Canary, NodeWord, asked_of, why_not
+from agent.concerns.driver.model import KEPT_READS, LimitFound, LimitRecord, State
 from agent.model.pod import DriverLimit, PodOnNode
 from agent.model.sample import Trouble
 from agent.nvml.faults import Code
@@ -212,6 +212,17 @@ def test_a_driver_that_shows_nothing_proves_nothing(
     assert None is why_not(Canary(None, driver, cards), {})
 
 
+def test_a_card_without_an_answer_proves_nothing(node: CanaryNode) -> None:
+    """One that is held says nothing of the other."""
+    canary = Canary(node.canary(), DRIVER, tuple(CARDS[:2]))
+    first, second = (
+        {item.key: LimitRecord(0, 0, LimitFound(State.HELD), 0, 0, None)}
+        for item in asked_of(canary)
+    )
+
+    assert [None, None, ""] == [why_not(canary, each) for each in ({}, first, first | second)]
+
+
 def test_of_two_canaries_the_later_counts(node: CanaryNode) -> None:
     """While the DaemonSet replaces its pod, both may be there."""
     node.run(node.canary(created="2026-11-20T10:00:00Z"))
@@ -221,9 +232,11 @@ def test_of_two_canaries_the_later_counts(node: CanaryNode) -> None:
     assert NodeWord("true", PASSED._replace(container=SECOND)) == node.label.word
 
 
-def test_another_driver_takes_another_container(node: CanaryNode) -> None:
+@pytest.mark.parametrize("label", ["true", None])
+def test_another_driver_takes_another_container(node: CanaryNode, label: str | None) -> None:
     """A proof ends with its driver, at once; only a container that starts later renews it."""
     node.run(node.canary())
+    node.label.word = node.label.word._replace(label=label)
     node.cards.driver = "620.1"
     node.turn()
     lost = node.label.word
@@ -234,6 +247,15 @@ def test_another_driver_takes_another_container(node: CanaryNode) -> None:
     assert lost == still
     assert f"driver 620.1 has replaced {DRIVER}" == lost.lost
     assert NodeWord("true", CanaryNote(Proof.PASSED, "620.1", SECOND)) == node.label.word
+
+
+def test_a_label_that_somebody_takes_off_comes_back(node: CanaryNode) -> None:
+    """It says what the canary shows; an operator who wants none writes another value."""
+    node.run(node.canary())
+    node.label.word = NodeWord(None, PASSED)
+    node.turn(2)
+
+    assert NodeWord("true", PASSED) == node.label.word
 
 
 def test_a_container_that_starts_again_is_named(node: CanaryNode) -> None:

@@ -299,6 +299,16 @@ def test_a_container_that_cannot_start_with_its_limit_is_the_nodes_trouble(
     assert taken == bool(node.label.taken)
 
 
+def test_of_several_that_cannot_start_the_certain_one_counts(node: DrivenNode) -> None:
+    """A number that is wrong for one pod does not hide that no pod can start."""
+    wrong = 'failed to set memory limits for gpu "GPU-0": Invalid Argument'
+    for name, words in (("a", wrong), ("b", WORDS), ("c", wrong)):
+        node.start(refused(node.driven(name), words), held())
+
+    assert "Not Supported" in node.driver.trouble.why
+    assert node.driver.trouble.certain
+
+
 def test_what_tenants_write_themselves_is_no_trouble_of_the_node(node: DrivenNode) -> None:
     """A container that fails with variables that are not ours takes no label away."""
     own = {"main": DriverLimit(LIMIT, ours=False, refused=WORDS)}

@@ -71,7 +71,7 @@ demo: $(READY) ## two tenants, one card, an eviction: the whole story with real 
 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)
 	@$(BIN)/python -m simulator cluster --install --prepare
-	@$(BIN)/python -m simulator build helm nvidia-cdi-hook
+	@$(BIN)/python -m simulator build helm nvidia-cdi-hook docker-registry skopeo
 	@$(BIN)/pytest -m e2e --timeout 900
 
 keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of backlog (Debian packages; 25 minutes)

@@ -113,7 +113,11 @@ PROMETHEUS: Final = Packaged(
         Program("usr/bin/promtool", ("promtool",)),
     ),
 )
-PACKAGES: Final = (CHROMIUM, PROMETHEUS)
+REGISTRY: Final = Packaged(
+    "docker-registry", (Program("usr/bin/docker-registry", ("docker-registry",)),)
+)
+SKOPEO: Final = Packaged("skopeo", (Program("usr/bin/skopeo", ("skopeo",)),))
+PACKAGES: Final = (CHROMIUM, PROMETHEUS, REGISTRY, SKOPEO)
 
 
 def planned(uris: str) -> tuple[Archive, ...]:

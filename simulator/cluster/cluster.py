@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -22,10 +22,13 @@ from simulator.controlplane.identities import (
     with_certificate,
     write_secret,
 )
+from simulator.controlplane.processes import GuardedProcess, Surroundings
 from simulator.controlplane.programs import LOOPBACK
 from simulator.progress import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from simulator.controlplane import Assets
 
 PREFIX = "gpufence-cluster-"
@@ -140,6 +143,17 @@ class SimulatedCluster:
         Return what runs a command among the node's processes, mounts and interfaces, as its root.
         """
         return self._machine.inside(*command)
+
+    @contextmanager
+    def serving(self, command: Sequence[str], folder: Path, port: int) -> Iterator[None]:
+        """Run a server on the node's loopback, and let its port lead there from here, too."""
+        there = Surroundings(folder, {"PATH": needs.search_path()})
+        process = GuardedProcess(self._machine.connected(*command), there)
+        try:
+            with closing(PortForward(self._machine, port, port)):
+                yield
+        finally:
+            process.end()
 
     def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
         return self._run(self._machine.inside(*command), None)

@@ -81,6 +81,10 @@ class IsolatedMachine:
     def inside(self, *command: str) -> list[str]:
         return ["nsenter", "--target", str(self.pid), "--all", "--", *command]
 
+    def connected(self, *command: str) -> list[str]:
+        """Return what runs a command of the outside with the network of the inside."""
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--", *command]
+
     def end(self) -> None:
         """End everything that runs inside; return when it has."""
         first = self._first_process()
@@ -98,18 +102,17 @@ class IsolatedMachine:
 
 
 class PortForward:
-    """A loopback port here that leads to one inside, until it is closed."""
+    """A loopback port here, any or that one, that leads to one inside, until it is closed."""
 
-    def __init__(self, machine: IsolatedMachine, port: int) -> None:
-        with socket.create_server((LOOPBACK, 0)) as listening:
+    def __init__(self, machine: IsolatedMachine, port: int, here: int = 0) -> None:
+        with socket.create_server((LOOPBACK, here)) as listening:
             self.port: int = listening.getsockname()[1]
             descriptor = listening.fileno()
             self._process = subprocess.Popen(
-                [
-                    *("nsenter", f"--net=/proc/{machine.pid}/ns/net", "--"),
+                machine.connected(
                     *(sys.executable, "-I", "-S", str(forward.SCRIPT)),
                     *(str(descriptor), LOOPBACK, str(port)),
-                ],
+                ),
                 stdin=subprocess.PIPE,
                 pass_fds=[descriptor],
                 start_new_session=True,

@@ -29,7 +29,10 @@ from simulator.progress import Progress
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
 # Not Kubernetes' own: built from modules of their own, or packages of Debian.
-OTHERS = ("keda", "helm", "cosign", "nvidia-cdi-hook", "chromium", "prometheus")
+OTHERS = (
+    *("keda", "helm", "cosign", "nvidia-cdi-hook"),
+    *("chromium", "prometheus", "docker-registry", "skopeo"),
+)
 _EVERY = "all"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.

@@ -9,6 +9,7 @@ import pytest
 from simulator.cluster import SimulatedCluster
 from simulator.controlplane import Assets
 from simulator.progress import Progress
+from tests.e2e.registry import filled_registry
 from tests.e2e.site import RealSite
 from tests.support.browser import Chromium, Tab
 
@@ -32,6 +33,13 @@ def site(cluster: SimulatedCluster) -> Iterator[RealSite]:
     with RealSite(cluster) as made:
         made.install()
         yield made
+
+
+@pytest.fixture(scope="session")
+def registry(cluster: SimulatedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address, on the node as here, of a registry with our images in it."""
+    with filled_registry(cluster, tmp_path_factory.mktemp("registry")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,10 @@ class RealSite(Site):
     def install(self) -> None:
         """Apply the overlay, hurry the agent, and wait until all parts say that they are ready."""
         self.cluster.kubectl("apply", "-k", OVERLAY)
+        self.settle()
+
+    def settle(self) -> None:
+        """Hurry the agent, and wait for what was applied."""
         self.system("set", "env", f"daemonset/{AGENT}", *QUICK)
         gone = f"clusterrole/{names.CERTS_INSTALL}"
         self.cluster.kubectl("wait", gone, "--for=delete", "--timeout=100s")
@@ -106,6 +110,18 @@ class RealSite(Site):
             "events", "--namespace", namespace, "--field-selector", wanted
         )["items"]
         return items
+
+    def evict_greedy(self, namespace: str) -> Json:
+        """Let a pod break its limit until it is evicted, and return the Event."""
+        self.apply(deployment(namespace, "greedy", "hold 5Gi"))
+        self.until(lambda: bool(self.events(namespace, names.EVICTED)), "a pod was evicted")
+        return self.events(namespace, names.EVICTED)[0]
+
+    def pulled(self, images: set[str]) -> set[str]:
+        """Return which of these images the node fetched for gpufence's own pods."""
+        said = (event["message"] for event in self.events(SYSTEM[1], "Pulled"))
+        words = (text.split('"')[1] for text in said if text.startswith("Successfully pulled"))
+        return images & set(words)
 
     def kill(self, pod: Json) -> None:
         """Kill a pod's container as a crash or the kernel would, past Kubernetes."""

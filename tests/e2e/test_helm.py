@@ -1,8 +1,7 @@
-"""From nothing to evictions with Helm, as the manual types it, and back to nothing."""
+"""From nothing to evictions with Helm and one's own registry, as the manual types it, and back."""
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,17 +13,15 @@ from gpufence import names
 from simulator.controlplane import Assets
 from simulator.progress import Progress
 from simulator.published import HELM
-from tests.e2e.site import OVERLAY, QUICK, SYSTEM, RealSite, deployment, notes, pod
-from tests.support.programs import CHART, FROM, Helm
+from tests.e2e.registry import REGISTRY, forget, images_of, section, typed
+from tests.e2e.site import OVERLAY, QUICK, SYSTEM, Json, RealSite, notes, pod
+from tests.support.programs import CHART, Helm
 from tests.support.site import AGENT, WEBHOOK
-from tools import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 # Beside what the manual says: the cards of this cluster, and an agent in a hurry.
 HERE = [
-    FROM,
     "--set=simulated=true",
     *(f"--set-string=settings.agent.{setting}" for setting in QUICK),
 ]
@@ -36,16 +33,14 @@ class Installed:
 
     site: RealSite
     helm: Helm
+    registry: str
     team: str
-    successor: str
+    event: Json
 
 
-def five_commands(team: str) -> list[list[str]]:
-    section = INSTALL.partition("\n## With Helm\n")[2]
-    found = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
-    assert found is not None
-    lines = found.group(1).replace("TEAM", team).replace("deploy/chart", str(CHART)).splitlines()
-    return [shlex.split(line) for line in lines]
+def five_commands(team: str, registry: str) -> list[list[str]]:
+    said = {"TEAM": team, "deploy/chart": str(CHART), REGISTRY: registry}
+    return typed(section("docs/install.md", "## With Helm"), said)
 
 
 def wait_for_programs(site: RealSite) -> None:
@@ -55,35 +50,42 @@ def wait_for_programs(site: RealSite) -> None:
 
 
 @pytest.fixture(scope="module")
-def installed(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(
+    site: RealSite, registry: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
     """A cluster without gpufence, and the manual's five commands; at the end all is as before."""
     program = HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
     helm = Helm(program, tmp_path_factory.mktemp("helm"), site.kubeconfig)
     site.cluster.kubectl("delete", "-k", OVERLAY, "--ignore-not-found", "--timeout=100s")
+    forget(site.cluster, registry)
     try:
         with site.namespace() as team:
-            for number, (command, *arguments) in enumerate(five_commands(team)):
+            for number, (command, *arguments) in enumerate(five_commands(team, registry)):
                 if command == "helm":
                     helm(*arguments, *(HERE if number == 0 else []))
                     wait_for_programs(site)
                 else:
                     site.cluster.kubectl(*arguments)
-            site.apply(deployment(team, "greedy", "hold 5Gi"))
-            site.until(lambda: bool(site.events(team, names.EVICTED)), "somebody was evicted")
-            yield Installed(site, helm, team, site.pod_of(team, "greedy")["metadata"]["name"])
+            yield Installed(site, helm, registry, team, site.evict_greedy(team))
     finally:
         helm("uninstall", "gpufence", "--ignore-not-found", "--wait", "--timeout=100s")
         site.install()
 
 
 def test_five_commands_lead_to_an_eviction(installed: Installed) -> None:
-    """Who breaks his limit is gone, and his successor is told it."""
-    (event, *_) = installed.site.events(installed.team, names.EVICTED)
+    """A pod that breaks its limit is gone, and its successor is configured with the limit."""
     successor = installed.site.pods(installed.team, "greedy", running=False)[0]
 
-    assert "3072 MiB" in event["message"]
-    assert event["involvedObject"]["name"] != successor["metadata"]["name"]
+    assert "3072 MiB" in installed.event["message"]
+    assert installed.event["involvedObject"]["name"] != successor["metadata"]["name"]
     assert "yes" == notes(successor)[names.INJECTED]
+
+
+def test_the_node_pulls_from_ones_own_registry(installed: Installed) -> None:
+    """No image was on the node under its name there: each is fetched, built or carried over."""
+    wanted = images_of(installed.registry)
+
+    assert wanted == installed.site.pulled(wanted)
 
 
 def test_the_doctor_is_content_in_its_pod(installed: Installed) -> None:
@@ -121,7 +123,8 @@ def test_uninstalling_leaves_nothing(installed: Installed) -> None:
     """No object of gpufence or Helm is left; it is installed again for other tests."""
     installed.helm("uninstall", "gpufence", "--wait", "--timeout=100s")
     everything = installed.site.everything()
-    installed.helm("install", "gpufence", str(CHART), *HERE)
+    named = f"--set=image.registry={installed.registry}/gpufence"
+    installed.helm("install", "gpufence", str(CHART), named, *HERE)
     wait_for_programs(installed.site)
 
     assert [] == sorted(name for name in everything if "gpufence" in name or "helm" in name)

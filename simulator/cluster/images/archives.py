@@ -67,6 +67,15 @@ class ImageArchives:
             path.touch()  # the least lately used go first
         return list(wanted.values())
 
+    def build(self, progress: Progress, *arguments: str) -> None:
+        """Run the sources' own `deploy/images/build`, on our base and in our store."""
+        with self._alone(progress):
+            self.builder.prepare()
+            on = ensure_base(self.builder, self.folder, progress)
+            with progress.step(f"building images of {self.sources}"):
+                self._script(on, *arguments)
+            self.builder.run("buildah", "rmi", "--prune")
+
     def forget(self, progress: Progress) -> None:
         """Remove archives, base and all, so that the next cluster makes them anew."""
         with self._alone(progress):
@@ -100,11 +109,7 @@ class ImageArchives:
     def _build(self, name: str, on: str, aside: Path) -> Path:
         archive = aside / f"{name}.tar"
         if name in PRODUCT:
-            self.builder.run(
-                *("sh", "deploy/images/build", "--engine", "buildah", "--base", on),
-                *("--save", str(aside), name),
-                cwd=self.sources,
-            )
+            self._script(on, "--save", str(aside), name)
             return archive
         image, context, here = f"localhost/gpufence-{name}:1", self.sources, HERE / name
         if name == PAUSE:
@@ -118,6 +123,10 @@ class ImageArchives:
         tagged = f"docker-archive:{archive}:{image}"
         self.builder.run("buildah", "push", "--quiet", image, tagged)
         return archive
+
+    def _script(self, on: str, *arguments: str) -> None:
+        script = ("sh", "deploy/images/build", "--engine", "buildah", "--base", on)
+        self.builder.run(*script, *arguments, cwd=self.sources)
 
     def _archive(self, name: str, *sources: str) -> Path:
         digest = hashlib.sha256(base_name().encode())

@@ -151,6 +151,8 @@ def kubelet_config(folder: Path, authority: Path, cgroup: str) -> str:
         # The disk is the person's own: it is neither ours to tidy up nor a reason to evict.
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
+        # One image may be here by two names: loaded by one, and pulled from a registry by another.
+        "imagePullCredentialsVerificationPolicy": "NeverVerify",
         # How soon a renewed Secret shows in its volume; by default a minute.
         "syncFrequency": "5s",
         "nodeStatusUpdateFrequency": "5s",

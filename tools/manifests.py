@@ -28,11 +28,12 @@ def own_overlay(folder: Path, parts: Iterable[str], base: Path = BASE) -> Path:
     Write what docs/install.md asks an operator to write: the installation with some components.
     """
     here = folder.resolve()
+    tree = next(path for path in base.resolve().parents if (path / "components").is_dir())
     said = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [os.path.relpath(base.resolve(), here)],
-        "components": [os.path.relpath((COMPONENTS / name).resolve(), here) for name in parts],
+        "components": [os.path.relpath(tree / "components" / name, here) for name in parts],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
     return folder

@@ -20,6 +20,7 @@ from simulator import debian
 from simulator.wheels import launch
 from simulator.wheels.install import WheelsError
 from tests.support.observing import eventually
+from tools import ROOT
 
 NEEDS: Final = "needs"
 NOT_TRIED: Final = pytest.StashKey[dict[str, int]]()
@@ -64,12 +65,19 @@ def _mounts() -> bool:
     return True
 
 
+def _has_history() -> bool:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() == "false"
+
+
 REMEDIES: Final[Mapping[str, tuple[Callable[[], bool], str]]] = {
     "chromium": (partial(_debians, "chromium"), "python -m simulator build chromium"),
     "prometheus": (partial(_debians, "prometheus"), "python -m simulator build prometheus"),
     "promtool": (partial(_debians, "promtool"), "python -m simulator build prometheus"),
     "apt-get": (partial(_on_path, "apt-get"), "run it on Debian"),
     "bash": (partial(_on_path, "bash"), "install bash"),
+    "older commits": (_has_history, "run it in a whole clone: git fetch --unshallow"),
     "PID namespaces": (lambda: bool(pid_namespace()), _NAMESPACES),
     "mount namespaces": (_mounts, _NAMESPACES),
 }

@@ -44,7 +44,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         type=patience,
         default=10.0,
         metavar="TIME",
-        help="for each request, such as 5s or 1m (10s); 0 waits as long as it takes",
+        help="for each request, such as 5s or 1m (10s); 0: no timeout",
     )
     parser.add_argument(
         "--agents",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WRONG: Final = 2
 """The exit code for a call, settings or a cluster with which nothing can be begun."""
 _ABOUT_SETTINGS: Final = (
-    "Settings are environment variables; what stands in brackets holds where one is not set."
+    "Settings are environment variables; the default of each stands in parentheses."
 )
 
 

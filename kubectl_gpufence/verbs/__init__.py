@@ -59,17 +59,17 @@ class Verb(NamedTuple):
 
 VERBS: Final = (
     Verb("top", "how much GPU memory each pod holds"),
-    Verb("explain", "the whole story of one pod"),
-    Verb("why", "how a pod ended that is gone"),
-    Verb("recommend", "how much each model needs, as limits"),
-    Verb("doctor", "check the installation"),
-    Verb("inspect", "what the agent of one node sees"),
-    Verb("verify", "whether a node's driver does what is assumed"),
-    Verb("dashboard", "what top shows, live, in a browser"),
+    Verb("explain", "why a pod has its limits, what it holds, and what to do"),
+    Verb("why", "how a pod was evicted, failed or was rejected"),
+    Verb("recommend", "how much memory each model needs, and the limit to request"),
+    Verb("doctor", "whether everything is installed and works"),
+    Verb("inspect", "everything that the agent of a node knows"),
+    Verb("verify", "whether a node's driver does what gpufence assumes"),
+    Verb("dashboard", "top as a live page in the browser"),
     Verb("idle", "which owners hold GPUs without using them"),
-    Verb("keep", "no release of an owner before a moment", "idle.keep"),
-    Verb("wake", "bring back what was released", "idle.wake"),
-    Verb("release", "take the replicas of an idle owner", "idle.release"),
+    Verb("keep", "do not scale an idle owner to zero for a while", "idle.keep"),
+    Verb("wake", "scale a released owner up again", "idle.wake"),
+    Verb("release", "scale an idle owner to zero now", "idle.release"),
 )
 
 

@@ -22,7 +22,7 @@ examples:
 columns:
   IDLE       for how long all pods of the owner have done nothing; "?" is unknown, never idle
   HELD       the GPU memory its processes hold; GIB-H that times the idle time
-  RELEASE    when the controller takes its replicas; in parentheses where nothing is done at it
+  RELEASE    when the controller scales it to zero; in parentheses if the namespace only reports
   WAITING    pods that wait for exactly these GPUs
 """
 

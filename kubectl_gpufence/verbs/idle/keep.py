@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     until.add_argument("--for", dest="length", type=_length, metavar="TIME", help=for_help)
     until_help = "RFC 3339: 2027-03-01T18:00:00Z"
     until.add_argument("--until", type=_moment, metavar="MOMENT", help=until_help)
-    until.add_argument("--clear", action="store_true", help="no longer")
+    until.add_argument("--clear", action="store_true", help="end it: it may be released again")
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:

@@ -1,6 +1,6 @@
 """A worker that is busy is never released, whatever happens to those who watch it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import example, given
@@ -81,11 +81,21 @@ LITTLE_MORE = [
     of_the_first(18, Work.LOADING),
 ]
 """A child of 1 MiB, and then memory goes down and up by what counts as moved, and back again."""
+UNSEEN = Stretch(
+    1, (Work.REST, Work.REST, Work.PASSING), (Fault.NONE, Fault.SILENT), job=False, crash=False
+)
+PASSING_UNSEEN = [
+    of_the_first(6, Work.REST),
+    UNSEEN,
+    replace(of_the_first(15, Work.REST), job=True),
+]
+"""A process comes, works and goes, while the driver tells of none for less than half a minute."""
 
 
 @examples(25)
 @given(st.lists(stretches, min_size=3, max_size=10))
 @example(LITTLE_MORE)
+@example(PASSING_UNSEEN)
 def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
     """All pods of a released owner have truly done nothing for its time."""
     assert [] == busy(played(history).released)

@@ -87,7 +87,7 @@ class MeasuredNode:
         self._silent_for = self._silent_for + LOOK_SECONDS if fault is Fault.SILENT else 0.0
         unseen = 0.0 < self._silent_for <= POLICY.hidden_seconds
         for name, work in doing.items():
-            if work is not Work.REST and not (unseen and work is Work.KERNELS):
+            if work is not Work.REST and not (unseen and work in {Work.KERNELS, Work.PASSING}):
                 self.bodies[name].active_at = now
         away = self._unlooked = self._unlooked.after(doing)
         if fault is Fault.LONG_GAP and away.seconds < LONG_SECONDS:

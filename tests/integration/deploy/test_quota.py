@@ -34,13 +34,33 @@ def limit(admin: Client, namespace: str, hard: dict[str, str]) -> None:
     admin.patch(f"{quotas}/gpus/status", status, PatchType.MERGE)
 
 
+def limit_pods(admin: Client, namespace: str, resource: str, most: str) -> str:
+    """
+    Limit pods, and return where they are made once the API server counts them: when the quota was
+    made it found none in the namespace, and goes by that until its watch tells of this one.
+    """
+    limit(admin, namespace, {f"requests.{resource}": most})
+    pods = core("namespaces", namespace, "pods")
+    wait_until(lambda: is_refused(admin, pods, pod("huge", resource, "99"), {"dryRun": "All"}))
+    return pods
+
+
+def is_refused(
+    admin: Client, path: str, item: dict[str, Any], query: dict[str, str] | None = None
+) -> bool:
+    try:
+        admin.post(path, item, query)
+    except ForbiddenError as error:
+        return "exceeded quota: gpus" in str(error)
+    return False
+
+
 @pytest.mark.parametrize("resource", sorted(GPU_RESOURCES.keys() - UNLISTED))
 def test_a_quota_counts_what_the_sharing_system_counts(
     resource: str, admin: Client, namespace: str
 ) -> None:
     """Two pods fit, the third is refused by the name of the resource."""
-    limit(admin, namespace, {f"requests.{resource}": "7"})
-    pods = core("namespaces", namespace, "pods")
+    pods = limit_pods(admin, namespace, resource, "7")
     for name in ("first", "second"):
         admin.post(pods, pod(name, resource, "3"))
 
@@ -67,24 +87,15 @@ def test_a_quota_counts_claims(counted: str, admin: Client, namespace: str, impl
     claims = f"/apis/{names.RESOURCE_GROUP}/namespaces/{namespace}/resourceclaims"
     exactly = {"deviceClassName": implied, "allocationMode": "ExactCount", "count": 1}
     claim = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
-    made = iter(range(100))
+    names_of = ({"name": f"claim-{number}"} for number in range(100))
 
-    def refused() -> bool:
-        name = {"name": f"claim-{next(made)}"}
-        try:
-            admin.post(claims, claim | {"metadata": name})
-        except ForbiddenError as error:
-            return "exceeded quota: gpus" in str(error)
-        return False
-
-    wait_until(refused)
+    wait_until(lambda: is_refused(admin, claims, claim | {"metadata": next(names_of)}))
 
 
 def test_a_quota_counts_what_pods_imply(admin: Client, namespace: str, implied: str) -> None:
     """A pod that asks for a device by its class is counted like one that asks for a resource."""
     resource = f"{names.DRA_CLASS_PREFIX}{implied}"
-    limit(admin, namespace, {f"requests.{resource}": "1"})
-    pods = core("namespaces", namespace, "pods")
+    pods = limit_pods(admin, namespace, resource, "1")
     admin.post(pods, pod("first", resource, "1"))
 
     with pytest.raises(ForbiddenError, match="exceeded quota: gpus"):

@@ -37,9 +37,9 @@ TOGETHER: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
         0.0,
         ("tests/integration/agent/cluster/", "tests/integration/agent/program/"),
     ),
-    "deploy": (0.3, ("tests/integration/deploy/",)),
+    "deploy": (0.2, ("tests/integration/deploy/",)),
     "others": (
-        0.45,
+        0.3,
         tuple(
             f"tests/integration/{each}"
             for each in (

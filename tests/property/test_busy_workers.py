@@ -91,11 +91,17 @@ PASSING_UNSEEN = [
 ]
 """A process comes, works and goes, while the driver tells of none for less than half a minute."""
 
+AWAY = replace(of_the_first(6, Work.REST), faults=(Fault.LONG_GAP, Fault.NONE))
+BEGUN = replace(AWAY, looks=1, doing=(Work.REST, Work.KERNELS, Work.REST))
+BEGUN_SINCE = [of_the_first(2, Work.REST), of_the_first(19, Work.REST), AWAY, BEGUN]
+"""A pod works again five seconds after the last look of its agent, which looks no more for long."""
+
 
 @examples(25)
 @given(st.lists(stretches, min_size=3, max_size=10))
 @example(LITTLE_MORE)
 @example(PASSING_UNSEEN)
+@example(BEGUN_SINCE)
 def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
     """All pods of a released owner have truly done nothing for its time."""
     assert [] == busy(played(history).released)

@@ -27,11 +27,16 @@ from tests.support.release import NOW, WORDS, Api, Leader, Stored, node_room, ow
 LOOK_SECONDS = POLICY.interval_seconds
 ENDING_SECONDS = 10.0
 READY_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
+"""So old may an agent's answer be at a release; what a pod has begun since is in none."""
 
 
 @dataclass
 class Body:
-    """A pod as it truly is; `active_at` is the end of the last thing it did."""
+    """
+    A pod as it truly is; `active_at` is the end of the last thing it did, `active_before` of the
+    last thing that it had done when its agent looked last.
+    """
 
     name: str
     owner: OwnerKey
@@ -41,6 +46,7 @@ class Body:
     ready_at: float | None = None
     ending_at: float | None = None
     active_at: float = 0.0
+    active_before: float = 0.0
     idle: str = ""
     idle_at: float | None = None
 
@@ -93,9 +99,16 @@ class MeasuredNode:
         if fault is Fault.LONG_GAP and away.seconds < LONG_SECONDS:
             return
         self._unlooked = LookedAway()
+        for body in self.bodies.values():
+            body.active_before = body.active_at
         there = {name: work for name, work in away.doing.items() if name in self.bodies}
         self._scripted.look(there, fault, seconds=away.seconds)
         self._tell(now)
+
+    def active_at(self, body: Body) -> float:
+        """Return the end of the last thing that a look could tell of which an answer may be."""
+        young = 0.0 < self._unlooked.seconds <= ANSWER_SECONDS
+        return body.active_before if young else body.active_at
 
     def _tell(self, now: float) -> None:
         """Write the conditions that the agent writes, as the API server shows them from then on."""
@@ -192,7 +205,9 @@ class Site:
         snapshots = {node.room.node.name: node.snapshot() for node in self.nodes}
         for act in self.leader.act(world, snapshots):
             if act.step is Step.RELEASE:
-                idle = [self.now - body.active_at for body in self.of(act.key) if body.node]
+                nodes = {node.room.node.name: node for node in self.nodes}
+                there = [body for body in self.of(act.key) if body.node]
+                idle = [self.now - nodes[body.node].active_at(body) for body in there]
                 self.released.append(Released(self.now, act, min(idle)))
 
     def of(self, key: OwnerKey) -> list[Body]:
@@ -262,7 +277,8 @@ class Site:
                 body.waiting_since = body.waiting_since or self.now
                 continue
             body.node, body.waiting_since = node.room.node.name, None
-            body.active_at, body.ready_at = self.now, self.now + READY_SECONDS
+            body.active_at = body.active_before = self.now
+            body.ready_at = self.now + READY_SECONDS
             node.start(body)
 
     def _free(self, node: MeasuredNode) -> int:

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from gpufence import names
 from simulator import debian
 from simulator.cluster import SimulatedCluster
 from simulator.cluster.images.archives import ImageArchives
@@ -16,6 +18,7 @@ from simulator.cluster.inside.containers import CTR
 from simulator.controlplane.programs import LOOPBACK
 from simulator.keda.programs import free_ports
 from simulator.progress import Progress
+from tests.e2e.site import Json, RealSite, notes
 from tests.support.observing import wait_until
 from tests.support.programs import answers
 from tools import ROOT
@@ -34,6 +37,26 @@ http: {{addr: "{address}"}}
 """
 # No certificate: what docs/air-gap.md says of such a registry.
 UNENCRYPTED = '[[registry]]\nlocation = "{address}"\ninsecure = true\n'
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A cluster into which five commands have put gpufence, and a team whose pod it has evicted."""
+
+    site: RealSite
+    registry: str
+    team: str
+    event: Json
+
+    def check_eviction(self) -> None:
+        successor = self.site.pods(self.team, "greedy", running=False)[0]
+        assert "3072 MiB" in self.event["message"]
+        assert self.event["involvedObject"]["name"] != successor["metadata"]["name"]
+        assert "yes" == notes(successor)[names.INJECTED]
+
+    def check_pulls(self) -> None:
+        wanted = images_of(self.registry)
+        assert wanted == self.site.pulled(wanted)
 
 
 def section(page: str, heading: str) -> str:

@@ -13,8 +13,8 @@ from gpufence import names
 from simulator.controlplane import Assets
 from simulator.progress import Progress
 from simulator.published import HELM
-from tests.e2e.registry import REGISTRY, forget, images_of, section, typed
-from tests.e2e.site import OVERLAY, QUICK, SYSTEM, Json, RealSite, notes, pod
+from tests.e2e.registry import REGISTRY, Installed, forget, section, typed
+from tests.e2e.site import OVERLAY, QUICK, SYSTEM, RealSite, notes, pod
 from tests.support.programs import CHART, Helm
 from tests.support.site import AGENT, WEBHOOK
 
@@ -28,14 +28,10 @@ HERE = [
 
 
 @dataclass(frozen=True)
-class Installed:
-    """A cluster into which Helm has put gpufence by five commands, and a fenced team."""
+class ByHelm(Installed):
+    """A cluster into which Helm has put gpufence."""
 
-    site: RealSite
     helm: Helm
-    registry: str
-    team: str
-    event: Json
 
 
 def five_commands(team: str, registry: str) -> list[list[str]]:
@@ -52,7 +48,7 @@ def wait_for_programs(site: RealSite) -> None:
 @pytest.fixture(scope="module")
 def installed(
     site: RealSite, registry: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Installed]:
+) -> Iterator[ByHelm]:
     """A cluster without gpufence, and the manual's five commands; at the end all is as before."""
     program = HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
     helm = Helm(program, tmp_path_factory.mktemp("helm"), site.kubeconfig)
@@ -66,7 +62,7 @@ def installed(
                     wait_for_programs(site)
                 else:
                     site.cluster.kubectl(*arguments)
-            yield Installed(site, helm, registry, team, site.evict_greedy(team))
+            yield ByHelm(site, registry, team, site.evict_greedy(team), helm)
     finally:
         helm("uninstall", "gpufence", "--ignore-not-found", "--wait", "--timeout=100s")
         site.install()
@@ -74,21 +70,15 @@ def installed(
 
 def test_five_commands_lead_to_an_eviction(installed: Installed) -> None:
     """A pod that breaks its limit is gone, and its successor is configured with the limit."""
-    successor = installed.site.pods(installed.team, "greedy", running=False)[0]
-
-    assert "3072 MiB" in installed.event["message"]
-    assert installed.event["involvedObject"]["name"] != successor["metadata"]["name"]
-    assert "yes" == notes(successor)[names.INJECTED]
+    installed.check_eviction()
 
 
 def test_the_node_pulls_from_ones_own_registry(installed: Installed) -> None:
     """No image was on the node under its name there: each is fetched, built or carried over."""
-    wanted = images_of(installed.registry)
-
-    assert wanted == installed.site.pulled(wanted)
+    installed.check_pulls()
 
 
-def test_the_doctor_is_content_in_its_pod(installed: Installed) -> None:
+def test_the_doctor_is_content_in_its_pod(installed: ByHelm) -> None:
     """`helm test` passes, shows what the doctor says, and leaves nothing of it."""
     tested = installed.helm("test", "gpufence", "--logs", "--timeout=100s")
 
@@ -97,7 +87,7 @@ def test_the_doctor_is_content_in_its_pod(installed: Installed) -> None:
     assert [] == [name for name in installed.site.everything() if "doctor" in name]
 
 
-def test_no_admission_suffers_from_an_upgrade(installed: Installed) -> None:
+def test_no_admission_suffers_from_an_upgrade(installed: ByHelm) -> None:
     """While Helm replaces the webhook, it sees every pod."""
     before = {one["metadata"]["uid"] for one in installed.site.pods(SYSTEM[1], WEBHOOK)}
     setting = "--set-string=settings.webhook.GPUFENCE_LOG_LEVEL=debug"
@@ -119,7 +109,7 @@ def test_no_admission_suffers_from_an_upgrade(installed: Installed) -> None:
     assert {"yes"} == set(seen)
 
 
-def test_uninstalling_leaves_nothing(installed: Installed) -> None:
+def test_uninstalling_leaves_nothing(installed: ByHelm) -> None:
     """No object of gpufence or Helm is left; it is installed again for other tests."""
     installed.helm("uninstall", "gpufence", "--wait", "--timeout=100s")
     everything = installed.site.everything()

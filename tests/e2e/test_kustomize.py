@@ -4,30 +4,18 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gpufence import names
-from tests.e2e.registry import REGISTRY, forget, images_of, section, typed
-from tests.e2e.site import OVERLAY, Json, RealSite, notes
+from tests.e2e.registry import REGISTRY, Installed, forget, section, typed
+from tests.e2e.site import OVERLAY, RealSite
 from tools.manifests import DEPLOY
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 INSTALL = "docs/install.md"
 WAY = "## From nothing to evictions in five commands"
-
-
-@dataclass(frozen=True)
-class Installed:
-    """A cluster into which kubectl has put gpufence by five commands, and a fenced team."""
-
-    site: RealSite
-    registry: str
-    team: str
-    event: Json
 
 
 def checkout(folder: Path, registry: str) -> Path:
@@ -68,15 +56,9 @@ def installed(
 
 def test_five_commands_lead_to_an_eviction(installed: Installed) -> None:
     """A pod that breaks its limit is gone, and its successor is configured with the limit."""
-    successor = installed.site.pods(installed.team, "greedy", running=False)[0]
-
-    assert "3072 MiB" in installed.event["message"]
-    assert installed.event["involvedObject"]["name"] != successor["metadata"]["name"]
-    assert "yes" == notes(successor)[names.INJECTED]
+    installed.check_eviction()
 
 
 def test_the_node_pulls_from_ones_own_registry(installed: Installed) -> None:
     """No image was on the node under its name there: each is fetched, built or carried over."""
-    wanted = images_of(installed.registry)
-
-    assert wanted == installed.site.pulled(wanted)
+    installed.check_pulls()

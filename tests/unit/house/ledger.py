@@ -102,7 +102,7 @@ RECORDED = {
     "threads made by hand": Figure(4, 6),
     "modules with one importer": Figure(53, 60),
     "test files": Figure(529, 470),
-    "test lines": Figure(96224, 60000),
+    "test lines": Figure(96219, 60000),
     "product modules that unit tests import": Figure(189, 90),
     "settings": Figure(99, 85),
     "verbs of the plugin": Figure(12, 10),
